@@ -1,0 +1,400 @@
+"""HTTP/1.1 on asyncio: one `Connection` for each client, requests one after another, bodies whole, answers in one write.
+
+Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that nobody above has to:
+
+- a request is handed on only when its body is complete and within the limit; a body is never streamed in;
+- pipelined requests wait for their turn; answers leave in the order of the requests;
+- a client that stops sending in the middle of a request, stops reading its answer, or stays silent is closed;
+- when the client goes away, the task that serves it is cancelled, so what it held is freed;
+- after `drain()` every answer says `Connection: close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+
+MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
+HEADER_TIMEOUT = 32.0  # seconds for a request's head and body to arrive; upstream's ReadHeaderTimeout
+IDLE_TIMEOUT = 90.0  # seconds without a request; upstream's IdleTimeout
+WRITE_TIMEOUT = 60.0  # seconds in which the client reads nothing of what is waiting for it
+GZIP_MINIMUM = 128 * 1024  # upstream compresses answers from this size on
+_THREAD_FROM = 1 << 20  # compress in a thread from this size on: zlib frees the GIL
+
+_REASON = {status.value: status.phrase.encode() for status in HTTPStatus}
+_HEAD = {
+    code: b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: " % (code, reason)
+    for code, reason in _REASON.items()
+}
+
+Headers = Iterable[tuple[str, str]]
+
+
+class Response:
+    """An answer whose body is known."""
+
+    __slots__ = ("body", "content_type", "headers", "status")
+
+    def __init__(
+        self,
+        body: bytes = b"",
+        status: int = 200,
+        content_type: str = "application/json",
+        headers: list[tuple[str, str]] | None = None,
+    ) -> None:
+        self.body = body
+        self.status = status
+        self.content_type = content_type
+        self.headers = headers
+
+
+class Request:
+    """One request as it came in, and what the filters found out about it."""
+
+    __slots__ = (
+        "body",
+        "connection",
+        "headers",
+        "info",
+        "method",
+        "path",
+        "query_string",
+        "response_headers",
+        "user",
+        "warnings",
+    )
+
+    def __init__(
+        self, connection: Connection, method: str, path: str, query_string: str, headers: dict[str, str], body: bytes
+    ) -> None:
+        self.connection = connection
+        self.method = method
+        self.path = path
+        self.query_string = query_string
+        self.headers = headers
+        self.body = body
+        self.user: Any = None
+        self.info: Any = None
+        self.warnings: list[str] = []
+        self.response_headers: list[tuple[str, str]] = []
+
+
+class Stream:
+    """An answer whose body is sent piece by piece (chunked)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def write(self, data: bytes) -> None:
+        """Send one piece; does not wait."""
+        if data:
+            self._connection.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    async def drain(self) -> None:
+        """Wait until the client has taken most of what was written."""
+        await self._connection.drain()
+
+    def end(self) -> None:
+        """Say that this was all."""
+        self._connection.write(b"0\r\n\r\n")
+
+
+Handler = Callable[[Request], Awaitable[Response | None]]
+"""Answers a request: returns a Response, or None when it has streamed the answer or taken over the connection."""
+
+Refusal = Callable[[int, str], Response]
+"""Makes the answer for a request that never reached the handler, from its status code and message."""
+
+
+class Connection(asyncio.Protocol):
+    """One client connection."""
+
+    def __init__(self, server: HTTPServer) -> None:
+        self.server = server
+        self.transport: asyncio.Transport
+        self.peer_certificate: Any = None
+        self.peer_address = ""
+        self._loop = server.loop
+        self._parser = httptools.HttpRequestParser(self)
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._head_bytes = 0
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._waiting: list[tuple[Request, bool]] = []  # complete requests behind the one being served
+        self._task: asyncio.Task[None] | None = None
+        self._keep_alive = True
+        self._streaming = False
+        self._upgraded: Callable[[bytes], None] | None = None
+        self._resume: asyncio.Future[None] | None = None  # set while the write buffer is too full
+        self._receiving = False  # between the first byte of a request and its end
+        self._active = 0.0  # when something last arrived or was last answered
+        self._unsent = 0  # what was waiting to be sent at the last look of the watchdog
+        self._unsent_since = 0.0
+        self._watchdog: asyncio.TimerHandle | None = None
+
+    # -- the transport's side -----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+        self.server.connections.add(self)
+        self._active = self._loop.time()
+        self._watchdog = self._loop.call_later(HEADER_TIMEOUT, self._watch)
+        peer = transport.get_extra_info("peername")
+        self.peer_address = peer[0] if isinstance(peer, tuple) else ""
+        self.peer_certificate = transport.get_extra_info("peercert")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.server.connections.discard(self)
+        if self._watchdog:
+            self._watchdog.cancel()
+        if self._resume and not self._resume.done():
+            self._resume.set_exception(ConnectionResetError("the client went away"))
+            self._resume.exception()  # nobody may be waiting
+        self._waiting.clear()
+        if self._task:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        if self._upgraded:
+            return self._upgraded(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            rest = data[upgrade.args[0] :]
+            if rest and self._upgraded:
+                self._upgraded(rest)
+        except httptools.HttpParserCallbackError as error:
+            refused = error.__context__
+            self._refuse(*(refused.args if isinstance(refused, _Refused) else (400, "Bad Request")))
+        except httptools.HttpParserError:
+            self._refuse(400, "Bad Request")
+
+    def pause_writing(self) -> None:
+        self._resume = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        resume, self._resume = self._resume, None
+        if resume and not resume.done():
+            resume.set_result(None)
+
+    # -- the parser's side --------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._url = b""
+        self._headers = {}
+        self._body = []
+        self._head_bytes = self._body_bytes = 0
+        self._receiving = True
+        self._active = self._loop.time()
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+        self._count(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        key = name.decode("latin-1").lower()
+        text = value.decode("latin-1")
+        self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
+
+    def on_headers_complete(self) -> None:
+        length = self._headers.get("content-length")
+        if length is not None and length.isdecimal() and int(length) > self.server.max_body:
+            raise _Refused(413, f"Request entity too large: limit is {self.server.max_body}")
+        if self._headers.get("expect", "").lower() == "100-continue" and not self._task:
+            self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        if self._body_bytes > self.server.max_body:
+            raise _Refused(413, f"Request entity too large: limit is {self.server.max_body}")
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        self._receiving = False
+        raw, _, query = self._url.partition(b"?")
+        if raw[:1] != b"/":  # an absolute form, or CONNECT's authority
+            parsed = httptools.parse_url(self._url)
+            raw = parsed.path or b"/"
+        path = raw.decode("utf-8", "replace")
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        request = Request(
+            self, self._parser.get_method().decode(), path, query.decode("utf-8", "replace"), self._headers, body
+        )
+        keep_alive = self._parser.should_keep_alive()
+        if self._task:
+            self._waiting.append((request, keep_alive))
+            self.transport.pause_reading()
+        else:
+            self._serve(request, keep_alive)
+
+    def _count(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > MAX_HEADER_BYTES:
+            raise _Refused(431, "Request Header Fields Too Large")
+
+    # -- serving ------------------------------------------------------------------------------------------------
+
+    def _serve(self, request: Request, keep_alive: bool) -> None:
+        self._keep_alive = keep_alive
+        self._task = self._loop.create_task(self._run(request))
+
+    async def _run(self, request: Request) -> None:
+        try:
+            response = await self.server.handler(request)
+            if response is not None:
+                await self._send(request, response)
+        except ConnectionError:
+            self.transport.abort()
+        except asyncio.CancelledError:
+            if self._streaming:
+                self.transport.abort()
+            raise
+        finally:
+            self._task = None
+        self._streaming = False
+        self._active = self._loop.time()
+        if self._upgraded:
+            return
+        if not self._keep_alive or self.server.draining:
+            self.transport.close()
+        elif self._waiting:
+            self._serve(*self._waiting.pop(0))
+            self.transport.resume_reading()
+
+    async def _send(self, request: Request, response: Response) -> None:
+        body = response.body
+        headers = response.headers
+        if len(body) >= GZIP_MINIMUM and "gzip" in request.headers.get("accept-encoding", ""):
+            body = await self._gzip(body)
+            headers = [*(headers or ()), ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+        if request.method == "HEAD":
+            body = b""
+        fast = headers is None and response.content_type == "application/json" and not request.response_headers
+        if fast and self._keep_alive and not self.server.draining and not request.warnings:
+            self.write(b"%b%d\r\n\r\n%b" % (_HEAD[response.status], len(body), body))
+            return
+        lines = self._head(request, response.status, response.content_type, headers)
+        lines.append(b"Content-Length: %d\r\n\r\n" % len(body))
+        lines.append(body)
+        self.write(b"".join(lines))
+
+    def _head(self, request: Request, status: int, content_type: str, headers: Headers | None) -> list[bytes]:
+        lines = [b"HTTP/1.1 %d %s\r\n" % (status, _REASON.get(status, b"Unknown"))]
+        pairs = [("Content-Type", content_type)] if content_type else []
+        pairs += headers or ()
+        pairs += request.response_headers
+        pairs += [("Warning", f'299 - "{_quoted(text)}"') for text in request.warnings]
+        if not self._keep_alive or self.server.draining:
+            self._keep_alive = False
+            pairs.append(("Connection", "close"))
+        lines += [f"{name}: {value}\r\n".encode("utf-8", "replace") for name, value in pairs]
+        return lines
+
+    async def _gzip(self, body: bytes) -> bytes:
+        def compress() -> bytes:
+            packer = zlib.compressobj(1, zlib.DEFLATED, 31)  # upstream's level; 31: gzip framing
+            return packer.compress(body) + packer.flush()
+
+        if len(body) < _THREAD_FROM:
+            return compress()
+        return await self._loop.run_in_executor(None, compress)
+
+    def stream(self, request: Request, status: int = 200, content_type: str = "application/json") -> Stream:
+        """Begin an answer whose body comes piece by piece."""
+        self._streaming = True
+        lines = self._head(request, status, content_type, (("Transfer-Encoding", "chunked"),))
+        self.write(b"".join(lines) + b"\r\n")
+        return Stream(self)
+
+    def upgrade(self, head: bytes, receiver: Callable[[bytes], None]) -> None:
+        """Leave HTTP: send `head` (a 101 answer), and hand everything that arrives from now on to `receiver`."""
+        self._upgraded = receiver
+        self.write(head)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; does not wait."""
+        self.transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the transport's buffer has room. Raises ConnectionResetError when the client is gone."""
+        if self.transport.is_closing():
+            raise ConnectionResetError("the client went away")
+        if self._resume:
+            await asyncio.shield(self._resume)
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Answer what is not a request, or is too large to be one, and close."""
+        if not self._task:
+            self._keep_alive = False
+            response = self.server.refusal(status, message)
+            request = Request(self, "", "", "", {}, b"")
+            lines = self._head(request, status, response.content_type, response.headers)
+            self.write(b"".join([*lines, b"Content-Length: %d\r\n\r\n" % len(response.body), response.body]))
+        self.transport.close()
+
+    def _watch(self) -> None:
+        """Close the connection if the client is stuck; look again when it could become so."""
+        now = self._loop.time()
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent or unsent != self._unsent:
+            self._unsent, self._unsent_since = unsent, now
+        stuck_writing = unsent and now - self._unsent_since >= WRITE_TIMEOUT
+        stuck_reading = self._receiving and now - self._active >= HEADER_TIMEOUT
+        idle = not self._task and not self._upgraded and not self._receiving and now - self._active >= IDLE_TIMEOUT
+        if stuck_writing or stuck_reading:
+            self.transport.abort()
+        elif idle:
+            self.transport.close()
+        else:
+            self._watchdog = self._loop.call_later(HEADER_TIMEOUT / 2, self._watch)
+
+    def shut(self) -> None:
+        """Close now if nothing is being served, else after the answer."""
+        self._keep_alive = False
+        if not self._task:
+            self.transport.close()
+
+
+class HTTPServer:
+    """The connections, what serves them, and how they end."""
+
+    def __init__(
+        self, handler: Handler, refusal: Refusal, *, max_body: int, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        self.handler = handler
+        self.refusal = refusal
+        self.max_body = max_body
+        self.loop = loop or asyncio.get_running_loop()
+        self.connections: set[Connection] = set()
+        self.draining = False
+
+    def __call__(self) -> Connection:
+        return Connection(self)
+
+    async def drain(self, seconds: float) -> None:
+        """Let the requests in flight finish, at most this long; then close what is left."""
+        self.draining = True
+        for connection in list(self.connections):
+            connection.shut()
+        deadline = self.loop.time() + seconds
+        tasks = [connection._task for connection in self.connections if connection._task]
+        if tasks:
+            await asyncio.wait(tasks, timeout=max(0.0, deadline - self.loop.time()))
+        for connection in list(self.connections):
+            connection.transport.abort()
+
+
+class _Refused(Exception):
+    """Raised inside a parser callback: (status, message)."""
+
+
+def _quoted(text: str) -> str:
+    cleaned = "".join(c if c.isprintable() else " " for c in text)
+    return cleaned.replace("\\", "\\\\").replace('"', '\\"')

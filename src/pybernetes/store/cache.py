@@ -1,0 +1,298 @@
+"""The watch cache: everything in the store, as the bytes that are sent, and the recent changes.
+
+One task follows the store's watch and applies each batch; so every partition is complete up to `Cache.revision`.
+Reads never touch the disk. A write returns to its caller only after the cache has seen it (`wait_for`), so that
+whoever wrote a thing can read it.
+
+Invariants of a `Partition`:
+- `keys` is sorted and holds exactly the keys of `items`;
+- `window` holds every change with `floor < revision <= changed`, oldest first;
+- a `Watcher` has been offered every change after the revision it was added at, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from .base import Compacted, Entry, Event, Store, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+WINDOW = 4096  # changes kept in memory for each partition; older ones are read from the store
+BACKLOG = 16384  # changes a watcher may be behind before it is ended
+_METADATA = b'"metadata":{'
+_RETRY = 1.0  # seconds between attempts to read a store that is away
+
+
+def with_revision(value: bytes, revision: int) -> bytes:
+    """The object as it is sent: the stored bytes with the revision spliced into the metadata."""
+    cut = value.index(_METADATA) + 12
+    return b'%b"resourceVersion":"%d",%b' % (value[:cut], revision, value[cut:])
+
+
+def without_revision(raw: bytes) -> bytes:
+    """The object as it is stored: the inverse of `with_revision`."""
+    cut = raw.index(_METADATA) + 12
+    return raw[:cut] + raw[raw.index(b",", cut) + 1 :]
+
+
+class Item(msgspec.Struct, gc=False, weakref=False):
+    """An object as it is sent. `attributes` is the place for what a selector decoded of it."""
+
+    key: str
+    raw: bytes
+    revision: int
+    attributes: Any = None
+
+
+class Change(msgspec.Struct, gc=False):
+    """One change of one object. `item` is None when it was deleted. `frames` shares the work between watchers."""
+
+    key: str
+    revision: int
+    item: Item | None
+    previous: Item | None
+    frames: dict[Any, bytes | None]
+
+
+class Watcher:
+    """Collects what one client wants to see of a partition, until the client has time for it.
+
+    `view` turns a change into the bytes for this client, or None when it is not for it.
+    """
+
+    def __init__(self, scope: str, view: Callable[[Change], bytes | None], revision: int) -> None:
+        self.scope = scope
+        self.view = view
+        self.revision = revision
+        self.ended: Exception | None = None
+        self.closed = False
+        self._pending: list[bytes] = []
+        self._waiter: asyncio.Future[None] | None = None
+
+    def offer(self, change: Change) -> None:
+        """Take a change if it is in scope."""
+        if change.key.startswith(self.scope):
+            frame = self.view(change)
+            if frame is not None:
+                self._pending.append(frame)
+                if len(self._pending) > BACKLOG:
+                    self.end(None)
+                elif self._waiter and not self._waiter.done():
+                    self._waiter.set_result(None)
+        self.revision = change.revision
+
+    def end(self, error: Exception | None) -> None:
+        """Say that no more will come."""
+        self.ended = error
+        self.closed = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Make `take` return even if there is nothing."""
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def take(self) -> list[bytes]:
+        """What has gathered; waits until there is something, or somebody wakes it."""
+        if not self._pending and not self.closed:
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        pending, self._pending = self._pending, []
+        return pending
+
+
+class Partition:
+    """The objects of one resource."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.items: dict[str, Item] = {}
+        self.keys: list[str] = []
+        self.window: deque[Change] = deque()
+        self.floor = 0
+        self.changed = 0
+        self.watchers: set[Watcher] = set()
+
+    def load(self, entries: list[Item], revision: int) -> None:
+        """Replace everything; the past before `revision` is not known here."""
+        self.items = {item.key: item for item in entries}
+        self.keys = sorted(self.items)
+        self.window.clear()
+        self.floor = self.changed = revision
+
+    def apply(self, change: Change) -> None:
+        """Bring the change in and offer it to the watchers."""
+        key = change.key
+        if change.item is not None:
+            if key not in self.items:
+                insort(self.keys, key)
+            self.items[key] = change.item
+        elif self.items.pop(key, None) is not None:
+            del self.keys[bisect_left(self.keys, key)]
+        self.changed = change.revision
+        self.window.append(change)
+        if len(self.window) > WINDOW:
+            self.floor = self.window.popleft().revision
+        for watcher in self.watchers:
+            watcher.offer(change)
+
+    def scan(self, scope: str, after: str = "") -> list[str]:
+        """The keys that begin with `scope` and are greater than `after`, in order."""
+        low = bisect_right(self.keys, after) if after > scope else bisect_left(self.keys, scope)
+        high = bisect_left(self.keys, scope + "\U0010ffff", low)
+        return self.keys[low:high]
+
+    def since(self, revision: int) -> list[Change]:
+        """The changes after `revision`, which must not lie before the floor."""
+        if revision >= self.changed:
+            return []
+        window = self.window
+        low, high = 0, len(window)
+        while low < high:
+            middle = (low + high) // 2
+            if window[middle].revision <= revision:
+                low = middle + 1
+            else:
+                high = middle
+        return [window[i] for i in range(low, len(window))]
+
+
+class Cache:
+    """All partitions, kept up to date by one task."""
+
+    def __init__(self, store: Store, prefixes: list[str]) -> None:
+        self.store = store
+        self.revision = 0
+        self.partitions = {prefix: Partition(prefix) for prefix in prefixes}
+        self._task: asyncio.Task[None] | None = None
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._asking: asyncio.Task[int] | None = None
+
+    async def start(self) -> None:
+        """Read everything, then follow. Returns when reads can be answered."""
+        await self._load()
+        self._task = asyncio.get_running_loop().create_task(self._follow())
+
+    async def close(self) -> None:
+        """Stop following and end every watcher."""
+        if self._task:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        for partition in self.partitions.values():
+            for watcher in partition.watchers:
+                watcher.end(None)
+
+    def partition_of(self, key: str) -> Partition | None:
+        """Where an object's key belongs: below its resource's prefix stand a name, or a namespace and a name."""
+        last = key.rfind("/")
+        return self.partitions.get(key[: key.rfind("/", 0, last) + 1]) or self.partitions.get(key[: last + 1])
+
+    async def wait_for(self, revision: int, timeout: float | None = None) -> bool:
+        """Wait until the cache has seen this revision; False when the time is up."""
+        if self.revision >= revision:
+            return True
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((revision, future))
+        try:
+            await asyncio.wait_for(future, timeout)
+        except TimeoutError:
+            return False
+        return True
+
+    async def consistent(self) -> None:
+        """Wait until the cache holds everything that was acknowledged before this call, by any server."""
+        if self.store.exclusive:
+            return
+        # Callers share a question only if it was asked after they came: one in flight may have been answered before.
+        asking = self._asking
+        if asking:
+            with contextlib.suppress(Exception):
+                await asyncio.shield(asking)
+        if self._asking is asking or self._asking is None or self._asking.done():
+            self._asking = asyncio.get_running_loop().create_task(self.store.revision())
+        await self.wait_for(await asyncio.shield(self._asking))
+
+    async def _load(self) -> None:
+        page = await self.store.range("/registry/")
+        sorted_out: dict[str, list[Item]] = {prefix: [] for prefix in self.partitions}
+        for entry in page.entries:
+            partition = self.partition_of(entry.key)
+            if partition:
+                sorted_out[partition.prefix].append(_item(entry))
+        for prefix, items in sorted_out.items():
+            self.partitions[prefix].load(items, page.revision)
+        self._advance(page.revision)
+
+    async def _follow(self) -> None:
+        while True:
+            watch = self.store.watch("/registry/", after=self.revision)
+            try:
+                async for batch in watch:
+                    for event in batch:
+                        self._apply(event)
+                    self._advance(batch[-1].revision)
+            except Compacted:
+                await self._reload()
+            except StoreUnavailable as error:
+                log.warning("store watch: %s", error)
+                await asyncio.sleep(_RETRY)
+            finally:
+                await watch.close()
+
+    async def _reload(self) -> None:
+        """The past is lost: read everything anew and end the watchers, who will list again."""
+        for partition in self.partitions.values():
+            for watcher in partition.watchers:
+                watcher.end(Compacted(watcher.revision, self.revision))
+        while True:
+            try:
+                return await self._load()
+            except StoreUnavailable as error:
+                log.warning("store: %s", error)
+                await asyncio.sleep(_RETRY)
+
+    def _apply(self, event: Event) -> None:
+        partition = self.partition_of(event.key)
+        if partition:
+            previous = partition.items.get(event.key)
+            partition.apply(change_of(event, previous))
+
+    def _advance(self, revision: int) -> None:
+        self.revision = max(revision, self.revision)
+        if self._waiters:
+            still = []
+            for wanted, future in self._waiters:
+                if future.done():
+                    continue
+                if wanted <= self.revision:
+                    future.set_result(None)
+                else:
+                    still.append((wanted, future))
+            self._waiters = still
+
+
+def change_of(event: Event, previous: Item | None) -> Change:
+    """A store's event with its objects as they are sent."""
+    if previous is None and event.previous is not None:
+        previous = _item(event.previous)
+    item = None
+    if event.value is not None:
+        item = Item(event.key, with_revision(event.value, event.revision), event.revision)
+    return Change(event.key, event.revision, item, previous, {})
+
+
+def _item(entry: Entry) -> Item:
+    return Item(entry.key, with_revision(entry.value, entry.revision), entry.revision)
