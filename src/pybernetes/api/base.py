@@ -9,15 +9,26 @@ wants to ignore or report them prunes first (`api/strict.py`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import msgspec
 
-if TYPE_CHECKING:
-    from .meta.v1 import ListMeta, ObjectMeta
+from .types import Always
 
 
 class Struct(
     msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", forbid_unknown_fields=True, gc=False
 ):
     """A piece of a kind: snake_case here, camelCase on the wire."""
+
+
+class Kind(Struct):
+    """A kind that is served by itself. These fields are encoded first, in this order; the store relies on it."""
+
+    kind: str | None = None
+    api_version: str | None = None
+    metadata: Annotated[objectmeta.ObjectMeta | None, Always({})] = None
+
+
+# Last, and the module instead of the class: ObjectMeta is itself a Struct, and annotations are resolved when first used.
+from .meta.v1 import objectmeta  # noqa: E402

@@ -1,0 +1,22 @@
+"""core/v1: configuration.
+
+Written by tools/generate_kinds.py.
+"""
+
+from __future__ import annotations
+
+from ...base import Kind
+from ...types import Base64
+
+
+class ConfigMap(Kind):
+    immutable: bool | None = None
+    data: dict[str, str] | None = None
+    binary_data: dict[str, Base64] | None = None
+
+
+class Secret(Kind):
+    immutable: bool | None = None
+    data: dict[str, Base64] | None = None
+    string_data: dict[str, str] | None = None
+    type: str | None = None

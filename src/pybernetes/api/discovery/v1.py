@@ -1,0 +1,57 @@
+"""The kinds of discovery/v1.
+
+Written by tools/generate_kinds.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from ..base import Kind, Struct
+from ..core.v1.reference import ObjectReference
+from ..types import Always, Enum, Int32, ListType, MapType, Required
+
+
+class EndpointSlice(Kind):
+    address_type: Annotated[str | None, Required, Always("")] = None
+    endpoints: Annotated[list[Endpoint] | None, Always(None), ListType("atomic")] = None
+    ports: Annotated[list[EndpointPort] | None, Always(None), ListType("atomic")] = None
+
+
+class Endpoint(Struct):
+    addresses: Annotated[list[str] | None, Required, Always(None), ListType("set")] = None
+    conditions: Annotated[EndpointConditions | None, Always({})] = None
+    hostname: str | None = None
+    target_ref: ObjectReference | None = None
+    deprecated_topology: dict[str, str] | None = None
+    node_name: str | None = None
+    zone: str | None = None
+    hints: EndpointHints | None = None
+
+
+class EndpointConditions(Struct):
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+class EndpointHints(Struct):
+    for_zones: Annotated[list[ForZone] | None, ListType("atomic")] = None
+    for_nodes: Annotated[list[ForNode] | None, ListType("atomic")] = None
+
+
+class EndpointPort(Struct):
+    map_type: ClassVar = MapType("atomic")
+
+    name: str | None = None
+    protocol: Annotated[str | None, Enum("SCTP", "TCP", "UDP")] = None
+    port: Int32 | None = None
+    app_protocol: str | None = None
+
+
+class ForNode(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+
+
+class ForZone(Struct):
+    name: Annotated[str | None, Required, Always("")] = None

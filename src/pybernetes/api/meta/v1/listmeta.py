@@ -1,0 +1,23 @@
+"""meta/v1: listmeta.
+
+Written by tools/generate_kinds.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ...base import Struct
+from ...types import Always, Int64, Required
+
+
+class ListMeta(Struct):
+    self_link: str | None = None
+    resource_version: str | None = None
+    continue_: str | None = None
+    remaining_item_count: Int64 | None = None
+    shard_info: ShardInfo | None = None
+
+
+class ShardInfo(Struct):
+    selector: Annotated[str | None, Required, Always("")] = None

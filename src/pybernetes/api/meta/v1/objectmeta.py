@@ -1,0 +1,61 @@
+"""meta/v1: objectmeta.
+
+Written by tools/generate_kinds.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from ...base import Struct
+from ...types import Always, FieldsV1, Int64, ListType, MapType, Patch, Required, Time
+
+
+class ObjectMeta(Struct):
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    self_link: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: Int64 | None = None
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: Annotated[list[OwnerReference] | None, ListType("map", keys=("uid",)), Patch("merge", "uid")] = (
+        None
+    )
+    finalizers: Annotated[list[str] | None, ListType("set"), Patch("merge")] = None
+    managed_fields: Annotated[list[ManagedFieldsEntry] | None, ListType("atomic")] = None
+
+
+class OwnerReference(Struct):
+    map_type: ClassVar = MapType("atomic")
+
+    api_version: Annotated[str | None, Required, Always("")] = None
+    kind: Annotated[str | None, Required, Always("")] = None
+    name: Annotated[str | None, Required, Always("")] = None
+    uid: Annotated[str | None, Required, Always("")] = None
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ManagedFieldsEntry(Struct):
+    manager: str | None = None
+    operation: str | None = None
+    api_version: str | None = None
+    time: Time | None = None
+    fields_type: str | None = None
+    fields_v_1: FieldsV1 = None
+    subresource: str | None = None
+
+
+class Condition(Struct):
+    type: Annotated[str | None, Required, Always("")] = None
+    status: Annotated[str | None, Required, Always("")] = None
+    observed_generation: Int64 | None = None
+    last_transition_time: Annotated[Time | None, Required, Always(None)] = None
+    reason: Annotated[str | None, Required, Always("")] = None
+    message: Annotated[str | None, Required, Always("")] = None

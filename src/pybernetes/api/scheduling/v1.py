@@ -1,0 +1,18 @@
+"""The kinds of scheduling/v1.
+
+Written by tools/generate_kinds.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ..base import Kind
+from ..types import Always, Int32
+
+
+class PriorityClass(Kind):
+    value: Annotated[Int32 | None, Always(0)] = None
+    global_default: bool | None = None
+    description: str | None = None
+    preemption_policy: str | None = None

@@ -1,0 +1,111 @@
+"""The kinds of storage/v1.
+
+Written by tools/generate_kinds.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import field
+
+from ..base import Kind, Struct
+from ..core.v1.affinity import TopologySelectorTerm
+from ..core.v1.persistentvolume import PersistentVolumeSpec
+from ..meta.v1.labelselector import LabelSelector
+from ..types import Always, Enum, Int32, Int64, ListType, Patch, Quantity, Required, Time
+
+
+class CSIDriver(Kind):
+    spec: Annotated[CSIDriverSpec | None, Required, Always({})] = None
+
+
+class CSINode(Kind):
+    spec: Annotated[CSINodeSpec | None, Required, Always({})] = None
+
+
+class CSIStorageCapacity(Kind):
+    node_topology: LabelSelector | None = None
+    storage_class_name: Annotated[str | None, Required, Always("")] = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+
+class StorageClass(Kind):
+    provisioner: Annotated[str | None, Required, Always("")] = None
+    parameters: dict[str, str] | None = None
+    reclaim_policy: Annotated[str | None, Enum("Delete", "Recycle", "Retain")] = None
+    mount_options: Annotated[list[str] | None, ListType("atomic")] = None
+    allow_volume_expansion: bool | None = None
+    volume_binding_mode: Annotated[str | None, Enum("Immediate", "WaitForFirstConsumer")] = None
+    allowed_topologies: Annotated[list[TopologySelectorTerm] | None, ListType("atomic")] = None
+
+
+class VolumeAttachment(Kind):
+    spec: Annotated[VolumeAttachmentSpec | None, Required, Always({})] = None
+    status: Annotated[VolumeAttachmentStatus | None, Always({})] = None
+
+
+class VolumeAttributesClass(Kind):
+    driver_name: Annotated[str | None, Required, Always("")] = None
+    parameters: dict[str, str] | None = None
+
+
+class CSIDriverSpec(Struct):
+    attach_required: bool | None = None
+    pod_info_on_mount: bool | None = None
+    volume_lifecycle_modes: Annotated[list[str] | None, ListType("set")] = None
+    storage_capacity: bool | None = None
+    fs_group_policy: str | None = None
+    token_requests: Annotated[list[TokenRequest] | None, ListType("atomic")] = None
+    requires_republish: bool | None = None
+    se_linux_mount: bool | None = None
+    node_allocatable_update_period_seconds: Int64 | None = None
+    service_account_token_in_secrets: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+
+
+class CSINodeDriver(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    node_id: Annotated[str | None, Required, Always("")] = field(default=None, name="nodeID")
+    topology_keys: Annotated[list[str] | None, Always(None), ListType("atomic")] = None
+    allocatable: VolumeNodeResources | None = None
+
+
+class CSINodeSpec(Struct):
+    drivers: Annotated[
+        list[CSINodeDriver] | None, Required, Always(None), ListType("map", keys=("name",)), Patch("merge", "name")
+    ] = None
+
+
+class TokenRequest(Struct):
+    audience: Annotated[str | None, Required, Always("")] = None
+    expiration_seconds: Int64 | None = None
+
+
+class VolumeAttachmentSource(Struct):
+    persistent_volume_name: str | None = None
+    inline_volume_spec: PersistentVolumeSpec | None = None
+
+
+class VolumeAttachmentSpec(Struct):
+    attacher: Annotated[str | None, Required, Always("")] = None
+    source: Annotated[VolumeAttachmentSource | None, Required, Always({})] = None
+    node_name: Annotated[str | None, Required, Always("")] = None
+
+
+class VolumeAttachmentStatus(Struct):
+    attached: Annotated[bool | None, Required, Always(False)] = None
+    attachment_metadata: dict[str, str] | None = None
+    attach_error: VolumeError | None = None
+    detach_error: VolumeError | None = None
+
+
+class VolumeError(Struct):
+    time: Annotated[Time | None, Always(None)] = None
+    message: str | None = None
+    error_code: Int32 | None = None
+
+
+class VolumeNodeResources(Struct):
+    count: Int32 | None = None
