@@ -1,0 +1,61 @@
+"""Every resource that is served, found by group, version and name; each is set up when it is first asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from pybernetes.api import scheme
+from pybernetes.api.errors import PathNotFound
+from pybernetes.api.resources import Resource
+from pybernetes.api.times import Clock
+from pybernetes.store.cache import Cache
+
+from ..admission.plugin import Chain
+from .resource_store import ResourceStore
+from .strategy import Strategy
+
+
+class Registry:
+    """The resources of this server."""
+
+    def __init__(self, cache: Cache, clock: Clock, *, event_ttl: int = 3600) -> None:
+        self.cache = cache
+        self.clock = clock
+        self.admission = Chain([])
+        self._event_ttl = event_ttl
+        self._stores: dict[tuple[str, str, str], ResourceStore] = {}
+
+    def store(self, group: str, version: str, plural: str) -> ResourceStore:
+        """The store of a resource that is kept. Raises PathNotFound if nothing is served there."""
+        found = self._stores.get((group, version, plural))
+        if found is None:
+            resource = scheme.resource(group, version, plural)
+            if resource is None or not resource.stored:
+                raise PathNotFound
+            found = self._stores[group, version, plural] = self._make(resource)
+        return found
+
+    def resource(self, group: str, version: str, plural: str) -> Resource:
+        """A served resource, kept or not. Raises PathNotFound."""
+        resource = scheme.resource(group, version, plural)
+        if resource is None:
+            raise PathNotFound
+        return resource
+
+    def _make(self, resource: Resource) -> ResourceStore:
+        storage = scheme.storage_resource(resource)
+        ttl = self._event_ttl if resource.plural == "events" else None
+        return ResourceStore(resource, storage, self.cache, strategy_for(storage), ttl)
+
+
+def strategy_for(resource: Resource) -> Strategy:
+    """The strategy of a resource: from `apiserver/strategies/<group>.py`, or the usual one."""
+    name = f"pybernetes.apiserver.strategies.{resource.package}"
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        return Strategy(resource)
+    strategy: type[Strategy] = module.STRATEGIES.get(resource.plural, Strategy)
+    return strategy(resource)

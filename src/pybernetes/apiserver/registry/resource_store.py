@@ -1,0 +1,210 @@
+"""The objects of one resource, in one of its versions: read from the cache, written to the store.
+
+Below this line there are keys and bytes, above it kinds. Reads hand out `Item`s, bytes that are ready to be sent.
+Writes follow one shape (`write`): look at the present object, let the caller make the new one from it, and write it on
+condition that nobody was faster; who was not bound to a certain revision tries again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pybernetes.api import scheme
+from pybernetes.api.errors import AlreadyExists, Conflict, NotFound, ServiceUnavailable
+from pybernetes.api.resources import Resource
+from pybernetes.store.base import Entry, KeyExists, RevisionMismatch, StoreUnavailable
+from pybernetes.store.cache import Cache, Item, Partition, with_revision, without_revision
+
+from .selectable import SELECTABLE, Attributes, attribute_reader
+from .strategy import Strategy
+
+_PATIENCE = 30.0  # seconds a write waits for its own echo from a shared store
+
+Transform = Callable[[Any], Awaitable[Any]]
+"""Makes the new object from the present one. What it returns replaces it; it may change the one it was given."""
+
+
+class ResourceStore:
+    """One resource in one version."""
+
+    def __init__(self, resource: Resource, storage: Resource, cache: Cache, strategy: Strategy, ttl: int | None) -> None:
+        self.resource = resource
+        self.storage = storage  # the version it is stored as
+        self.strategy = strategy
+        self.partition: Partition = cache.partitions[resource.storage_prefix]
+        self._cache = cache
+        self._store = cache.store
+        self._ttl = ttl
+        self._decode = scheme.decoder(storage).decode
+        self._attributes = attribute_reader(resource.group, resource.plural)
+        self._converts = resource.api_version != storage.api_version
+        self.selectable = frozenset(
+            ("metadata.name", *(("metadata.namespace",) if resource.namespaced else ()))
+        ) | frozenset(SELECTABLE.get((resource.group, resource.plural), ()))
+
+    # -- keys ---------------------------------------------------------------------------------------------------
+
+    def key(self, namespace: str, name: str) -> str:
+        """The key of one object."""
+        prefix = self.resource.storage_prefix
+        return f"{prefix}{namespace}/{name}" if self.resource.namespaced else prefix + name
+
+    def scope(self, namespace: str) -> str:
+        """What the keys of a collection begin with; no namespace means all of them."""
+        prefix = self.resource.storage_prefix
+        return f"{prefix}{namespace}/" if namespace else prefix
+
+    def split(self, key: str) -> tuple[str, str]:
+        """The namespace and name of a key."""
+        rest = key[len(self.resource.storage_prefix) :]
+        namespace, _, name = rest.rpartition("/")
+        return namespace, name
+
+    # -- forms --------------------------------------------------------------------------------------------------
+
+    def decode(self, item: Item) -> Any:
+        """The object, in the version it is stored as."""
+        return self._decode(item.raw)
+
+    def encode(self, obj: Any) -> bytes:
+        """The object as it is stored. Takes the resourceVersion out of it."""
+        obj.kind = self.storage.kind
+        obj.api_version = self.storage.api_version
+        obj.metadata.resource_version = None
+        return scheme.encoder.encode(obj)
+
+    def raw(self, item: Item) -> bytes:
+        """The object as it is sent, in this version."""
+        if not self._converts:
+            return item.raw
+        converted = scheme.convert(self._decode(item.raw), self.storage, self.resource)
+        converted.kind = self.resource.kind
+        converted.api_version = self.resource.api_version
+        return scheme.encoder.encode(converted)
+
+    def to_storage(self, obj: Any) -> Any:
+        """An object of this version, in the version it is stored as."""
+        return scheme.convert(obj, self.resource, self.storage) if self._converts else obj
+
+    def from_storage(self, obj: Any) -> Any:
+        """A stored object, in this version."""
+        return scheme.convert(obj, self.storage, self.resource) if self._converts else obj
+
+    def attributes(self, item: Item) -> Attributes:
+        """What selectors look at; decoded once."""
+        found: Attributes | None = item.attributes
+        if found is None:
+            found = item.attributes = self._attributes(item.raw, *self.split(item.key))
+        return found
+
+    # -- reads --------------------------------------------------------------------------------------------------
+
+    def peek(self, namespace: str, name: str) -> Item | None:
+        """What the cache holds now, which may lag behind other servers."""
+        return self.partition.items.get(self.key(namespace, name))
+
+    async def find(self, namespace: str, name: str) -> Item | None:
+        """The object as of now, or None."""
+        await self._consistent()
+        return self.partition.items.get(self.key(namespace, name))
+
+    async def get(self, namespace: str, name: str) -> Item:
+        """The object as of now. Raises NotFound."""
+        item = await self.find(namespace, name)
+        if item is None:
+            raise self.not_found(name)
+        return item
+
+    def not_found(self, name: str) -> NotFound:
+        """The error for an object that is not there."""
+        return NotFound(self.resource.group, self.resource.plural, name)
+
+    async def _consistent(self) -> None:
+        try:
+            await self._cache.consistent()
+        except StoreUnavailable as error:
+            raise ServiceUnavailable(str(error)) from error
+
+    # -- writes -------------------------------------------------------------------------------------------------
+
+    async def create(self, obj: Any, *, dry_run: bool = False) -> Item:
+        """Write a new object. Raises AlreadyExists."""
+        meta = obj.metadata
+        key = self.key(meta.namespace or "", meta.name)
+        value = self.encode(obj)
+        if dry_run:
+            if await self.find(meta.namespace or "", meta.name):
+                raise AlreadyExists(self.resource.group, self.resource.plural, meta.name)
+            return Item(key, value, 0)
+        try:
+            revision = await self._acknowledged(self._store.create(key, value, ttl=self._ttl))
+        except KeyExists:
+            raise AlreadyExists(self.resource.group, self.resource.plural, meta.name) from None
+        return self._written(key, value, revision)
+
+    async def write(
+        self, namespace: str, name: str, transform: Transform, *, dry_run: bool = False, current: Item | None = None
+    ) -> Item:
+        """Replace an object by what `transform` makes of it. An object that stays the same is not written."""
+        item = current or await self.get(namespace, name)
+        while True:
+            new = await transform(self.decode(item))
+            value = self.encode(new)
+            if value == without_revision(item.raw):
+                return item
+            if dry_run:
+                return Item(item.key, with_revision(value, item.revision), item.revision)
+            try:
+                revision = await self._acknowledged(
+                    self._store.update(item.key, value, revision=item.revision, ttl=self._ttl)
+                )
+            except RevisionMismatch as mismatch:
+                item = await self._fresh(item, mismatch.current)
+                continue
+            return self._written(item.key, value, revision)
+
+    async def delete(self, item: Item) -> Item | None:
+        """Remove an object if it is still this one; None if it has changed. Returns it as it was, at the deletion."""
+        try:
+            revision = await self._acknowledged(self._store.delete(item.key, revision=item.revision))
+        except RevisionMismatch as mismatch:
+            await self._fresh(item, mismatch.current)
+            return None
+        return Item(item.key, with_revision(without_revision(item.raw), revision), revision)
+
+    def conflict(self, name: str, why: str = "") -> Conflict:
+        """The error for a write that was made for another state of the object."""
+        if why:
+            return Conflict(self.resource.group, self.resource.plural, name, why)
+        return Conflict(self.resource.group, self.resource.plural, name)
+
+    def _written(self, key: str, value: bytes, revision: int) -> Item:
+        present = self.partition.items.get(key)
+        if present is not None and present.revision == revision:
+            return present
+        return Item(key, with_revision(value, revision), revision)
+
+    async def _acknowledged(self, write: Awaitable[int]) -> int:
+        """Wait for a write and for its echo in the cache, so that the writer can read what it wrote."""
+        try:
+            revision = await write
+        except StoreUnavailable as error:
+            raise ServiceUnavailable(str(error)) from error
+        if self._cache.revision < revision:
+            await self._cache.wait_for(revision, _PATIENCE)
+        return revision
+
+    async def _fresh(self, item: Item, current: Entry | None) -> Item:
+        """The object after somebody else was faster. Raises NotFound when it is gone."""
+        _, name = self.split(item.key)
+        if current is None:
+            await self._consistent()
+            found = self.partition.items.get(item.key)
+            if found is None or found.revision == item.revision:
+                raise self.not_found(name)
+            return found
+        await self._cache.wait_for(current.revision, _PATIENCE)
+        return self.partition.items.get(item.key) or Item(
+            item.key, with_revision(current.value, current.revision), current.revision
+        )

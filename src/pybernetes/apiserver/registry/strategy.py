@@ -1,0 +1,153 @@
+"""What a kind does differently from the rest on its way to the store.
+
+The verbs are the same for every kind; a `Strategy` answers the questions in which kinds differ. The base class gives
+upstream's usual answers: the status belongs to the status subresource, a change of anything else but metadata and
+status counts as a new generation where the kind has one, an update needs no resourceVersion and creates nothing.
+
+Defaults and validation are pure functions of the kind and live beside it, in `api/<group>/defaults.py` (`DEFAULTS`)
+and `api/<group>/validation.py` (`CREATE`, `UPDATE`, `STATUS_UPDATE`), dicts keyed by kind. They are imported when the
+first request for the kind arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from pybernetes.api.field import FieldError
+from pybernetes.api.resources import Resource
+
+if TYPE_CHECKING:
+    from .registry import Registry
+
+
+class Context(msgspec.Struct, gc=False):
+    """Who is asking, and how."""
+
+    registry: Registry
+    user: Any
+    now: str
+    """The time of the request, as `metadata.creationTimestamp` shows it."""
+    namespace: str = ""
+    dry_run: bool = False
+    field_manager: str = ""
+    warnings: list[str] = []
+    subresource: str = ""
+
+
+class Reservation(Protocol):
+    """What a strategy took outside the object itself, to be kept if the write succeeds and given back if not."""
+
+    async def commit(self) -> None: ...
+
+    async def rollback(self) -> None: ...
+
+
+class Strategy:
+    """How one resource is created, updated and deleted."""
+
+    allow_create_on_update = False
+    allow_unconditional_update = True
+    has_generation = False
+    returns_deleted = False
+    """Whether a delete answers with the object instead of a Status."""
+    graceful = False
+    """Whether deletion waits for somebody (the kubelet) to confirm it."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        kind = resource.kind
+        self._default = _table(resource, "defaults", "DEFAULTS").get(kind)
+        self._create = _table(resource, "validation", "CREATE").get(kind)
+        self._update = _table(resource, "validation", "UPDATE").get(kind)
+        self._status_update = _table(resource, "validation", "STATUS_UPDATE").get(kind)
+        self.has_status = any(sub.name == "status" for sub in resource.subresources)
+
+    # -- create -------------------------------------------------------------------------------------------------
+
+    def default(self, obj: Any) -> None:
+        """Fill in what the client left out."""
+        if self._default:
+            self._default(obj)
+
+    def prepare_for_create(self, obj: Any, context: Context) -> None:
+        """Drop what a client may not set on a new object."""
+        if self.has_status:
+            obj.status = None
+        if self.has_generation:
+            obj.metadata.generation = 1
+
+    def validate(self, obj: Any, context: Context) -> list[FieldError]:
+        """What is wrong with a new object."""
+        return self._create(obj) if self._create else []
+
+    def warnings_on_create(self, obj: Any, context: Context) -> list[str]:
+        """What the client should know about the new object."""
+        return []
+
+    # -- update -------------------------------------------------------------------------------------------------
+
+    def prepare_for_update(self, new: Any, old: Any, context: Context) -> None:
+        """Keep what this request may not change."""
+        if self.has_status:
+            new.status = old.status
+        if self.has_generation and self.changed(new, old):
+            new.metadata.generation = (old.metadata.generation or 0) + 1
+
+    def changed(self, new: Any, old: Any) -> bool:
+        """Whether the update asks for something else than before."""
+        return any(
+            getattr(new, name) != getattr(old, name)
+            for name in new.__struct_fields__
+            if name not in ("kind", "api_version", "metadata", "status")
+        )
+
+    def validate_update(self, new: Any, old: Any, context: Context) -> list[FieldError]:
+        """What is wrong with the change."""
+        return self._update(new, old) if self._update else self.validate(new, context)
+
+    def warnings_on_update(self, new: Any, old: Any, context: Context) -> list[str]:
+        """What the client should know about the change."""
+        return self.warnings_on_create(new, context)
+
+    def prepare_for_status_update(self, new: Any, old: Any, context: Context) -> None:
+        """Keep everything but the status, and the metadata that stays writable there."""
+        for name in new.__struct_fields__:
+            if name not in ("kind", "api_version", "metadata", "status"):
+                setattr(new, name, getattr(old, name))
+
+    def validate_status_update(self, new: Any, old: Any, context: Context) -> list[FieldError]:
+        """What is wrong with the new status."""
+        return self._status_update(new, old) if self._status_update else []
+
+    # -- delete -------------------------------------------------------------------------------------------------
+
+    def grace_period(self, obj: Any, wanted: int | None) -> int:
+        """For graceful kinds: how many seconds the deletion may take; 0 = at once."""
+        return 0
+
+    def default_propagation(self) -> str:
+        """What happens to dependents when the client does not say: Background, or Orphan for a few old kinds."""
+        return "Background"
+
+    # -- beside the object --------------------------------------------------------------------------------------
+
+    async def reserve(self, new: Any | None, old: Any | None, context: Context) -> Reservation | None:
+        """Take what the object needs elsewhere (addresses, ports) before the write; None on either side = no object."""
+        return None
+
+
+def _table(resource: Resource, module: str, name: str) -> dict[str, Callable[..., Any]]:
+    """A group's dict of functions by kind; a group without the module has none."""
+    package = resource.package
+    try:
+        found = import_module(f"pybernetes.api.{package}.{module}")
+    except ModuleNotFoundError as error:
+        if error.name != f"pybernetes.api.{package}.{module}":
+            raise
+        return {}
+    table: dict[str, Callable[..., Any]] = getattr(found, name, {})
+    return table

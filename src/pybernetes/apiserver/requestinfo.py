@@ -1,0 +1,94 @@
+"""What a request asks for: verb, group, version, resource, namespace, name, subresource.
+
+The path alone decides, before anything is looked up, because authorization, audit and metrics need it for requests
+that are refused as well:
+
+    /api/v1/namespaces/NS/pods/NAME/SUB            core
+    /apis/GROUP/VERSION/namespaces/NS/RES/NAME/SUB  every other group
+    /api/v1/watch/...                              the old form of ?watch=true
+    anything else                                  not a resource: verb = the method in lower case
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_NAMESPACE_SUBRESOURCES = ("status", "finalize")
+
+
+class RequestInfo(msgspec.Struct, gc=False):
+    """A request, taken apart."""
+
+    path: str
+    verb: str
+    query: dict[str, str]
+    is_resource: bool = False
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    parts: tuple[str, ...] = ()
+    """What follows the subresource, as in `proxy/some/path`."""
+
+    def flag(self, name: str) -> bool:
+        """A query parameter as upstream reads booleans: absent, 0 and false are false, the rest (even empty) is true."""
+        value = self.query.get(name)
+        return value is not None and value != "0" and value.lower() != "false"
+
+
+def parse_query(text: str) -> dict[str, str]:
+    """The first value of each parameter."""
+    if not text:
+        return {}
+    return {name: values[0] for name, values in parse_qs(text, keep_blank_values=True, errors="replace").items()}
+
+
+def request_info(method: str, path: str, query_string: str) -> RequestInfo:
+    """Take a request apart."""
+    query = parse_query(query_string)
+    if "%" in path:
+        path = unquote(path, errors="replace")
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) >= 3:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) >= 4:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return RequestInfo(path, method.lower(), query)
+
+    verb = _VERBS.get(method, "")
+    if rest[0] == "watch" and len(rest) > 1:
+        rest = rest[1:]
+        verb = "watch"
+        if len(rest) in (2, 4) and not (len(rest) == 2 and rest[0] == "namespaces"):
+            query["fieldSelector"] = f"metadata.name={rest[-1]}"
+    info = RequestInfo(path, verb, query, True, group, version)
+    if rest[0] == "namespaces" and len(rest) > 1:
+        info.namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in _NAMESPACE_SUBRESOURCES:
+            rest = rest[2:]
+    info.resource = rest[0]
+    if len(rest) > 1:
+        info.name = rest[1]
+        if len(rest) > 2:
+            info.subresource = rest[2]
+            info.parts = tuple(rest[3:])
+    if info.name and not info.subresource and verb == "get" and not query:
+        return info
+    return _collection(info, verb)
+
+
+def _collection(info: RequestInfo, verb: str) -> RequestInfo:
+    """Lists, watches and collection deletes are GET and DELETE without a name."""
+    if verb == "watch":
+        info.name = ""
+    elif verb == "get" and not info.name:
+        info.verb = "watch" if info.flag("watch") else "list"
+    elif verb == "delete" and not info.name:
+        info.verb = "deletecollection"
+    return info
