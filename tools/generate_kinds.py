@@ -130,7 +130,7 @@ class Generator:
     def write_module(self, path: str, definitions: list[Definition]) -> Path:
         order = MODULES.get(definitions[0].package)
         if order is None:
-            definitions.sort(key=lambda each: (not each.is_kind, each.name))
+            definitions = self.reading_order(definitions)
         else:
             definitions.sort(key=lambda each: list(order).index(each.name))
         classes = [self.render(each) for each in definitions]
@@ -168,6 +168,20 @@ class Generator:
         )
         return file
 
+    def reading_order(self, definitions: list[Definition]) -> list[Definition]:
+        """Each kind, followed by what it is made of."""
+        ordered: dict[str, Definition] = {}
+
+        def add(definition: Definition) -> None:
+            if definition.package == definitions[0].package and definition.name not in ordered:
+                ordered[definition.name] = definition
+                for reference in self.references(definition.fields):
+                    add(reference)
+
+        for definition in sorted(definitions, key=lambda each: (not each.is_kind, each.name)):
+            add(definition)
+        return list(ordered.values())
+
     def write_package(self, package: str) -> Path:
         """The `__init__.py` of a version that is spread over modules: all names in one place."""
         names: dict[str, list[str]] = {}
@@ -181,19 +195,14 @@ class Generator:
         lines = [f"from .{module} import {', '.join(sorted(classes))}" for module, classes in sorted(names.items())]
         every = sorted(name for classes in names.values() for name in classes)
         file.write_text(
-            f'"""Every class of {self.group_version(package)}.\n\nWritten by tools/generate_kinds.py.\n"""\n\n'
+            f'"""Every class of {package.replace(".", "/")}.\n\nWritten by tools/generate_kinds.py.\n"""\n\n'
             "from __future__ import annotations\n\n" + "\n".join(lines) + f"\n\n__all__ = {every!r}\n"
         )
         return file
 
     def module_doc(self, path: str) -> str:
-        package, *module = path.split(".")[0:2], *path.split(".")[2:]
-        group_version = self.group_version(".".join(package))
-        return f"{group_version}: {module[0]}." if module else f"The kinds of {group_version}."
-
-    def group_version(self, package: str) -> str:
-        group, version = package.split(".")
-        return f"{group}/{version}"
+        group, version, *module = path.split(".")
+        return f"{group}/{version}: {module[0]}." if module else f"The kinds of {group}/{version}."
 
     def references(self, node: Any) -> Iterator[Definition]:
         if isinstance(node, dict):

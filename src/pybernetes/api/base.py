@@ -16,9 +16,7 @@ import msgspec
 from .types import Always
 
 
-class Struct(
-    msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", forbid_unknown_fields=True, gc=False
-):
+class Struct(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", forbid_unknown_fields=True, gc=False):
     """A piece of a kind: snake_case here, camelCase on the wire."""
 
 

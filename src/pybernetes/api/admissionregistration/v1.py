@@ -17,48 +17,23 @@ class MutatingAdmissionPolicy(Kind):
     spec: Annotated[MutatingAdmissionPolicySpec | None, Always({})] = None
 
 
-class MutatingAdmissionPolicyBinding(Kind):
-    spec: Annotated[MutatingAdmissionPolicyBindingSpec | None, Always({})] = None
+class MutatingAdmissionPolicySpec(Struct):
+    param_kind: ParamKind | None = None
+    match_constraints: MatchResources | None = None
+    variables: Annotated[list[Variable] | None, ListType("atomic")] = None
+    mutations: Annotated[list[Mutation] | None, ListType("atomic")] = None
+    failure_policy: Annotated[str | None, Enum("Fail", "Ignore")] = None
+    match_conditions: Annotated[
+        list[MatchCondition] | None, ListType("map", keys=("name",)), Patch("merge", "name")
+    ] = None
+    reinvocation_policy: Annotated[str | None, Enum("IfNeeded", "Never")] = None
 
 
-class MutatingWebhookConfiguration(Kind):
-    webhooks: Annotated[list[MutatingWebhook] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
+class ParamKind(Struct):
+    map_type: ClassVar = MapType("atomic")
 
-
-class ValidatingAdmissionPolicy(Kind):
-    spec: Annotated[ValidatingAdmissionPolicySpec | None, Always({})] = None
-    status: Annotated[ValidatingAdmissionPolicyStatus | None, Always({})] = None
-
-
-class ValidatingAdmissionPolicyBinding(Kind):
-    spec: Annotated[ValidatingAdmissionPolicyBindingSpec | None, Required, Always({})] = None
-
-
-class ValidatingWebhookConfiguration(Kind):
-    webhooks: Annotated[list[ValidatingWebhook] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
-
-
-class ApplyConfiguration(Struct):
-    expression: str | None = None
-
-
-class AuditAnnotation(Struct):
-    key: Annotated[str | None, Required, Always("")] = None
-    value_expression: Annotated[str | None, Required, Always("")] = None
-
-
-class ExpressionWarning(Struct):
-    field_ref: Annotated[str | None, Required, Always("")] = None
-    warning: Annotated[str | None, Required, Always("")] = None
-
-
-class JSONPatch(Struct):
-    expression: str | None = None
-
-
-class MatchCondition(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    expression: Annotated[str | None, Required, Always("")] = None
+    api_version: str | None = None
+    kind: str | None = None
 
 
 class MatchResources(Struct):
@@ -71,22 +46,66 @@ class MatchResources(Struct):
     match_policy: Annotated[str | None, Enum("Equivalent", "Exact")] = None
 
 
+class NamedRuleWithOperations(Struct):
+    map_type: ClassVar = MapType("atomic")
+
+    resource_names: Annotated[list[str] | None, ListType("atomic")] = None
+    operations: Annotated[list[str] | None, Enum("*", "CONNECT", "CREATE", "DELETE", "UPDATE"), ListType("atomic")] = (
+        None
+    )
+    api_groups: Annotated[list[str] | None, ListType("atomic")] = None
+    api_versions: Annotated[list[str] | None, ListType("atomic")] = None
+    resources: Annotated[list[str] | None, ListType("atomic")] = None
+    scope: Annotated[str | None, Enum("*", "Cluster", "Namespaced")] = None
+
+
+class Variable(Struct):
+    map_type: ClassVar = MapType("atomic")
+
+    name: Annotated[str | None, Required, Always("")] = None
+    expression: Annotated[str | None, Required, Always("")] = None
+
+
+class Mutation(Struct):
+    patch_type: Annotated[str | None, Required, Always(""), Enum("ApplyConfiguration", "JSONPatch")] = None
+    apply_configuration: ApplyConfiguration | None = None
+    json_patch: JSONPatch | None = None
+
+
+class ApplyConfiguration(Struct):
+    expression: str | None = None
+
+
+class JSONPatch(Struct):
+    expression: str | None = None
+
+
+class MatchCondition(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    expression: Annotated[str | None, Required, Always("")] = None
+
+
+class MutatingAdmissionPolicyBinding(Kind):
+    spec: Annotated[MutatingAdmissionPolicyBindingSpec | None, Always({})] = None
+
+
 class MutatingAdmissionPolicyBindingSpec(Struct):
     policy_name: str | None = None
     param_ref: ParamRef | None = None
     match_resources: MatchResources | None = None
 
 
-class MutatingAdmissionPolicySpec(Struct):
-    param_kind: ParamKind | None = None
-    match_constraints: MatchResources | None = None
-    variables: Annotated[list[Variable] | None, ListType("atomic")] = None
-    mutations: Annotated[list[Mutation] | None, ListType("atomic")] = None
-    failure_policy: Annotated[str | None, Enum("Fail", "Ignore")] = None
-    match_conditions: Annotated[
-        list[MatchCondition] | None, ListType("map", keys=("name",)), Patch("merge", "name")
-    ] = None
-    reinvocation_policy: Annotated[str | None, Enum("IfNeeded", "Never")] = None
+class ParamRef(Struct):
+    map_type: ClassVar = MapType("atomic")
+
+    name: str | None = None
+    namespace: str | None = None
+    selector: LabelSelector | None = None
+    parameter_not_found_action: str | None = None
+
+
+class MutatingWebhookConfiguration(Kind):
+    webhooks: Annotated[list[MutatingWebhook] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
 
 
 class MutatingWebhook(Struct):
@@ -106,39 +125,17 @@ class MutatingWebhook(Struct):
     ] = None
 
 
-class Mutation(Struct):
-    patch_type: Annotated[str | None, Required, Always(""), Enum("ApplyConfiguration", "JSONPatch")] = None
-    apply_configuration: ApplyConfiguration | None = None
-    json_patch: JSONPatch | None = None
+class WebhookClientConfig(Struct):
+    url: str | None = None
+    service: ServiceReference | None = None
+    ca_bundle: Base64 | None = None
 
 
-class NamedRuleWithOperations(Struct):
-    map_type: ClassVar = MapType("atomic")
-
-    resource_names: Annotated[list[str] | None, ListType("atomic")] = None
-    operations: Annotated[list[str] | None, Enum("*", "CONNECT", "CREATE", "DELETE", "UPDATE"), ListType("atomic")] = (
-        None
-    )
-    api_groups: Annotated[list[str] | None, ListType("atomic")] = None
-    api_versions: Annotated[list[str] | None, ListType("atomic")] = None
-    resources: Annotated[list[str] | None, ListType("atomic")] = None
-    scope: Annotated[str | None, Enum("*", "Cluster", "Namespaced")] = None
-
-
-class ParamKind(Struct):
-    map_type: ClassVar = MapType("atomic")
-
-    api_version: str | None = None
-    kind: str | None = None
-
-
-class ParamRef(Struct):
-    map_type: ClassVar = MapType("atomic")
-
-    name: str | None = None
-    namespace: str | None = None
-    selector: LabelSelector | None = None
-    parameter_not_found_action: str | None = None
+class ServiceReference(Struct):
+    namespace: Annotated[str | None, Required, Always("")] = None
+    name: Annotated[str | None, Required, Always("")] = None
+    path: str | None = None
+    port: Int32 | None = None
 
 
 class RuleWithOperations(Struct):
@@ -151,22 +148,9 @@ class RuleWithOperations(Struct):
     scope: Annotated[str | None, Enum("*", "Cluster", "Namespaced")] = None
 
 
-class ServiceReference(Struct):
-    namespace: Annotated[str | None, Required, Always("")] = None
-    name: Annotated[str | None, Required, Always("")] = None
-    path: str | None = None
-    port: Int32 | None = None
-
-
-class TypeChecking(Struct):
-    expression_warnings: Annotated[list[ExpressionWarning] | None, ListType("atomic")] = None
-
-
-class ValidatingAdmissionPolicyBindingSpec(Struct):
-    policy_name: Annotated[str | None, Required] = None
-    param_ref: ParamRef | None = None
-    match_resources: MatchResources | None = None
-    validation_actions: Annotated[list[str] | None, Required, Enum("Audit", "Deny", "Warn"), ListType("set")] = None
+class ValidatingAdmissionPolicy(Kind):
+    spec: Annotated[ValidatingAdmissionPolicySpec | None, Always({})] = None
+    status: Annotated[ValidatingAdmissionPolicyStatus | None, Always({})] = None
 
 
 class ValidatingAdmissionPolicySpec(Struct):
@@ -181,10 +165,46 @@ class ValidatingAdmissionPolicySpec(Struct):
     variables: Annotated[list[Variable] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
 
 
+class Validation(Struct):
+    expression: Annotated[str | None, Required, Always("")] = None
+    message: str | None = None
+    reason: str | None = None
+    message_expression: str | None = None
+
+
+class AuditAnnotation(Struct):
+    key: Annotated[str | None, Required, Always("")] = None
+    value_expression: Annotated[str | None, Required, Always("")] = None
+
+
 class ValidatingAdmissionPolicyStatus(Struct):
     observed_generation: Int64 | None = None
     type_checking: TypeChecking | None = None
     conditions: Annotated[list[Condition] | None, ListType("map", keys=("type",))] = None
+
+
+class TypeChecking(Struct):
+    expression_warnings: Annotated[list[ExpressionWarning] | None, ListType("atomic")] = None
+
+
+class ExpressionWarning(Struct):
+    field_ref: Annotated[str | None, Required, Always("")] = None
+    warning: Annotated[str | None, Required, Always("")] = None
+
+
+class ValidatingAdmissionPolicyBinding(Kind):
+    spec: Annotated[ValidatingAdmissionPolicyBindingSpec | None, Required, Always({})] = None
+
+
+class ValidatingAdmissionPolicyBindingSpec(Struct):
+    policy_name: Annotated[str | None, Required] = None
+    param_ref: ParamRef | None = None
+    match_resources: MatchResources | None = None
+    validation_actions: Annotated[list[str] | None, Required, Enum("Audit", "Deny", "Warn"), ListType("set")] = None
+
+
+class ValidatingWebhookConfiguration(Kind):
+    webhooks: Annotated[list[ValidatingWebhook] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
 
 
 class ValidatingWebhook(Struct):
@@ -201,23 +221,3 @@ class ValidatingWebhook(Struct):
     match_conditions: Annotated[
         list[MatchCondition] | None, ListType("map", keys=("name",)), Patch("merge", "name")
     ] = None
-
-
-class Validation(Struct):
-    expression: Annotated[str | None, Required, Always("")] = None
-    message: str | None = None
-    reason: str | None = None
-    message_expression: str | None = None
-
-
-class Variable(Struct):
-    map_type: ClassVar = MapType("atomic")
-
-    name: Annotated[str | None, Required, Always("")] = None
-    expression: Annotated[str | None, Required, Always("")] = None
-
-
-class WebhookClientConfig(Struct):
-    url: str | None = None
-    service: ServiceReference | None = None
-    ca_bundle: Base64 | None = None

@@ -18,38 +18,6 @@ class CustomResourceDefinition(Kind):
     status: Annotated[CustomResourceDefinitionStatus | None, Always({})] = None
 
 
-class CustomResourceColumnDefinition(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    type: Annotated[str | None, Required, Always("")] = None
-    format: str | None = None
-    description: str | None = None
-    priority: Int32 | None = None
-    json_path: Annotated[str | None, Required, Always("")] = None
-
-
-class CustomResourceConversion(Struct):
-    strategy: Annotated[str | None, Required, Always("")] = None
-    webhook: WebhookConversion | None = None
-
-
-class CustomResourceDefinitionCondition(Struct):
-    type: Annotated[str | None, Required, Always("")] = None
-    status: Annotated[str | None, Required, Always("")] = None
-    last_transition_time: Annotated[Time | None, Always(None)] = None
-    reason: str | None = None
-    message: str | None = None
-    observed_generation: Int64 | None = None
-
-
-class CustomResourceDefinitionNames(Struct):
-    plural: Annotated[str | None, Required, Always("")] = None
-    singular: str | None = None
-    short_names: Annotated[list[str] | None, ListType("atomic")] = None
-    kind: Annotated[str | None, Required, Always("")] = None
-    list_kind: str | None = None
-    categories: Annotated[list[str] | None, ListType("atomic")] = None
-
-
 class CustomResourceDefinitionSpec(Struct):
     group: Annotated[str | None, Required, Always("")] = None
     names: Annotated[CustomResourceDefinitionNames | None, Required, Always({})] = None
@@ -59,13 +27,13 @@ class CustomResourceDefinitionSpec(Struct):
     preserve_unknown_fields: bool | None = None
 
 
-class CustomResourceDefinitionStatus(Struct):
-    conditions: Annotated[
-        list[CustomResourceDefinitionCondition] | None, Always(None), ListType("map", keys=("type",))
-    ] = None
-    accepted_names: Annotated[CustomResourceDefinitionNames | None, Always({})] = None
-    stored_versions: Annotated[list[str] | None, Always(None), ListType("atomic")] = None
-    observed_generation: Int64 | None = None
+class CustomResourceDefinitionNames(Struct):
+    plural: Annotated[str | None, Required, Always("")] = None
+    singular: str | None = None
+    short_names: Annotated[list[str] | None, ListType("atomic")] = None
+    kind: Annotated[str | None, Required, Always("")] = None
+    list_kind: str | None = None
+    categories: Annotated[list[str] | None, ListType("atomic")] = None
 
 
 class CustomResourceDefinitionVersion(Struct):
@@ -80,28 +48,8 @@ class CustomResourceDefinitionVersion(Struct):
     selectable_fields: Annotated[list[SelectableField] | None, ListType("atomic")] = None
 
 
-class CustomResourceSubresourceScale(Struct):
-    spec_replicas_path: Annotated[str | None, Required, Always("")] = None
-    status_replicas_path: Annotated[str | None, Required, Always("")] = None
-    label_selector_path: str | None = None
-
-
-class CustomResourceSubresourceStatus(Struct):
-    pass
-
-
-class CustomResourceSubresources(Struct):
-    status: CustomResourceSubresourceStatus | None = None
-    scale: CustomResourceSubresourceScale | None = None
-
-
 class CustomResourceValidation(Struct):
     open_apiv_3_schema: JSONSchemaProps | None = field(default=None, name="openAPIV3Schema")
-
-
-class ExternalDocumentation(Struct):
-    description: str | None = None
-    url: str | None = None
 
 
 class JSONSchemaProps(Struct):
@@ -155,15 +103,9 @@ class JSONSchemaProps(Struct):
     ] = field(default=None, name="x-kubernetes-validations")
 
 
-class SelectableField(Struct):
-    json_path: Annotated[str | None, Required, Always("")] = None
-
-
-class ServiceReference(Struct):
-    namespace: Annotated[str | None, Required, Always("")] = None
-    name: Annotated[str | None, Required, Always("")] = None
-    path: str | None = None
-    port: Int32 | None = None
+class ExternalDocumentation(Struct):
+    description: str | None = None
+    url: str | None = None
 
 
 class ValidationRule(Struct):
@@ -177,15 +119,73 @@ class ValidationRule(Struct):
     optional_old_self: bool | None = None
 
 
+class CustomResourceSubresources(Struct):
+    status: CustomResourceSubresourceStatus | None = None
+    scale: CustomResourceSubresourceScale | None = None
+
+
+class CustomResourceSubresourceStatus(Struct):
+    pass
+
+
+class CustomResourceSubresourceScale(Struct):
+    spec_replicas_path: Annotated[str | None, Required, Always("")] = None
+    status_replicas_path: Annotated[str | None, Required, Always("")] = None
+    label_selector_path: str | None = None
+
+
+class CustomResourceColumnDefinition(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    type: Annotated[str | None, Required, Always("")] = None
+    format: str | None = None
+    description: str | None = None
+    priority: Int32 | None = None
+    json_path: Annotated[str | None, Required, Always("")] = None
+
+
+class SelectableField(Struct):
+    json_path: Annotated[str | None, Required, Always("")] = None
+
+
+class CustomResourceConversion(Struct):
+    strategy: Annotated[str | None, Required, Always("")] = None
+    webhook: WebhookConversion | None = None
+
+
+class WebhookConversion(Struct):
+    client_config: WebhookClientConfig | None = None
+    conversion_review_versions: Annotated[list[str] | None, Required, Always(None), ListType("atomic")] = None
+
+
 class WebhookClientConfig(Struct):
     url: str | None = None
     service: ServiceReference | None = None
     ca_bundle: Base64 | None = None
 
 
-class WebhookConversion(Struct):
-    client_config: WebhookClientConfig | None = None
-    conversion_review_versions: Annotated[list[str] | None, Required, Always(None), ListType("atomic")] = None
+class ServiceReference(Struct):
+    namespace: Annotated[str | None, Required, Always("")] = None
+    name: Annotated[str | None, Required, Always("")] = None
+    path: str | None = None
+    port: Int32 | None = None
+
+
+class CustomResourceDefinitionStatus(Struct):
+    conditions: Annotated[
+        list[CustomResourceDefinitionCondition] | None, Always(None), ListType("map", keys=("type",))
+    ] = None
+    accepted_names: Annotated[CustomResourceDefinitionNames | None, Always({})] = None
+    stored_versions: Annotated[list[str] | None, Always(None), ListType("atomic")] = None
+    observed_generation: Int64 | None = None
+
+
+class CustomResourceDefinitionCondition(Struct):
+    type: Annotated[str | None, Required, Always("")] = None
+    status: Annotated[str | None, Required, Always("")] = None
+    last_transition_time: Annotated[Time | None, Always(None)] = None
+    reason: str | None = None
+    message: str | None = None
+    observed_generation: Int64 | None = None
 
 
 JSONSchemaPropsOrArray = JSONSchemaProps | list[JSONSchemaProps]

@@ -18,14 +18,6 @@ class APIService(Kind):
     status: Annotated[APIServiceStatus | None, Always({})] = None
 
 
-class APIServiceCondition(Struct):
-    type: Annotated[str | None, Required, Always("")] = None
-    status: Annotated[str | None, Required, Always("")] = None
-    last_transition_time: Annotated[Time | None, Always(None)] = None
-    reason: str | None = None
-    message: str | None = None
-
-
 class APIServiceSpec(Struct):
     service: ServiceReference | None = None
     group: str | None = None
@@ -36,13 +28,21 @@ class APIServiceSpec(Struct):
     version_priority: Annotated[Int32 | None, Required, Always(0)] = None
 
 
+class ServiceReference(Struct):
+    namespace: str | None = None
+    name: str | None = None
+    port: Int32 | None = None
+
+
 class APIServiceStatus(Struct):
     conditions: Annotated[list[APIServiceCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")] = (
         None
     )
 
 
-class ServiceReference(Struct):
-    namespace: str | None = None
-    name: str | None = None
-    port: Int32 | None = None
+class APIServiceCondition(Struct):
+    type: Annotated[str | None, Required, Always("")] = None
+    status: Annotated[str | None, Required, Always("")] = None
+    last_transition_time: Annotated[Time | None, Always(None)] = None
+    reason: str | None = None
+    message: str | None = None

@@ -24,35 +24,22 @@ class DaemonSet(Kind):
     status: Annotated[DaemonSetStatus | None, Always({})] = None
 
 
-class Deployment(Kind):
-    spec: Annotated[DeploymentSpec | None, Always({})] = None
-    status: Annotated[DeploymentStatus | None, Always({})] = None
-
-
-class ReplicaSet(Kind):
-    spec: Annotated[ReplicaSetSpec | None, Always({})] = None
-    status: Annotated[ReplicaSetStatus | None, Always({})] = None
-
-
-class StatefulSet(Kind):
-    spec: Annotated[StatefulSetSpec | None, Always({})] = None
-    status: Annotated[StatefulSetStatus | None, Always({})] = None
-
-
-class DaemonSetCondition(Struct):
-    type: Annotated[str | None, Required, Always("")] = None
-    status: Annotated[str | None, Required, Always("")] = None
-    last_transition_time: Annotated[Time | None, Always(None)] = None
-    reason: str | None = None
-    message: str | None = None
-
-
 class DaemonSetSpec(Struct):
     selector: Annotated[LabelSelector | None, Required, Always(None)] = None
     template: Annotated[PodTemplateSpec | None, Required, Always({})] = None
     update_strategy: Annotated[DaemonSetUpdateStrategy | None, Always({})] = None
     min_ready_seconds: Int32 | None = None
     revision_history_limit: Int32 | None = None
+
+
+class DaemonSetUpdateStrategy(Struct):
+    type: Annotated[str | None, Enum("OnDelete", "RollingUpdate")] = None
+    rolling_update: RollingUpdateDaemonSet | None = None
+
+
+class RollingUpdateDaemonSet(Struct):
+    max_unavailable: IntOrString | None = None
+    max_surge: IntOrString | None = None
 
 
 class DaemonSetStatus(Struct):
@@ -70,18 +57,17 @@ class DaemonSetStatus(Struct):
     )
 
 
-class DaemonSetUpdateStrategy(Struct):
-    type: Annotated[str | None, Enum("OnDelete", "RollingUpdate")] = None
-    rolling_update: RollingUpdateDaemonSet | None = None
-
-
-class DeploymentCondition(Struct):
+class DaemonSetCondition(Struct):
     type: Annotated[str | None, Required, Always("")] = None
     status: Annotated[str | None, Required, Always("")] = None
-    last_update_time: Annotated[Time | None, Always(None)] = None
     last_transition_time: Annotated[Time | None, Always(None)] = None
     reason: str | None = None
     message: str | None = None
+
+
+class Deployment(Kind):
+    spec: Annotated[DeploymentSpec | None, Always({})] = None
+    status: Annotated[DeploymentStatus | None, Always({})] = None
 
 
 class DeploymentSpec(Struct):
@@ -93,6 +79,16 @@ class DeploymentSpec(Struct):
     revision_history_limit: Int32 | None = None
     paused: bool | None = None
     progress_deadline_seconds: Int32 | None = None
+
+
+class DeploymentStrategy(Struct):
+    type: Annotated[str | None, Enum("Recreate", "RollingUpdate")] = None
+    rolling_update: RollingUpdateDeployment | None = None
+
+
+class RollingUpdateDeployment(Struct):
+    max_unavailable: IntOrString | None = None
+    max_surge: IntOrString | None = None
 
 
 class DeploymentStatus(Struct):
@@ -109,17 +105,18 @@ class DeploymentStatus(Struct):
     collision_count: Int32 | None = None
 
 
-class DeploymentStrategy(Struct):
-    type: Annotated[str | None, Enum("Recreate", "RollingUpdate")] = None
-    rolling_update: RollingUpdateDeployment | None = None
-
-
-class ReplicaSetCondition(Struct):
+class DeploymentCondition(Struct):
     type: Annotated[str | None, Required, Always("")] = None
     status: Annotated[str | None, Required, Always("")] = None
+    last_update_time: Annotated[Time | None, Always(None)] = None
     last_transition_time: Annotated[Time | None, Always(None)] = None
     reason: str | None = None
     message: str | None = None
+
+
+class ReplicaSet(Kind):
+    spec: Annotated[ReplicaSetSpec | None, Always({})] = None
+    status: Annotated[ReplicaSetStatus | None, Always({})] = None
 
 
 class ReplicaSetSpec(Struct):
@@ -141,22 +138,7 @@ class ReplicaSetStatus(Struct):
     )
 
 
-class RollingUpdateDaemonSet(Struct):
-    max_unavailable: IntOrString | None = None
-    max_surge: IntOrString | None = None
-
-
-class RollingUpdateDeployment(Struct):
-    max_unavailable: IntOrString | None = None
-    max_surge: IntOrString | None = None
-
-
-class RollingUpdateStatefulSetStrategy(Struct):
-    partition: Int32 | None = None
-    max_unavailable: IntOrString | None = None
-
-
-class StatefulSetCondition(Struct):
+class ReplicaSetCondition(Struct):
     type: Annotated[str | None, Required, Always("")] = None
     status: Annotated[str | None, Required, Always("")] = None
     last_transition_time: Annotated[Time | None, Always(None)] = None
@@ -164,13 +146,9 @@ class StatefulSetCondition(Struct):
     message: str | None = None
 
 
-class StatefulSetOrdinals(Struct):
-    start: Annotated[Int32 | None, Always(0)] = None
-
-
-class StatefulSetPersistentVolumeClaimRetentionPolicy(Struct):
-    when_deleted: str | None = None
-    when_scaled: str | None = None
+class StatefulSet(Kind):
+    spec: Annotated[StatefulSetSpec | None, Always({})] = None
+    status: Annotated[StatefulSetStatus | None, Always({})] = None
 
 
 class StatefulSetSpec(Struct):
@@ -185,6 +163,25 @@ class StatefulSetSpec(Struct):
     min_ready_seconds: Int32 | None = None
     persistent_volume_claim_retention_policy: StatefulSetPersistentVolumeClaimRetentionPolicy | None = None
     ordinals: StatefulSetOrdinals | None = None
+
+
+class StatefulSetUpdateStrategy(Struct):
+    type: Annotated[str | None, Enum("OnDelete", "RollingUpdate")] = None
+    rolling_update: RollingUpdateStatefulSetStrategy | None = None
+
+
+class RollingUpdateStatefulSetStrategy(Struct):
+    partition: Int32 | None = None
+    max_unavailable: IntOrString | None = None
+
+
+class StatefulSetPersistentVolumeClaimRetentionPolicy(Struct):
+    when_deleted: str | None = None
+    when_scaled: str | None = None
+
+
+class StatefulSetOrdinals(Struct):
+    start: Annotated[Int32 | None, Always(0)] = None
 
 
 class StatefulSetStatus(Struct):
@@ -202,6 +199,9 @@ class StatefulSetStatus(Struct):
     available_replicas: Annotated[Int32 | None, Always(0)] = None
 
 
-class StatefulSetUpdateStrategy(Struct):
-    type: Annotated[str | None, Enum("OnDelete", "RollingUpdate")] = None
-    rolling_update: RollingUpdateStatefulSetStrategy | None = None
+class StatefulSetCondition(Struct):
+    type: Annotated[str | None, Required, Always("")] = None
+    status: Annotated[str | None, Required, Always("")] = None
+    last_transition_time: Annotated[Time | None, Always(None)] = None
+    reason: str | None = None
+    message: str | None = None

@@ -15,14 +15,26 @@ class SelfSubjectReview(Kind):
     status: Annotated[SelfSubjectReviewStatus | None, Always({})] = None
 
 
+class SelfSubjectReviewStatus(Struct):
+    user_info: Annotated[UserInfo | None, Always({})] = None
+
+
+class UserInfo(Struct):
+    username: str | None = None
+    uid: str | None = None
+    groups: Annotated[list[str] | None, ListType("atomic")] = None
+    extra: dict[str, list[str]] | None = None
+
+
 class TokenRequest(Kind):
     spec: Annotated[TokenRequestSpec | None, Always({})] = None
     status: Annotated[TokenRequestStatus | None, Always({})] = None
 
 
-class TokenReview(Kind):
-    spec: Annotated[TokenReviewSpec | None, Required, Always({})] = None
-    status: Annotated[TokenReviewStatus | None, Always({})] = None
+class TokenRequestSpec(Struct):
+    audiences: Annotated[list[str] | None, Always(None), ListType("atomic")] = None
+    expiration_seconds: Annotated[Int64 | None, Always(None)] = None
+    bound_object_ref: Annotated[BoundObjectReference | None, Always(None)] = None
 
 
 class BoundObjectReference(Struct):
@@ -32,19 +44,14 @@ class BoundObjectReference(Struct):
     uid: str | None = None
 
 
-class SelfSubjectReviewStatus(Struct):
-    user_info: Annotated[UserInfo | None, Always({})] = None
-
-
-class TokenRequestSpec(Struct):
-    audiences: Annotated[list[str] | None, Always(None), ListType("atomic")] = None
-    expiration_seconds: Annotated[Int64 | None, Always(None)] = None
-    bound_object_ref: Annotated[BoundObjectReference | None, Always(None)] = None
-
-
 class TokenRequestStatus(Struct):
     token: Annotated[str | None, Always("")] = None
     expiration_timestamp: Annotated[Time | None, Always(None)] = None
+
+
+class TokenReview(Kind):
+    spec: Annotated[TokenReviewSpec | None, Required, Always({})] = None
+    status: Annotated[TokenReviewStatus | None, Always({})] = None
 
 
 class TokenReviewSpec(Struct):
@@ -57,10 +64,3 @@ class TokenReviewStatus(Struct):
     user: Annotated[UserInfo | None, Always({})] = None
     audiences: Annotated[list[str] | None, ListType("atomic")] = None
     error: str | None = None
-
-
-class UserInfo(Struct):
-    username: str | None = None
-    uid: str | None = None
-    groups: Annotated[list[str] | None, ListType("atomic")] = None
-    extra: dict[str, list[str]] | None = None

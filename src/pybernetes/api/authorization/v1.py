@@ -19,19 +19,25 @@ class LocalSubjectAccessReview(Kind):
     status: Annotated[SubjectAccessReviewStatus | None, Always({})] = None
 
 
-class SelfSubjectAccessReview(Kind):
-    spec: Annotated[SelfSubjectAccessReviewSpec | None, Required, Always({})] = None
-    status: Annotated[SubjectAccessReviewStatus | None, Always({})] = None
+class SubjectAccessReviewSpec(Struct):
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+    user: str | None = None
+    groups: Annotated[list[str] | None, ListType("atomic")] = None
+    extra: dict[str, list[str]] | None = None
+    uid: str | None = None
 
 
-class SelfSubjectRulesReview(Kind):
-    spec: Annotated[SelfSubjectRulesReviewSpec | None, Required, Always({})] = None
-    status: Annotated[SubjectRulesReviewStatus | None, Always({})] = None
-
-
-class SubjectAccessReview(Kind):
-    spec: Annotated[SubjectAccessReviewSpec | None, Required, Always({})] = None
-    status: Annotated[SubjectAccessReviewStatus | None, Always({})] = None
+class ResourceAttributes(Struct):
+    namespace: str | None = None
+    verb: str | None = None
+    group: str | None = None
+    version: str | None = None
+    resource: str | None = None
+    subresource: str | None = None
+    name: str | None = None
+    field_selector: FieldSelectorAttributes | None = None
+    label_selector: LabelSelectorAttributes | None = None
 
 
 class FieldSelectorAttributes(Struct):
@@ -49,21 +55,37 @@ class NonResourceAttributes(Struct):
     verb: str | None = None
 
 
-class NonResourceRule(Struct):
-    verbs: Annotated[list[str] | None, Required, Always(None), ListType("atomic")] = None
-    non_resource_urls: Annotated[list[str] | None, ListType("atomic")] = field(default=None, name="nonResourceURLs")
+class SubjectAccessReviewStatus(Struct):
+    allowed: Annotated[bool | None, Required, Always(False)] = None
+    denied: bool | None = None
+    reason: str | None = None
+    evaluation_error: str | None = None
 
 
-class ResourceAttributes(Struct):
+class SelfSubjectAccessReview(Kind):
+    spec: Annotated[SelfSubjectAccessReviewSpec | None, Required, Always({})] = None
+    status: Annotated[SubjectAccessReviewStatus | None, Always({})] = None
+
+
+class SelfSubjectAccessReviewSpec(Struct):
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+
+
+class SelfSubjectRulesReview(Kind):
+    spec: Annotated[SelfSubjectRulesReviewSpec | None, Required, Always({})] = None
+    status: Annotated[SubjectRulesReviewStatus | None, Always({})] = None
+
+
+class SelfSubjectRulesReviewSpec(Struct):
     namespace: str | None = None
-    verb: str | None = None
-    group: str | None = None
-    version: str | None = None
-    resource: str | None = None
-    subresource: str | None = None
-    name: str | None = None
-    field_selector: FieldSelectorAttributes | None = None
-    label_selector: LabelSelectorAttributes | None = None
+
+
+class SubjectRulesReviewStatus(Struct):
+    resource_rules: Annotated[list[ResourceRule] | None, Required, Always(None), ListType("atomic")] = None
+    non_resource_rules: Annotated[list[NonResourceRule] | None, Required, Always(None), ListType("atomic")] = None
+    incomplete: Annotated[bool | None, Required, Always(False)] = None
+    evaluation_error: str | None = None
 
 
 class ResourceRule(Struct):
@@ -73,33 +95,11 @@ class ResourceRule(Struct):
     resource_names: Annotated[list[str] | None, ListType("atomic")] = None
 
 
-class SelfSubjectAccessReviewSpec(Struct):
-    resource_attributes: ResourceAttributes | None = None
-    non_resource_attributes: NonResourceAttributes | None = None
+class NonResourceRule(Struct):
+    verbs: Annotated[list[str] | None, Required, Always(None), ListType("atomic")] = None
+    non_resource_urls: Annotated[list[str] | None, ListType("atomic")] = field(default=None, name="nonResourceURLs")
 
 
-class SelfSubjectRulesReviewSpec(Struct):
-    namespace: str | None = None
-
-
-class SubjectAccessReviewSpec(Struct):
-    resource_attributes: ResourceAttributes | None = None
-    non_resource_attributes: NonResourceAttributes | None = None
-    user: str | None = None
-    groups: Annotated[list[str] | None, ListType("atomic")] = None
-    extra: dict[str, list[str]] | None = None
-    uid: str | None = None
-
-
-class SubjectAccessReviewStatus(Struct):
-    allowed: Annotated[bool | None, Required, Always(False)] = None
-    denied: bool | None = None
-    reason: str | None = None
-    evaluation_error: str | None = None
-
-
-class SubjectRulesReviewStatus(Struct):
-    resource_rules: Annotated[list[ResourceRule] | None, Required, Always(None), ListType("atomic")] = None
-    non_resource_rules: Annotated[list[NonResourceRule] | None, Required, Always(None), ListType("atomic")] = None
-    incomplete: Annotated[bool | None, Required, Always(False)] = None
-    evaluation_error: str | None = None
+class SubjectAccessReview(Kind):
+    spec: Annotated[SubjectAccessReviewSpec | None, Required, Always({})] = None
+    status: Annotated[SubjectAccessReviewStatus | None, Always({})] = None

@@ -18,9 +18,11 @@ class HorizontalPodAutoscaler(Kind):
     status: Annotated[HorizontalPodAutoscalerStatus | None, Always({})] = None
 
 
-class Scale(Kind):
-    spec: Annotated[ScaleSpec | None, Always({})] = None
-    status: Annotated[ScaleStatus | None, Always({})] = None
+class HorizontalPodAutoscalerSpec(Struct):
+    scale_target_ref: Annotated[CrossVersionObjectReference | None, Required, Always({})] = None
+    min_replicas: Int32 | None = None
+    max_replicas: Annotated[Int32 | None, Required, Always(0)] = None
+    target_cpu_utilization_percentage: Int32 | None = field(default=None, name="targetCPUUtilizationPercentage")
 
 
 class CrossVersionObjectReference(Struct):
@@ -31,19 +33,17 @@ class CrossVersionObjectReference(Struct):
     api_version: str | None = None
 
 
-class HorizontalPodAutoscalerSpec(Struct):
-    scale_target_ref: Annotated[CrossVersionObjectReference | None, Required, Always({})] = None
-    min_replicas: Int32 | None = None
-    max_replicas: Annotated[Int32 | None, Required, Always(0)] = None
-    target_cpu_utilization_percentage: Int32 | None = field(default=None, name="targetCPUUtilizationPercentage")
-
-
 class HorizontalPodAutoscalerStatus(Struct):
     observed_generation: Int64 | None = None
     last_scale_time: Time | None = None
     current_replicas: Annotated[Int32 | None, Required, Always(0)] = None
     desired_replicas: Annotated[Int32 | None, Required, Always(0)] = None
     current_cpu_utilization_percentage: Int32 | None = field(default=None, name="currentCPUUtilizationPercentage")
+
+
+class Scale(Kind):
+    spec: Annotated[ScaleSpec | None, Always({})] = None
+    status: Annotated[ScaleStatus | None, Always({})] = None
 
 
 class ScaleSpec(Struct):

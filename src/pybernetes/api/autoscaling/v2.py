@@ -17,16 +17,12 @@ class HorizontalPodAutoscaler(Kind):
     status: Annotated[HorizontalPodAutoscalerStatus | None, Always({})] = None
 
 
-class ContainerResourceMetricSource(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    target: Annotated[MetricTarget | None, Required, Always({})] = None
-    container: Annotated[str | None, Required, Always("")] = None
-
-
-class ContainerResourceMetricStatus(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    current: Annotated[MetricValueStatus | None, Required, Always({})] = None
-    container: Annotated[str | None, Required, Always("")] = None
+class HorizontalPodAutoscalerSpec(Struct):
+    scale_target_ref: Annotated[CrossVersionObjectReference | None, Required, Always({})] = None
+    min_replicas: Int32 | None = None
+    max_replicas: Annotated[Int32 | None, Required, Always(0)] = None
+    metrics: Annotated[list[MetricSpec] | None, ListType("atomic")] = None
+    behavior: HorizontalPodAutoscalerBehavior | None = None
 
 
 class CrossVersionObjectReference(Struct):
@@ -35,20 +31,57 @@ class CrossVersionObjectReference(Struct):
     api_version: str | None = None
 
 
+class MetricSpec(Struct):
+    type: Annotated[str | None, Required, Always("")] = None
+    object: ObjectMetricSource | None = None
+    pods: PodsMetricSource | None = None
+    resource: ResourceMetricSource | None = None
+    container_resource: ContainerResourceMetricSource | None = None
+    external: ExternalMetricSource | None = None
+
+
+class ObjectMetricSource(Struct):
+    described_object: Annotated[CrossVersionObjectReference | None, Required, Always({})] = None
+    target: Annotated[MetricTarget | None, Required, Always({})] = None
+    metric: Annotated[MetricIdentifier | None, Required, Always({})] = None
+
+
+class MetricTarget(Struct):
+    type: Annotated[str | None, Required, Always("")] = None
+    value: Quantity | None = None
+    average_value: Quantity | None = None
+    average_utilization: Int32 | None = None
+
+
+class MetricIdentifier(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    selector: LabelSelector | None = None
+
+
+class PodsMetricSource(Struct):
+    metric: Annotated[MetricIdentifier | None, Required, Always({})] = None
+    target: Annotated[MetricTarget | None, Required, Always({})] = None
+
+
+class ResourceMetricSource(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    target: Annotated[MetricTarget | None, Required, Always({})] = None
+
+
+class ContainerResourceMetricSource(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    target: Annotated[MetricTarget | None, Required, Always({})] = None
+    container: Annotated[str | None, Required, Always("")] = None
+
+
 class ExternalMetricSource(Struct):
     metric: Annotated[MetricIdentifier | None, Required, Always({})] = None
     target: Annotated[MetricTarget | None, Required, Always({})] = None
 
 
-class ExternalMetricStatus(Struct):
-    metric: Annotated[MetricIdentifier | None, Required, Always({})] = None
-    current: Annotated[MetricValueStatus | None, Required, Always({})] = None
-
-
-class HPAScalingPolicy(Struct):
-    type: Annotated[str | None, Required, Always("")] = None
-    value: Annotated[Int32 | None, Required, Always(0)] = None
-    period_seconds: Annotated[Int32 | None, Required, Always(0)] = None
+class HorizontalPodAutoscalerBehavior(Struct):
+    scale_up: HPAScalingRules | None = None
+    scale_down: HPAScalingRules | None = None
 
 
 class HPAScalingRules(Struct):
@@ -58,25 +91,10 @@ class HPAScalingRules(Struct):
     tolerance: Quantity | None = None
 
 
-class HorizontalPodAutoscalerBehavior(Struct):
-    scale_up: HPAScalingRules | None = None
-    scale_down: HPAScalingRules | None = None
-
-
-class HorizontalPodAutoscalerCondition(Struct):
+class HPAScalingPolicy(Struct):
     type: Annotated[str | None, Required, Always("")] = None
-    status: Annotated[str | None, Required, Always("")] = None
-    last_transition_time: Annotated[Time | None, Always(None)] = None
-    reason: str | None = None
-    message: str | None = None
-
-
-class HorizontalPodAutoscalerSpec(Struct):
-    scale_target_ref: Annotated[CrossVersionObjectReference | None, Required, Always({})] = None
-    min_replicas: Int32 | None = None
-    max_replicas: Annotated[Int32 | None, Required, Always(0)] = None
-    metrics: Annotated[list[MetricSpec] | None, ListType("atomic")] = None
-    behavior: HorizontalPodAutoscalerBehavior | None = None
+    value: Annotated[Int32 | None, Required, Always(0)] = None
+    period_seconds: Annotated[Int32 | None, Required, Always(0)] = None
 
 
 class HorizontalPodAutoscalerStatus(Struct):
@@ -90,20 +108,6 @@ class HorizontalPodAutoscalerStatus(Struct):
     ] = None
 
 
-class MetricIdentifier(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    selector: LabelSelector | None = None
-
-
-class MetricSpec(Struct):
-    type: Annotated[str | None, Required, Always("")] = None
-    object: ObjectMetricSource | None = None
-    pods: PodsMetricSource | None = None
-    resource: ResourceMetricSource | None = None
-    container_resource: ContainerResourceMetricSource | None = None
-    external: ExternalMetricSource | None = None
-
-
 class MetricStatus(Struct):
     type: Annotated[str | None, Required, Always("")] = None
     object: ObjectMetricStatus | None = None
@@ -113,11 +117,10 @@ class MetricStatus(Struct):
     external: ExternalMetricStatus | None = None
 
 
-class MetricTarget(Struct):
-    type: Annotated[str | None, Required, Always("")] = None
-    value: Quantity | None = None
-    average_value: Quantity | None = None
-    average_utilization: Int32 | None = None
+class ObjectMetricStatus(Struct):
+    metric: Annotated[MetricIdentifier | None, Required, Always({})] = None
+    current: Annotated[MetricValueStatus | None, Required, Always({})] = None
+    described_object: Annotated[CrossVersionObjectReference | None, Required, Always({})] = None
 
 
 class MetricValueStatus(Struct):
@@ -126,33 +129,30 @@ class MetricValueStatus(Struct):
     average_utilization: Int32 | None = None
 
 
-class ObjectMetricSource(Struct):
-    described_object: Annotated[CrossVersionObjectReference | None, Required, Always({})] = None
-    target: Annotated[MetricTarget | None, Required, Always({})] = None
-    metric: Annotated[MetricIdentifier | None, Required, Always({})] = None
-
-
-class ObjectMetricStatus(Struct):
-    metric: Annotated[MetricIdentifier | None, Required, Always({})] = None
-    current: Annotated[MetricValueStatus | None, Required, Always({})] = None
-    described_object: Annotated[CrossVersionObjectReference | None, Required, Always({})] = None
-
-
-class PodsMetricSource(Struct):
-    metric: Annotated[MetricIdentifier | None, Required, Always({})] = None
-    target: Annotated[MetricTarget | None, Required, Always({})] = None
-
-
 class PodsMetricStatus(Struct):
     metric: Annotated[MetricIdentifier | None, Required, Always({})] = None
     current: Annotated[MetricValueStatus | None, Required, Always({})] = None
 
 
-class ResourceMetricSource(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    target: Annotated[MetricTarget | None, Required, Always({})] = None
-
-
 class ResourceMetricStatus(Struct):
     name: Annotated[str | None, Required, Always("")] = None
     current: Annotated[MetricValueStatus | None, Required, Always({})] = None
+
+
+class ContainerResourceMetricStatus(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    current: Annotated[MetricValueStatus | None, Required, Always({})] = None
+    container: Annotated[str | None, Required, Always("")] = None
+
+
+class ExternalMetricStatus(Struct):
+    metric: Annotated[MetricIdentifier | None, Required, Always({})] = None
+    current: Annotated[MetricValueStatus | None, Required, Always({})] = None
+
+
+class HorizontalPodAutoscalerCondition(Struct):
+    type: Annotated[str | None, Required, Always("")] = None
+    status: Annotated[str | None, Required, Always("")] = None
+    last_transition_time: Annotated[Time | None, Always(None)] = None
+    reason: str | None = None
+    message: str | None = None

@@ -20,11 +20,6 @@ class CronJob(Kind):
     status: Annotated[CronJobStatus | None, Always({})] = None
 
 
-class Job(Kind):
-    spec: Annotated[JobSpec | None, Always({})] = None
-    status: Annotated[JobStatus | None, Always({})] = None
-
-
 class CronJobSpec(Struct):
     schedule: Annotated[str | None, Required, Always("")] = None
     time_zone: str | None = None
@@ -36,19 +31,9 @@ class CronJobSpec(Struct):
     failed_jobs_history_limit: Int32 | None = None
 
 
-class CronJobStatus(Struct):
-    active: Annotated[list[ObjectReference] | None, ListType("atomic")] = None
-    last_schedule_time: Time | None = None
-    last_successful_time: Time | None = None
-
-
-class JobCondition(Struct):
-    type: Annotated[str | None, Required, Always("")] = None
-    status: Annotated[str | None, Required, Always("")] = None
-    last_probe_time: Annotated[Time | None, Always(None)] = None
-    last_transition_time: Annotated[Time | None, Always(None)] = None
-    reason: str | None = None
-    message: str | None = None
+class JobTemplateSpec(Struct):
+    metadata: Annotated[ObjectMeta | None, Always({})] = None
+    spec: Annotated[JobSpec | None, Always({})] = None
 
 
 class JobSpec(Struct):
@@ -70,6 +55,47 @@ class JobSpec(Struct):
     managed_by: str | None = None
 
 
+class PodFailurePolicy(Struct):
+    rules: Annotated[list[PodFailurePolicyRule] | None, Required, Always(None), ListType("atomic")] = None
+
+
+class PodFailurePolicyRule(Struct):
+    action: Annotated[str | None, Required, Always(""), Enum("Count", "FailIndex", "FailJob", "Ignore")] = None
+    on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
+    on_pod_conditions: Annotated[list[PodFailurePolicyOnPodConditionsPattern] | None, ListType("atomic")] = None
+
+
+class PodFailurePolicyOnExitCodesRequirement(Struct):
+    container_name: str | None = None
+    operator: Annotated[str | None, Required, Always(""), Enum("In", "NotIn")] = None
+    values: Annotated[list[Int32] | None, Required, Always(None), ListType("set")] = None
+
+
+class PodFailurePolicyOnPodConditionsPattern(Struct):
+    type: Annotated[str | None, Required, Always("")] = None
+    status: Annotated[str | None, Always("")] = None
+
+
+class SuccessPolicy(Struct):
+    rules: Annotated[list[SuccessPolicyRule] | None, Required, Always(None), ListType("atomic")] = None
+
+
+class SuccessPolicyRule(Struct):
+    succeeded_indexes: str | None = None
+    succeeded_count: Int32 | None = None
+
+
+class CronJobStatus(Struct):
+    active: Annotated[list[ObjectReference] | None, ListType("atomic")] = None
+    last_schedule_time: Time | None = None
+    last_successful_time: Time | None = None
+
+
+class Job(Kind):
+    spec: Annotated[JobSpec | None, Always({})] = None
+    status: Annotated[JobStatus | None, Always({})] = None
+
+
 class JobStatus(Struct):
     conditions: Annotated[list[JobCondition] | None, ListType("atomic"), Patch("merge", "type")] = None
     start_time: Time | None = None
@@ -84,39 +110,13 @@ class JobStatus(Struct):
     ready: Int32 | None = None
 
 
-class JobTemplateSpec(Struct):
-    metadata: Annotated[ObjectMeta | None, Always({})] = None
-    spec: Annotated[JobSpec | None, Always({})] = None
-
-
-class PodFailurePolicy(Struct):
-    rules: Annotated[list[PodFailurePolicyRule] | None, Required, Always(None), ListType("atomic")] = None
-
-
-class PodFailurePolicyOnExitCodesRequirement(Struct):
-    container_name: str | None = None
-    operator: Annotated[str | None, Required, Always(""), Enum("In", "NotIn")] = None
-    values: Annotated[list[Int32] | None, Required, Always(None), ListType("set")] = None
-
-
-class PodFailurePolicyOnPodConditionsPattern(Struct):
+class JobCondition(Struct):
     type: Annotated[str | None, Required, Always("")] = None
-    status: Annotated[str | None, Always("")] = None
-
-
-class PodFailurePolicyRule(Struct):
-    action: Annotated[str | None, Required, Always(""), Enum("Count", "FailIndex", "FailJob", "Ignore")] = None
-    on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
-    on_pod_conditions: Annotated[list[PodFailurePolicyOnPodConditionsPattern] | None, ListType("atomic")] = None
-
-
-class SuccessPolicy(Struct):
-    rules: Annotated[list[SuccessPolicyRule] | None, Required, Always(None), ListType("atomic")] = None
-
-
-class SuccessPolicyRule(Struct):
-    succeeded_indexes: str | None = None
-    succeeded_count: Int32 | None = None
+    status: Annotated[str | None, Required, Always("")] = None
+    last_probe_time: Annotated[Time | None, Always(None)] = None
+    last_transition_time: Annotated[Time | None, Always(None)] = None
+    reason: str | None = None
+    message: str | None = None
 
 
 class UncountedTerminatedPods(Struct):

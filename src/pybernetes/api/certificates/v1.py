@@ -16,15 +16,6 @@ class CertificateSigningRequest(Kind):
     status: Annotated[CertificateSigningRequestStatus | None, Always({})] = None
 
 
-class CertificateSigningRequestCondition(Struct):
-    type: Annotated[str | None, Required, Always("")] = None
-    status: Annotated[str | None, Required, Always("")] = None
-    reason: str | None = None
-    message: str | None = None
-    last_update_time: Annotated[Time | None, Always(None)] = None
-    last_transition_time: Annotated[Time | None, Always(None)] = None
-
-
 class CertificateSigningRequestSpec(Struct):
     request: Annotated[Base64 | None, Required, Always(None)] = None
     signer_name: Annotated[str | None, Required, Always("")] = None
@@ -67,3 +58,12 @@ class CertificateSigningRequestSpec(Struct):
 class CertificateSigningRequestStatus(Struct):
     conditions: Annotated[list[CertificateSigningRequestCondition] | None, ListType("map", keys=("type",))] = None
     certificate: Base64 | None = None
+
+
+class CertificateSigningRequestCondition(Struct):
+    type: Annotated[str | None, Required, Always("")] = None
+    status: Annotated[str | None, Required, Always("")] = None
+    reason: str | None = None
+    message: str | None = None
+    last_update_time: Annotated[Time | None, Always(None)] = None
+    last_transition_time: Annotated[Time | None, Always(None)] = None

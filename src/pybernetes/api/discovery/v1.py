@@ -40,6 +40,14 @@ class EndpointHints(Struct):
     for_nodes: Annotated[list[ForNode] | None, ListType("atomic")] = None
 
 
+class ForZone(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+
+
+class ForNode(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+
+
 class EndpointPort(Struct):
     map_type: ClassVar = MapType("atomic")
 
@@ -47,11 +55,3 @@ class EndpointPort(Struct):
     protocol: Annotated[str | None, Enum("SCTP", "TCP", "UDP")] = None
     port: Int32 | None = None
     app_protocol: str | None = None
-
-
-class ForNode(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-
-
-class ForZone(Struct):
-    name: Annotated[str | None, Required, Always("")] = None

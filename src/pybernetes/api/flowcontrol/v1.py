@@ -18,28 +18,6 @@ class FlowSchema(Kind):
     status: Annotated[FlowSchemaStatus | None, Always({})] = None
 
 
-class PriorityLevelConfiguration(Kind):
-    spec: Annotated[PriorityLevelConfigurationSpec | None, Always({})] = None
-    status: Annotated[PriorityLevelConfigurationStatus | None, Always({})] = None
-
-
-class ExemptPriorityLevelConfiguration(Struct):
-    nominal_concurrency_shares: Int32 | None = None
-    lendable_percent: Int32 | None = None
-
-
-class FlowDistinguisherMethod(Struct):
-    type: Annotated[str | None, Required, Always("")] = None
-
-
-class FlowSchemaCondition(Struct):
-    type: str | None = None
-    status: str | None = None
-    last_transition_time: Annotated[Time | None, Always(None)] = None
-    reason: str | None = None
-    message: str | None = None
-
-
 class FlowSchemaSpec(Struct):
     priority_level_configuration: Annotated[PriorityLevelConfigurationReference | None, Required, Always({})] = None
     matching_precedence: Annotated[Int32 | None, Always(0)] = None
@@ -47,86 +25,18 @@ class FlowSchemaSpec(Struct):
     rules: Annotated[list[PolicyRulesWithSubjects] | None, ListType("atomic")] = None
 
 
-class FlowSchemaStatus(Struct):
-    conditions: Annotated[list[FlowSchemaCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")] = (
-        None
-    )
-
-
-class GroupSubject(Struct):
+class PriorityLevelConfigurationReference(Struct):
     name: Annotated[str | None, Required, Always("")] = None
 
 
-class LimitResponse(Struct):
-    union: ClassVar = Union("type", {"queuing": "Queuing"})
-
+class FlowDistinguisherMethod(Struct):
     type: Annotated[str | None, Required, Always("")] = None
-    queuing: QueuingConfiguration | None = None
-
-
-class LimitedPriorityLevelConfiguration(Struct):
-    nominal_concurrency_shares: Annotated[Int32 | None, Always(None)] = None
-    limit_response: Annotated[LimitResponse | None, Always({})] = None
-    lendable_percent: Int32 | None = None
-    borrowing_limit_percent: Int32 | None = None
-
-
-class NonResourcePolicyRule(Struct):
-    verbs: Annotated[list[str] | None, Required, Always(None), ListType("set")] = None
-    non_resource_urls: Annotated[list[str] | None, Required, Always(None), ListType("set")] = field(
-        default=None, name="nonResourceURLs"
-    )
 
 
 class PolicyRulesWithSubjects(Struct):
     subjects: Annotated[list[Subject] | None, Required, Always(None), ListType("atomic")] = None
     resource_rules: Annotated[list[ResourcePolicyRule] | None, ListType("atomic")] = None
     non_resource_rules: Annotated[list[NonResourcePolicyRule] | None, ListType("atomic")] = None
-
-
-class PriorityLevelConfigurationCondition(Struct):
-    type: str | None = None
-    status: str | None = None
-    last_transition_time: Annotated[Time | None, Always(None)] = None
-    reason: str | None = None
-    message: str | None = None
-
-
-class PriorityLevelConfigurationReference(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-
-
-class PriorityLevelConfigurationSpec(Struct):
-    union: ClassVar = Union("type", {"exempt": "Exempt", "limited": "Limited"})
-
-    type: Annotated[str | None, Required, Always("")] = None
-    limited: LimitedPriorityLevelConfiguration | None = None
-    exempt: ExemptPriorityLevelConfiguration | None = None
-
-
-class PriorityLevelConfigurationStatus(Struct):
-    conditions: Annotated[
-        list[PriorityLevelConfigurationCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")
-    ] = None
-
-
-class QueuingConfiguration(Struct):
-    queues: Annotated[Int32 | None, Always(0)] = None
-    hand_size: Annotated[Int32 | None, Always(0)] = None
-    queue_length_limit: Annotated[Int32 | None, Always(0)] = None
-
-
-class ResourcePolicyRule(Struct):
-    verbs: Annotated[list[str] | None, Required, Always(None), ListType("set")] = None
-    api_groups: Annotated[list[str] | None, Required, Always(None), ListType("set")] = None
-    resources: Annotated[list[str] | None, Required, Always(None), ListType("set")] = None
-    cluster_scope: bool | None = None
-    namespaces: Annotated[list[str] | None, Always(None), ListType("set")] = None
-
-
-class ServiceAccountSubject(Struct):
-    namespace: Annotated[str | None, Required, Always("")] = None
-    name: Annotated[str | None, Required, Always("")] = None
 
 
 class Subject(Struct):
@@ -140,3 +50,93 @@ class Subject(Struct):
 
 class UserSubject(Struct):
     name: Annotated[str | None, Required, Always("")] = None
+
+
+class GroupSubject(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+
+
+class ServiceAccountSubject(Struct):
+    namespace: Annotated[str | None, Required, Always("")] = None
+    name: Annotated[str | None, Required, Always("")] = None
+
+
+class ResourcePolicyRule(Struct):
+    verbs: Annotated[list[str] | None, Required, Always(None), ListType("set")] = None
+    api_groups: Annotated[list[str] | None, Required, Always(None), ListType("set")] = None
+    resources: Annotated[list[str] | None, Required, Always(None), ListType("set")] = None
+    cluster_scope: bool | None = None
+    namespaces: Annotated[list[str] | None, Always(None), ListType("set")] = None
+
+
+class NonResourcePolicyRule(Struct):
+    verbs: Annotated[list[str] | None, Required, Always(None), ListType("set")] = None
+    non_resource_urls: Annotated[list[str] | None, Required, Always(None), ListType("set")] = field(
+        default=None, name="nonResourceURLs"
+    )
+
+
+class FlowSchemaStatus(Struct):
+    conditions: Annotated[list[FlowSchemaCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")] = (
+        None
+    )
+
+
+class FlowSchemaCondition(Struct):
+    type: str | None = None
+    status: str | None = None
+    last_transition_time: Annotated[Time | None, Always(None)] = None
+    reason: str | None = None
+    message: str | None = None
+
+
+class PriorityLevelConfiguration(Kind):
+    spec: Annotated[PriorityLevelConfigurationSpec | None, Always({})] = None
+    status: Annotated[PriorityLevelConfigurationStatus | None, Always({})] = None
+
+
+class PriorityLevelConfigurationSpec(Struct):
+    union: ClassVar = Union("type", {"exempt": "Exempt", "limited": "Limited"})
+
+    type: Annotated[str | None, Required, Always("")] = None
+    limited: LimitedPriorityLevelConfiguration | None = None
+    exempt: ExemptPriorityLevelConfiguration | None = None
+
+
+class LimitedPriorityLevelConfiguration(Struct):
+    nominal_concurrency_shares: Annotated[Int32 | None, Always(None)] = None
+    limit_response: Annotated[LimitResponse | None, Always({})] = None
+    lendable_percent: Int32 | None = None
+    borrowing_limit_percent: Int32 | None = None
+
+
+class LimitResponse(Struct):
+    union: ClassVar = Union("type", {"queuing": "Queuing"})
+
+    type: Annotated[str | None, Required, Always("")] = None
+    queuing: QueuingConfiguration | None = None
+
+
+class QueuingConfiguration(Struct):
+    queues: Annotated[Int32 | None, Always(0)] = None
+    hand_size: Annotated[Int32 | None, Always(0)] = None
+    queue_length_limit: Annotated[Int32 | None, Always(0)] = None
+
+
+class ExemptPriorityLevelConfiguration(Struct):
+    nominal_concurrency_shares: Int32 | None = None
+    lendable_percent: Int32 | None = None
+
+
+class PriorityLevelConfigurationStatus(Struct):
+    conditions: Annotated[
+        list[PriorityLevelConfigurationCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")
+    ] = None
+
+
+class PriorityLevelConfigurationCondition(Struct):
+    type: str | None = None
+    status: str | None = None
+    last_transition_time: Annotated[Time | None, Always(None)] = None
+    reason: str | None = None
+    message: str | None = None

@@ -18,22 +18,58 @@ class IPAddress(Kind):
     spec: Annotated[IPAddressSpec | None, Required, Always({})] = None
 
 
+class IPAddressSpec(Struct):
+    parent_ref: Annotated[ParentReference | None, Required] = None
+
+
+class ParentReference(Struct):
+    group: str | None = None
+    resource: Annotated[str | None, Required] = None
+    namespace: str | None = None
+    name: Annotated[str | None, Required] = None
+
+
 class Ingress(Kind):
     spec: Annotated[IngressSpec | None, Always({})] = None
     status: Annotated[IngressStatus | None, Always({})] = None
 
 
-class IngressClass(Kind):
-    spec: Annotated[IngressClassSpec | None, Always({})] = None
+class IngressSpec(Struct):
+    ingress_class_name: str | None = None
+    default_backend: IngressBackend | None = None
+    tls: Annotated[list[IngressTLS] | None, ListType("atomic")] = None
+    rules: Annotated[list[IngressRule] | None, ListType("atomic")] = None
 
 
-class NetworkPolicy(Kind):
-    spec: Annotated[NetworkPolicySpec | None, Always({})] = None
+class IngressBackend(Struct):
+    service: IngressServiceBackend | None = None
+    resource: TypedLocalObjectReference | None = None
 
 
-class ServiceCIDR(Kind):
-    spec: Annotated[ServiceCIDRSpec | None, Always({})] = None
-    status: Annotated[ServiceCIDRStatus | None, Always({})] = None
+class IngressServiceBackend(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    port: Annotated[ServiceBackendPort | None, Always({})] = None
+
+
+class ServiceBackendPort(Struct):
+    map_type: ClassVar = MapType("atomic")
+
+    name: str | None = None
+    number: Int32 | None = None
+
+
+class IngressTLS(Struct):
+    hosts: Annotated[list[str] | None, ListType("atomic")] = None
+    secret_name: str | None = None
+
+
+class IngressRule(Struct):
+    host: str | None = None
+    http: HTTPIngressRuleValue | None = None
+
+
+class HTTPIngressRuleValue(Struct):
+    paths: Annotated[list[HTTPIngressPath] | None, Required, Always(None), ListType("atomic")] = None
 
 
 class HTTPIngressPath(Struct):
@@ -42,22 +78,33 @@ class HTTPIngressPath(Struct):
     backend: Annotated[IngressBackend | None, Required, Always({})] = None
 
 
-class HTTPIngressRuleValue(Struct):
-    paths: Annotated[list[HTTPIngressPath] | None, Required, Always(None), ListType("atomic")] = None
+class IngressStatus(Struct):
+    load_balancer: Annotated[IngressLoadBalancerStatus | None, Always({})] = None
 
 
-class IPAddressSpec(Struct):
-    parent_ref: Annotated[ParentReference | None, Required] = None
+class IngressLoadBalancerStatus(Struct):
+    ingress: Annotated[list[IngressLoadBalancerIngress] | None, ListType("atomic")] = None
 
 
-class IPBlock(Struct):
-    cidr: Annotated[str | None, Required, Always("")] = None
-    except_: Annotated[list[str] | None, ListType("atomic")] = None
+class IngressLoadBalancerIngress(Struct):
+    ip: str | None = None
+    hostname: str | None = None
+    ports: Annotated[list[IngressPortStatus] | None, ListType("atomic")] = None
 
 
-class IngressBackend(Struct):
-    service: IngressServiceBackend | None = None
-    resource: TypedLocalObjectReference | None = None
+class IngressPortStatus(Struct):
+    port: Annotated[Int32 | None, Required, Always(0)] = None
+    protocol: Annotated[str | None, Required, Always(""), Enum("SCTP", "TCP", "UDP")] = None
+    error: str | None = None
+
+
+class IngressClass(Kind):
+    spec: Annotated[IngressClassSpec | None, Always({})] = None
+
+
+class IngressClassSpec(Struct):
+    controller: str | None = None
+    parameters: IngressClassParametersReference | None = None
 
 
 class IngressClassParametersReference(Struct):
@@ -68,73 +115,8 @@ class IngressClassParametersReference(Struct):
     namespace: str | None = None
 
 
-class IngressClassSpec(Struct):
-    controller: str | None = None
-    parameters: IngressClassParametersReference | None = None
-
-
-class IngressLoadBalancerIngress(Struct):
-    ip: str | None = None
-    hostname: str | None = None
-    ports: Annotated[list[IngressPortStatus] | None, ListType("atomic")] = None
-
-
-class IngressLoadBalancerStatus(Struct):
-    ingress: Annotated[list[IngressLoadBalancerIngress] | None, ListType("atomic")] = None
-
-
-class IngressPortStatus(Struct):
-    port: Annotated[Int32 | None, Required, Always(0)] = None
-    protocol: Annotated[str | None, Required, Always(""), Enum("SCTP", "TCP", "UDP")] = None
-    error: str | None = None
-
-
-class IngressRule(Struct):
-    host: str | None = None
-    http: HTTPIngressRuleValue | None = None
-
-
-class IngressServiceBackend(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    port: Annotated[ServiceBackendPort | None, Always({})] = None
-
-
-class IngressSpec(Struct):
-    ingress_class_name: str | None = None
-    default_backend: IngressBackend | None = None
-    tls: Annotated[list[IngressTLS] | None, ListType("atomic")] = None
-    rules: Annotated[list[IngressRule] | None, ListType("atomic")] = None
-
-
-class IngressStatus(Struct):
-    load_balancer: Annotated[IngressLoadBalancerStatus | None, Always({})] = None
-
-
-class IngressTLS(Struct):
-    hosts: Annotated[list[str] | None, ListType("atomic")] = None
-    secret_name: str | None = None
-
-
-class NetworkPolicyEgressRule(Struct):
-    ports: Annotated[list[NetworkPolicyPort] | None, ListType("atomic")] = None
-    to: Annotated[list[NetworkPolicyPeer] | None, ListType("atomic")] = None
-
-
-class NetworkPolicyIngressRule(Struct):
-    ports: Annotated[list[NetworkPolicyPort] | None, ListType("atomic")] = None
-    from_: Annotated[list[NetworkPolicyPeer] | None, ListType("atomic")] = None
-
-
-class NetworkPolicyPeer(Struct):
-    pod_selector: LabelSelector | None = None
-    namespace_selector: LabelSelector | None = None
-    ip_block: IPBlock | None = None
-
-
-class NetworkPolicyPort(Struct):
-    protocol: Annotated[str | None, Enum("SCTP", "TCP", "UDP")] = None
-    port: IntOrString | None = None
-    end_port: Int32 | None = None
+class NetworkPolicy(Kind):
+    spec: Annotated[NetworkPolicySpec | None, Always({})] = None
 
 
 class NetworkPolicySpec(Struct):
@@ -144,18 +126,36 @@ class NetworkPolicySpec(Struct):
     policy_types: Annotated[list[str] | None, Enum("Egress", "Ingress"), ListType("atomic")] = None
 
 
-class ParentReference(Struct):
-    group: str | None = None
-    resource: Annotated[str | None, Required] = None
-    namespace: str | None = None
-    name: Annotated[str | None, Required] = None
+class NetworkPolicyIngressRule(Struct):
+    ports: Annotated[list[NetworkPolicyPort] | None, ListType("atomic")] = None
+    from_: Annotated[list[NetworkPolicyPeer] | None, ListType("atomic")] = None
 
 
-class ServiceBackendPort(Struct):
-    map_type: ClassVar = MapType("atomic")
+class NetworkPolicyPort(Struct):
+    protocol: Annotated[str | None, Enum("SCTP", "TCP", "UDP")] = None
+    port: IntOrString | None = None
+    end_port: Int32 | None = None
 
-    name: str | None = None
-    number: Int32 | None = None
+
+class NetworkPolicyPeer(Struct):
+    pod_selector: LabelSelector | None = None
+    namespace_selector: LabelSelector | None = None
+    ip_block: IPBlock | None = None
+
+
+class IPBlock(Struct):
+    cidr: Annotated[str | None, Required, Always("")] = None
+    except_: Annotated[list[str] | None, ListType("atomic")] = None
+
+
+class NetworkPolicyEgressRule(Struct):
+    ports: Annotated[list[NetworkPolicyPort] | None, ListType("atomic")] = None
+    to: Annotated[list[NetworkPolicyPeer] | None, ListType("atomic")] = None
+
+
+class ServiceCIDR(Kind):
+    spec: Annotated[ServiceCIDRSpec | None, Always({})] = None
+    status: Annotated[ServiceCIDRStatus | None, Always({})] = None
 
 
 class ServiceCIDRSpec(Struct):

@@ -19,30 +19,30 @@ class ClusterRole(Kind):
     aggregation_rule: AggregationRule | None = None
 
 
-class ClusterRoleBinding(Kind):
-    subjects: Annotated[list[Subject] | None, ListType("atomic")] = None
-    role_ref: Annotated[RoleRef | None, Required, Always({})] = None
-
-
-class Role(Kind):
-    rules: Annotated[list[PolicyRule] | None, Always(None), ListType("atomic")] = None
-
-
-class RoleBinding(Kind):
-    subjects: Annotated[list[Subject] | None, ListType("atomic")] = None
-    role_ref: Annotated[RoleRef | None, Required, Always({})] = None
-
-
-class AggregationRule(Struct):
-    cluster_role_selectors: Annotated[list[LabelSelector] | None, ListType("atomic")] = None
-
-
 class PolicyRule(Struct):
     verbs: Annotated[list[str] | None, Required, Always(None), ListType("atomic")] = None
     api_groups: Annotated[list[str] | None, ListType("atomic")] = None
     resources: Annotated[list[str] | None, ListType("atomic")] = None
     resource_names: Annotated[list[str] | None, ListType("atomic")] = None
     non_resource_urls: Annotated[list[str] | None, ListType("atomic")] = field(default=None, name="nonResourceURLs")
+
+
+class AggregationRule(Struct):
+    cluster_role_selectors: Annotated[list[LabelSelector] | None, ListType("atomic")] = None
+
+
+class ClusterRoleBinding(Kind):
+    subjects: Annotated[list[Subject] | None, ListType("atomic")] = None
+    role_ref: Annotated[RoleRef | None, Required, Always({})] = None
+
+
+class Subject(Struct):
+    map_type: ClassVar = MapType("atomic")
+
+    kind: Annotated[str | None, Required, Always("")] = None
+    api_group: str | None = None
+    name: Annotated[str | None, Required, Always("")] = None
+    namespace: str | None = None
 
 
 class RoleRef(Struct):
@@ -53,10 +53,10 @@ class RoleRef(Struct):
     name: Annotated[str | None, Required, Always("")] = None
 
 
-class Subject(Struct):
-    map_type: ClassVar = MapType("atomic")
+class Role(Kind):
+    rules: Annotated[list[PolicyRule] | None, Always(None), ListType("atomic")] = None
 
-    kind: Annotated[str | None, Required, Always("")] = None
-    api_group: str | None = None
-    name: Annotated[str | None, Required, Always("")] = None
-    namespace: str | None = None
+
+class RoleBinding(Kind):
+    subjects: Annotated[list[Subject] | None, ListType("atomic")] = None
+    role_ref: Annotated[RoleRef | None, Required, Always({})] = None

@@ -19,17 +19,138 @@ class DeviceClass(Kind):
     spec: Annotated[DeviceClassSpec | None, Required, Always({})] = None
 
 
+class DeviceClassSpec(Struct):
+    selectors: Annotated[list[DeviceSelector] | None, ListType("atomic")] = None
+    config: Annotated[list[DeviceClassConfiguration] | None, ListType("atomic")] = None
+    extended_resource_name: str | None = None
+
+
+class DeviceSelector(Struct):
+    cel: CELDeviceSelector | None = None
+
+
+class CELDeviceSelector(Struct):
+    expression: Annotated[str | None, Required, Always("")] = None
+
+
+class DeviceClassConfiguration(Struct):
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class OpaqueDeviceConfiguration(Struct):
+    driver: Annotated[str | None, Required, Always("")] = None
+    parameters: Annotated[RawExtension, Required, Always(None)] = None
+
+
 class ResourceClaim(Kind):
     spec: Annotated[ResourceClaimSpec | None, Required, Always({})] = None
     status: Annotated[ResourceClaimStatus | None, Always({})] = None
 
 
-class ResourceClaimTemplate(Kind):
-    spec: Annotated[ResourceClaimTemplateSpec | None, Required, Always({})] = None
+class ResourceClaimSpec(Struct):
+    devices: Annotated[DeviceClaim | None, Always({})] = None
 
 
-class ResourceSlice(Kind):
-    spec: Annotated[ResourceSliceSpec | None, Required, Always({})] = None
+class DeviceClaim(Struct):
+    requests: Annotated[list[DeviceRequest] | None, Always(None), ListType("atomic")] = None
+    constraints: Annotated[list[DeviceConstraint] | None, ListType("atomic")] = None
+    config: Annotated[list[DeviceClaimConfiguration] | None, ListType("atomic")] = None
+
+
+class DeviceRequest(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    exactly: ExactDeviceRequest | None = None
+    first_available: Annotated[list[DeviceSubRequest] | None, ListType("atomic")] = None
+
+
+class ExactDeviceRequest(Struct):
+    device_class_name: Annotated[str | None, Required, Always("")] = None
+    selectors: Annotated[list[DeviceSelector] | None, ListType("atomic")] = None
+    allocation_mode: str | None = None
+    count: Int64 | None = None
+    admin_access: bool | None = None
+    tolerations: Annotated[list[DeviceToleration] | None, ListType("atomic")] = None
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceToleration(Struct):
+    key: str | None = None
+    operator: Annotated[str | None, Default("Equal"), Enum("Equal", "Exists")] = None
+    value: str | None = None
+    effect: Annotated[str | None, Enum("NoExecute", "NoSchedule", "None")] = None
+    toleration_seconds: Int64 | None = None
+
+
+class CapacityRequirements(Struct):
+    requests: dict[str, Quantity] | None = None
+
+
+class DeviceSubRequest(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    device_class_name: Annotated[str | None, Required, Always("")] = None
+    selectors: Annotated[list[DeviceSelector] | None, ListType("atomic")] = None
+    allocation_mode: str | None = None
+    count: Int64 | None = None
+    tolerations: Annotated[list[DeviceToleration] | None, ListType("atomic")] = None
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceConstraint(Struct):
+    requests: Annotated[list[str] | None, ListType("atomic")] = None
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class DeviceClaimConfiguration(Struct):
+    requests: Annotated[list[str] | None, ListType("atomic")] = None
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class ResourceClaimStatus(Struct):
+    allocation: AllocationResult | None = None
+    reserved_for: Annotated[
+        list[ResourceClaimConsumerReference] | None, ListType("map", keys=("uid",)), Patch("merge", "uid")
+    ] = None
+    devices: Annotated[
+        list[AllocatedDeviceStatus] | None, ListType("map", keys=("driver", "device", "pool", "shareID"))
+    ] = None
+
+
+class AllocationResult(Struct):
+    devices: Annotated[DeviceAllocationResult | None, Always({})] = None
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: Time | None = None
+
+
+class DeviceAllocationResult(Struct):
+    results: Annotated[list[DeviceRequestAllocationResult] | None, ListType("atomic")] = None
+    config: Annotated[list[DeviceAllocationConfiguration] | None, ListType("atomic")] = None
+
+
+class DeviceRequestAllocationResult(Struct):
+    request: Annotated[str | None, Required, Always("")] = None
+    driver: Annotated[str | None, Required, Always("")] = None
+    pool: Annotated[str | None, Required, Always("")] = None
+    device: Annotated[str | None, Required, Always("")] = None
+    admin_access: bool | None = None
+    tolerations: Annotated[list[DeviceToleration] | None, ListType("atomic")] = None
+    binding_conditions: Annotated[list[str] | None, ListType("atomic")] = None
+    binding_failure_conditions: Annotated[list[str] | None, ListType("atomic")] = None
+    share_id: str | None = field(default=None, name="shareID")
+    consumed_capacity: dict[str, Quantity] | None = None
+
+
+class DeviceAllocationConfiguration(Struct):
+    source: Annotated[str | None, Required, Always(""), Enum("FromClaim", "FromClass")] = None
+    requests: Annotated[list[str] | None, ListType("atomic")] = None
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class ResourceClaimConsumerReference(Struct):
+    api_group: str | None = None
+    resource: Annotated[str | None, Required, Always("")] = None
+    name: Annotated[str | None, Required, Always("")] = None
+    uid: Annotated[str | None, Required, Always("")] = None
 
 
 class AllocatedDeviceStatus(Struct):
@@ -42,39 +163,40 @@ class AllocatedDeviceStatus(Struct):
     network_data: NetworkDeviceData | None = None
 
 
-class AllocationResult(Struct):
-    devices: Annotated[DeviceAllocationResult | None, Always({})] = None
+class NetworkDeviceData(Struct):
+    interface_name: str | None = None
+    ips: Annotated[list[str] | None, ListType("atomic")] = None
+    hardware_address: str | None = None
+
+
+class ResourceClaimTemplate(Kind):
+    spec: Annotated[ResourceClaimTemplateSpec | None, Required, Always({})] = None
+
+
+class ResourceClaimTemplateSpec(Struct):
+    metadata: Annotated[ObjectMeta | None, Always({})] = None
+    spec: Annotated[ResourceClaimSpec | None, Required, Always({})] = None
+
+
+class ResourceSlice(Kind):
+    spec: Annotated[ResourceSliceSpec | None, Required, Always({})] = None
+
+
+class ResourceSliceSpec(Struct):
+    driver: Annotated[str | None, Required, Always("")] = None
+    pool: Annotated[ResourcePool | None, Required, Always({})] = None
+    node_name: str | None = None
     node_selector: NodeSelector | None = None
-    allocation_timestamp: Time | None = None
+    all_nodes: bool | None = None
+    devices: Annotated[list[Device] | None, ListType("atomic")] = None
+    per_device_node_selection: bool | None = None
+    shared_counters: Annotated[list[CounterSet] | None, ListType("atomic")] = None
 
 
-class CELDeviceSelector(Struct):
-    expression: Annotated[str | None, Required, Always("")] = None
-
-
-class CapacityRequestPolicy(Struct):
-    default: Annotated[Quantity | None, Always(None)] = None
-    valid_values: Annotated[list[Quantity] | None, ListType("atomic")] = None
-    valid_range: CapacityRequestPolicyRange | None = None
-
-
-class CapacityRequestPolicyRange(Struct):
-    min: Annotated[Quantity | None, Required] = None
-    max: Quantity | None = None
-    step: Quantity | None = None
-
-
-class CapacityRequirements(Struct):
-    requests: dict[str, Quantity] | None = None
-
-
-class Counter(Struct):
-    value: Annotated[Quantity | None, Required, Always("0")] = None
-
-
-class CounterSet(Struct):
+class ResourcePool(Struct):
     name: Annotated[str | None, Required, Always("")] = None
-    counters: Annotated[dict[str, Counter] | None, Required] = None
+    generation: Annotated[Int64 | None, Required, Always(0)] = None
+    resource_slice_count: Annotated[Int64 | None, Required, Always(0)] = None
 
 
 class Device(Struct):
@@ -93,17 +215,6 @@ class Device(Struct):
     node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] | None = None
 
 
-class DeviceAllocationConfiguration(Struct):
-    source: Annotated[str | None, Required, Always(""), Enum("FromClaim", "FromClass")] = None
-    requests: Annotated[list[str] | None, ListType("atomic")] = None
-    opaque: OpaqueDeviceConfiguration | None = None
-
-
-class DeviceAllocationResult(Struct):
-    results: Annotated[list[DeviceRequestAllocationResult] | None, ListType("atomic")] = None
-    config: Annotated[list[DeviceAllocationConfiguration] | None, ListType("atomic")] = None
-
-
 class DeviceAttribute(Struct):
     int_: Int64 | None = None
     bool_: bool | None = None
@@ -120,31 +231,16 @@ class DeviceCapacity(Struct):
     request_policy: CapacityRequestPolicy | None = None
 
 
-class DeviceClaim(Struct):
-    requests: Annotated[list[DeviceRequest] | None, Always(None), ListType("atomic")] = None
-    constraints: Annotated[list[DeviceConstraint] | None, ListType("atomic")] = None
-    config: Annotated[list[DeviceClaimConfiguration] | None, ListType("atomic")] = None
+class CapacityRequestPolicy(Struct):
+    default: Annotated[Quantity | None, Always(None)] = None
+    valid_values: Annotated[list[Quantity] | None, ListType("atomic")] = None
+    valid_range: CapacityRequestPolicyRange | None = None
 
 
-class DeviceClaimConfiguration(Struct):
-    requests: Annotated[list[str] | None, ListType("atomic")] = None
-    opaque: OpaqueDeviceConfiguration | None = None
-
-
-class DeviceClassConfiguration(Struct):
-    opaque: OpaqueDeviceConfiguration | None = None
-
-
-class DeviceClassSpec(Struct):
-    selectors: Annotated[list[DeviceSelector] | None, ListType("atomic")] = None
-    config: Annotated[list[DeviceClassConfiguration] | None, ListType("atomic")] = None
-    extended_resource_name: str | None = None
-
-
-class DeviceConstraint(Struct):
-    requests: Annotated[list[str] | None, ListType("atomic")] = None
-    match_attribute: str | None = None
-    distinct_attribute: str | None = None
+class CapacityRequestPolicyRange(Struct):
+    min: Annotated[Quantity | None, Required] = None
+    max: Quantity | None = None
+    step: Quantity | None = None
 
 
 class DeviceCounterConsumption(Struct):
@@ -152,37 +248,8 @@ class DeviceCounterConsumption(Struct):
     counters: Annotated[dict[str, Counter] | None, Required] = None
 
 
-class DeviceRequest(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    exactly: ExactDeviceRequest | None = None
-    first_available: Annotated[list[DeviceSubRequest] | None, ListType("atomic")] = None
-
-
-class DeviceRequestAllocationResult(Struct):
-    request: Annotated[str | None, Required, Always("")] = None
-    driver: Annotated[str | None, Required, Always("")] = None
-    pool: Annotated[str | None, Required, Always("")] = None
-    device: Annotated[str | None, Required, Always("")] = None
-    admin_access: bool | None = None
-    tolerations: Annotated[list[DeviceToleration] | None, ListType("atomic")] = None
-    binding_conditions: Annotated[list[str] | None, ListType("atomic")] = None
-    binding_failure_conditions: Annotated[list[str] | None, ListType("atomic")] = None
-    share_id: str | None = field(default=None, name="shareID")
-    consumed_capacity: dict[str, Quantity] | None = None
-
-
-class DeviceSelector(Struct):
-    cel: CELDeviceSelector | None = None
-
-
-class DeviceSubRequest(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    device_class_name: Annotated[str | None, Required, Always("")] = None
-    selectors: Annotated[list[DeviceSelector] | None, ListType("atomic")] = None
-    allocation_mode: str | None = None
-    count: Int64 | None = None
-    tolerations: Annotated[list[DeviceToleration] | None, ListType("atomic")] = None
-    capacity: CapacityRequirements | None = None
+class Counter(Struct):
+    value: Annotated[Quantity | None, Required, Always("0")] = None
 
 
 class DeviceTaint(Struct):
@@ -192,78 +259,11 @@ class DeviceTaint(Struct):
     time_added: Time | None = None
 
 
-class DeviceToleration(Struct):
-    key: str | None = None
-    operator: Annotated[str | None, Default("Equal"), Enum("Equal", "Exists")] = None
-    value: str | None = None
-    effect: Annotated[str | None, Enum("NoExecute", "NoSchedule", "None")] = None
-    toleration_seconds: Int64 | None = None
-
-
-class ExactDeviceRequest(Struct):
-    device_class_name: Annotated[str | None, Required, Always("")] = None
-    selectors: Annotated[list[DeviceSelector] | None, ListType("atomic")] = None
-    allocation_mode: str | None = None
-    count: Int64 | None = None
-    admin_access: bool | None = None
-    tolerations: Annotated[list[DeviceToleration] | None, ListType("atomic")] = None
-    capacity: CapacityRequirements | None = None
-
-
-class NetworkDeviceData(Struct):
-    interface_name: str | None = None
-    ips: Annotated[list[str] | None, ListType("atomic")] = None
-    hardware_address: str | None = None
-
-
 class NodeAllocatableResourceMapping(Struct):
     capacity_key: str | None = None
     allocation_multiplier: Quantity | None = None
 
 
-class OpaqueDeviceConfiguration(Struct):
-    driver: Annotated[str | None, Required, Always("")] = None
-    parameters: Annotated[RawExtension, Required, Always(None)] = None
-
-
-class ResourceClaimConsumerReference(Struct):
-    api_group: str | None = None
-    resource: Annotated[str | None, Required, Always("")] = None
+class CounterSet(Struct):
     name: Annotated[str | None, Required, Always("")] = None
-    uid: Annotated[str | None, Required, Always("")] = None
-
-
-class ResourceClaimSpec(Struct):
-    devices: Annotated[DeviceClaim | None, Always({})] = None
-
-
-class ResourceClaimStatus(Struct):
-    allocation: AllocationResult | None = None
-    reserved_for: Annotated[
-        list[ResourceClaimConsumerReference] | None, ListType("map", keys=("uid",)), Patch("merge", "uid")
-    ] = None
-    devices: Annotated[
-        list[AllocatedDeviceStatus] | None, ListType("map", keys=("driver", "device", "pool", "shareID"))
-    ] = None
-
-
-class ResourceClaimTemplateSpec(Struct):
-    metadata: Annotated[ObjectMeta | None, Always({})] = None
-    spec: Annotated[ResourceClaimSpec | None, Required, Always({})] = None
-
-
-class ResourcePool(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    generation: Annotated[Int64 | None, Required, Always(0)] = None
-    resource_slice_count: Annotated[Int64 | None, Required, Always(0)] = None
-
-
-class ResourceSliceSpec(Struct):
-    driver: Annotated[str | None, Required, Always("")] = None
-    pool: Annotated[ResourcePool | None, Required, Always({})] = None
-    node_name: str | None = None
-    node_selector: NodeSelector | None = None
-    all_nodes: bool | None = None
-    devices: Annotated[list[Device] | None, ListType("atomic")] = None
-    per_device_node_selection: bool | None = None
-    shared_counters: Annotated[list[CounterSet] | None, ListType("atomic")] = None
+    counters: Annotated[dict[str, Counter] | None, Required] = None

@@ -20,8 +20,44 @@ class CSIDriver(Kind):
     spec: Annotated[CSIDriverSpec | None, Required, Always({})] = None
 
 
+class CSIDriverSpec(Struct):
+    attach_required: bool | None = None
+    pod_info_on_mount: bool | None = None
+    volume_lifecycle_modes: Annotated[list[str] | None, ListType("set")] = None
+    storage_capacity: bool | None = None
+    fs_group_policy: str | None = None
+    token_requests: Annotated[list[TokenRequest] | None, ListType("atomic")] = None
+    requires_republish: bool | None = None
+    se_linux_mount: bool | None = None
+    node_allocatable_update_period_seconds: Int64 | None = None
+    service_account_token_in_secrets: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+
+
+class TokenRequest(Struct):
+    audience: Annotated[str | None, Required, Always("")] = None
+    expiration_seconds: Int64 | None = None
+
+
 class CSINode(Kind):
     spec: Annotated[CSINodeSpec | None, Required, Always({})] = None
+
+
+class CSINodeSpec(Struct):
+    drivers: Annotated[
+        list[CSINodeDriver] | None, Required, Always(None), ListType("map", keys=("name",)), Patch("merge", "name")
+    ] = None
+
+
+class CSINodeDriver(Struct):
+    name: Annotated[str | None, Required, Always("")] = None
+    node_id: Annotated[str | None, Required, Always("")] = field(default=None, name="nodeID")
+    topology_keys: Annotated[list[str] | None, Always(None), ListType("atomic")] = None
+    allocatable: VolumeNodeResources | None = None
+
+
+class VolumeNodeResources(Struct):
+    count: Int32 | None = None
 
 
 class CSIStorageCapacity(Kind):
@@ -46,52 +82,15 @@ class VolumeAttachment(Kind):
     status: Annotated[VolumeAttachmentStatus | None, Always({})] = None
 
 
-class VolumeAttributesClass(Kind):
-    driver_name: Annotated[str | None, Required, Always("")] = None
-    parameters: dict[str, str] | None = None
-
-
-class CSIDriverSpec(Struct):
-    attach_required: bool | None = None
-    pod_info_on_mount: bool | None = None
-    volume_lifecycle_modes: Annotated[list[str] | None, ListType("set")] = None
-    storage_capacity: bool | None = None
-    fs_group_policy: str | None = None
-    token_requests: Annotated[list[TokenRequest] | None, ListType("atomic")] = None
-    requires_republish: bool | None = None
-    se_linux_mount: bool | None = None
-    node_allocatable_update_period_seconds: Int64 | None = None
-    service_account_token_in_secrets: bool | None = None
-    prevent_pod_scheduling_if_missing: bool | None = None
-
-
-class CSINodeDriver(Struct):
-    name: Annotated[str | None, Required, Always("")] = None
-    node_id: Annotated[str | None, Required, Always("")] = field(default=None, name="nodeID")
-    topology_keys: Annotated[list[str] | None, Always(None), ListType("atomic")] = None
-    allocatable: VolumeNodeResources | None = None
-
-
-class CSINodeSpec(Struct):
-    drivers: Annotated[
-        list[CSINodeDriver] | None, Required, Always(None), ListType("map", keys=("name",)), Patch("merge", "name")
-    ] = None
-
-
-class TokenRequest(Struct):
-    audience: Annotated[str | None, Required, Always("")] = None
-    expiration_seconds: Int64 | None = None
+class VolumeAttachmentSpec(Struct):
+    attacher: Annotated[str | None, Required, Always("")] = None
+    source: Annotated[VolumeAttachmentSource | None, Required, Always({})] = None
+    node_name: Annotated[str | None, Required, Always("")] = None
 
 
 class VolumeAttachmentSource(Struct):
     persistent_volume_name: str | None = None
     inline_volume_spec: PersistentVolumeSpec | None = None
-
-
-class VolumeAttachmentSpec(Struct):
-    attacher: Annotated[str | None, Required, Always("")] = None
-    source: Annotated[VolumeAttachmentSource | None, Required, Always({})] = None
-    node_name: Annotated[str | None, Required, Always("")] = None
 
 
 class VolumeAttachmentStatus(Struct):
@@ -107,5 +106,6 @@ class VolumeError(Struct):
     error_code: Int32 | None = None
 
 
-class VolumeNodeResources(Struct):
-    count: Int32 | None = None
+class VolumeAttributesClass(Kind):
+    driver_name: Annotated[str | None, Required, Always("")] = None
+    parameters: dict[str, str] | None = None
