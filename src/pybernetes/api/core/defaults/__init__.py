@@ -1,0 +1,10 @@
+"""What the core group fills in when the client leaves it out; one module a subject, loaded when needed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...kindtable import KindTable
+from ..modules import MODULES
+
+DEFAULTS: Final = KindTable(__name__, "DEFAULTS", MODULES)
