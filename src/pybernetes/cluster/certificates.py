@@ -1,0 +1,95 @@
+"""The keys and certificates of a cluster, made at the first start and kept good at each later one.
+
+A file that is missing, unreadable, near its end or no longer fitting (another authority, another address) is made
+again; the rest stays. File names are kubeadm's.
+"""
+
+from __future__ import annotations
+
+import datetime
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pybernetes import pki
+from pybernetes.cluster import files
+
+AUTHORITY = "ca"
+SERVER = "apiserver"
+ADMIN = "admin"
+SERVICE_ACCOUNT = "sa"
+
+# A cluster that is started today should not fail next week.
+RENEW_BEFORE = datetime.timedelta(days=30)
+# An authority must outlive what it signs.
+RENEW_AUTHORITY_BEFORE = pki.CERTIFICATE_LIFETIME + RENEW_BEFORE
+
+
+def server_names(addresses: Iterable[str]) -> list[str]:
+    """Every name the API server is called by: inside the cluster, on this machine, and by its addresses."""
+    names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"]
+    names.append("localhost")
+    host = socket.gethostname().lower()
+    if host and host.isascii() and len(host) <= 253:
+        names.append(host)
+    return list(dict.fromkeys([*names, "127.0.0.1", "::1", *addresses]))
+
+
+def ensure(folder: Path, addresses: Iterable[str], now: datetime.datetime | None = None) -> list[str]:
+    """Makes what is missing or due, and answers which files were made."""
+    now = now or datetime.datetime.now(datetime.UTC)
+    names = server_names(addresses)
+    made: list[str] = []
+
+    authority = _read(folder, AUTHORITY)
+    if authority is None or pki.expires_within(authority, RENEW_AUTHORITY_BEFORE, now):
+        authority = _write(folder, AUTHORITY, pki.create_authority("kubernetes"))
+        made.append(AUTHORITY)
+
+    issuer = authority
+    wanted: dict[str, tuple[Callable[[], pki.Identity], set[str]]] = {
+        SERVER: (lambda: pki.issue_server(issuer, "kube-apiserver", names), set(names)),
+        ADMIN: (lambda: pki.issue_client(issuer, "kubernetes-admin", ["system:masters"]), set()),
+    }
+    for name, (issue, needed) in wanted.items():
+        identity = _read(folder, name)
+        if (
+            identity is None
+            or not pki.signed_by(identity, authority)
+            or pki.expires_within(identity, RENEW_BEFORE, now)
+            or not needed <= pki.subject_names(identity)
+        ):
+            _write(folder, name, issue())
+            made.append(name)
+
+    if _ensure_service_account_key(folder):
+        made.append(SERVICE_ACCOUNT)
+    return made
+
+
+def _ensure_service_account_key(folder: Path) -> bool:
+    private, public = folder / f"{SERVICE_ACCOUNT}.key", folder / f"{SERVICE_ACCOUNT}.pub"
+    try:
+        key = pki.load_key(private.read_bytes())
+    except (FileNotFoundError, ValueError):
+        key = pki.new_key()
+        files.write_private(private, pki.private_pem(key))
+        files.write_private(public, pki.public_pem(key))
+        return True
+    if not public.exists() or public.read_bytes() != pki.public_pem(key):
+        files.write_private(public, pki.public_pem(key))
+        return True
+    return False
+
+
+def _read(folder: Path, name: str) -> pki.Identity | None:
+    try:
+        return pki.load((folder / f"{name}.key").read_bytes(), (folder / f"{name}.crt").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _write(folder: Path, name: str, identity: pki.Identity) -> pki.Identity:
+    files.write_private(folder / f"{name}.key", identity.key_pem)
+    files.write_private(folder / f"{name}.crt", identity.certificate_pem)
+    return identity

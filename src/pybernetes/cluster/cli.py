@@ -1,0 +1,65 @@
+"""The command line: a table of commands, each a module of its own with `main(argv) -> int`.
+
+Only the module of the chosen command is imported: `pyb supervise` must stay tiny and `pyb apiserver` must start fast,
+so nothing here may import more than it needs to find the module.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+from pybernetes.cluster.errors import ClusterError
+
+_COMMANDS = "pybernetes.cluster.commands."
+
+# name -> (module, one line of help; an empty one is internal and not listed)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "up": (_COMMANDS + "up", "start a cluster in the background and wait until it is ready"),
+    "down": (_COMMANDS + "down", "stop a cluster; --purge also removes its data"),
+    "status": (_COMMANDS + "status", "show the processes of a cluster"),
+    "kubeconfig": (_COMMANDS + "kubeconfig", "print the path of a cluster's kubeconfig"),
+    "test": (_COMMANDS + "test", "install what the tests need, then lint, type-check and run them"),
+    "bench": (_COMMANDS + "bench", "run a benchmark of the bench folder"),
+    "apiserver": ("pybernetes.apiserver.command", "run the API server in the foreground (upstream's flags)"),
+    "version": (_COMMANDS + "version", "print the version"),
+    "supervise": ("pybernetes.cluster.supervisor", ""),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command and answers its exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    name = "version" if argv[0] == "--version" else argv[0]
+    if name not in COMMANDS:
+        print(f"pyb: unknown command {name!r}; `{program()} --help` lists them", file=sys.stderr)
+        return 2
+    command = import_module(COMMANDS[name][0]).main
+    try:
+        return int(command(argv[1:]))
+    except ClusterError as error:
+        print(f"pyb: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # `pyb status | head`: the reader has what it wanted; do not let the interpreter complain while flushing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def program() -> str:
+    """The name the user typed to get here (`./pyb` or `pyb`), for messages that say what to type next."""
+    return os.environ.get("PYB_COMMAND", "pyb")
+
+
+def _help() -> str:
+    listed = {name: text for name, (_, text) in COMMANDS.items() if text}
+    width = max(map(len, listed))
+    lines = [f"usage: {program()} COMMAND [flags]", "", "Kubernetes, written in Python.", ""]
+    lines += [f"  {name:{width}}  {text}" for name, text in listed.items()]
+    return "\n".join([*lines, "", f"`{program()} COMMAND --help` explains one."])

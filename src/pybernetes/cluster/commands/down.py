@@ -1,0 +1,67 @@
+"""`pyb down`: stops every process of a cluster and takes its context out of the user's kubeconfig.
+
+It also cleans up after a crash, so it never minds that something is already gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from pybernetes.cluster import kubeconfig, processes
+from pybernetes.cluster.commands import flags
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.layout import Layout, context_name, forget, locate
+
+
+def main(argv: list[str]) -> int:
+    """Stops the cluster the flags name."""
+    parser = flags.parser("down", "Stops a cluster and takes its context out of the kubeconfig.")
+    parser.add_argument("--purge", action="store_true", help="also remove its data")
+    arguments = parser.parse_args(argv)
+    layout = locate(arguments.name, arguments.data_dir)
+    record = layout.read_record()
+    if record is not None and record.name != layout.name:
+        raise ClusterError(f"{layout.data} belongs to the cluster {record.name!r}")
+    try:
+        if record is not None:
+            with layout.lock():
+                stopped = processes.stop_all(layout)
+                layout.kubeconfig.unlink(missing_ok=True)
+            forget(layout)
+        else:
+            stopped = []
+        print(f"Cluster {layout.name!r}: stopped." if stopped else f"Cluster {layout.name!r} is not running.")
+        _take_out_context(layout.name, record.user_kubeconfig if record else "")
+        if arguments.purge:
+            _purge(layout)
+    except OSError as error:
+        raise ClusterError(f"cannot change {error.filename or layout.data}: {error.strerror or error}") from error
+    return 0
+
+
+def _take_out_context(name: str, merged_into: str) -> None:
+    """From the file `up` wrote to, and from the one kubectl uses now."""
+    for path in dict.fromkeys([*([Path(merged_into)] if merged_into else []), kubeconfig.user_file()]):
+        if kubeconfig.unmerge(path, context_name(name)):
+            print(f"Context {context_name(name)} is out of {path}.")
+
+
+def _purge(layout: Layout) -> None:
+    """Removes the data folder; only one that carries our record."""
+    if not layout.data.exists():
+        return
+    if layout.read_record() is None:
+        raise ClusterError(f"{layout.data} is not the data of a cluster; it is left alone")
+    real = Path(os.path.realpath(layout.data))
+    for path in sorted(real.iterdir(), key=lambda path: path == real / layout.record_file.name):
+        # The record goes last: a purge that was interrupted can be repeated.
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    with contextlib.suppress(OSError):  # A mount point stays, empty.
+        real.rmdir()
+    print(f"Data is removed: {layout.data}")

@@ -1,0 +1,121 @@
+"""`pyb status`: the processes of a cluster, where its API is, and whether it answers. Exit code 1 if not running."""
+
+from __future__ import annotations
+
+import json
+import os
+from urllib.parse import urlsplit
+
+from pybernetes.cluster import pidfile
+from pybernetes.cluster.commands import flags
+from pybernetes.cluster.layout import SUPERVISOR, Layout, context_name, locate
+from pybernetes.cluster.readiness import Probe
+
+
+def main(argv: list[str]) -> int:
+    """Shows the cluster the flags name."""
+    parser = flags.parser("status", "Shows the processes of a cluster; exit code 1 if it does not run.")
+    parser.add_argument("--output", "-o", choices=["table", "json"], default="table", help="default: %(default)s")
+    arguments = parser.parse_args(argv)
+    status = _status(locate(arguments.name, arguments.data_dir))
+    print(json.dumps(status, indent=2) if arguments.output == "json" else _table(status))
+    return 0 if status["running"] else 1
+
+
+def _status(layout: Layout) -> dict[str, object]:
+    record = layout.read_record()
+    alive = layout.processes()
+    processes = [_process(name, alive.get(name)) for name in (SUPERVISOR, *_component_names(layout))]
+    running = all(process["running"] for process in processes)
+    server = record.server if record else ""
+    return {
+        "name": layout.name,
+        "running": running,
+        "ready": running and _ready(layout, server),
+        "server": server,
+        "store": record.store if record else "",
+        "context": context_name(layout.name),
+        "dataDir": str(layout.data),
+        "components": processes,
+    }
+
+
+def _component_names(layout: Layout) -> list[str]:
+    try:
+        return [str(spec["name"]) for spec in json.loads(layout.components_file.read_bytes())]
+    except FileNotFoundError:
+        return []
+
+
+def _ready(layout: Layout, server: str) -> bool:
+    address = urlsplit(server)
+    return bool(address.hostname and address.port) and Probe(address.hostname or "", address.port or 0, layout.pki)()
+
+
+def _process(name: str, process: pidfile.Process | None) -> dict[str, object]:
+    if process is None or not process.alive:
+        return {"name": name, "running": False, "pid": None, "uptimeSeconds": None, "rssBytes": None, "restarts": None}
+    return {
+        "name": name,
+        "running": True,
+        "pid": process.pid,
+        "uptimeSeconds": round(_uptime(process), 2),
+        "rssBytes": _resident(process.pid),
+        "restarts": process.restarts,
+    }
+
+
+def _uptime(process: pidfile.Process) -> float:
+    with open("/proc/uptime") as file:
+        return float(file.read().split()[0]) - process.start_time / os.sysconf("SC_CLK_TCK")
+
+
+def _resident(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # It ended between two looks.
+        return 0
+
+
+def _table(status: dict[str, object]) -> str:
+    state = "ready" if status["ready"] else "running, not ready" if status["running"] else "not running"
+    lines = [f"Cluster {status['name']!r}: {state}"]
+    if status["running"]:
+        lines += [f"  {key:8} {status[field]}" for key, field in _FACTS.items()]
+    processes = status["components"]
+    assert isinstance(processes, list)
+    if any(process["running"] for process in processes):
+        rows = [("COMPONENT", "STATE", "PID", "UPTIME", "RSS", "RESTARTS"), *map(_row, processes)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines += ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)]
+    return "\n".join(lines)
+
+
+_FACTS = {"server": "server", "store": "store", "context": "context", "data": "dataDir"}
+
+
+def _row(process: dict[str, object]) -> tuple[str, ...]:
+    if not process["running"]:
+        return str(process["name"]), "not running", "-", "-", "-", "-"
+    resident, uptime = process["rssBytes"], process["uptimeSeconds"]
+    assert isinstance(resident, int)
+    assert isinstance(uptime, float)
+    return (
+        str(process["name"]),
+        "running",
+        str(process["pid"]),
+        _duration(int(uptime)),
+        f"{resident / 1e6:.1f} MB",
+        str(process["restarts"]),
+    )
+
+
+def _duration(seconds: int) -> str:
+    """As kubectl prints ages: the two largest units."""
+    days, rest = divmod(seconds, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "m"), (rest, "s")]
+    first = next((index for index, (count, _) in enumerate(parts) if count), 3)
+    return "".join(f"{count}{unit}" for count, unit in parts[first : first + 2] if count) or "0s"

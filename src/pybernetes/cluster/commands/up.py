@@ -1,0 +1,228 @@
+"""`pyb up`: starts a cluster in the background and returns when it is ready.
+
+The order is chosen for the clock: whatever the API server does not need to start (YAML, TLS client, the display) is
+imported and done while it starts. A start that fails leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import errno
+import io
+import os
+import socket
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pybernetes.cluster import certificates, components, files, processes
+from pybernetes.cluster.cli import program
+from pybernetes.cluster.commands import flags
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.layout import SUPERVISOR, Layout, Record, home, locate, remember
+from pybernetes.cluster.progress import Progress
+
+READY_TIMEOUT = 60.0
+POLL = 0.01
+LOG_LINES = 15
+
+
+def main(argv: list[str]) -> int:
+    """Starts the cluster the flags describe."""
+    began = time.perf_counter()
+    arguments = _parse(argv)
+    layout = _layout(arguments.name, arguments.data_dir)
+    try:
+        layout.claim()
+        with layout.lock():
+            if layout.running():
+                record = layout.read_record()
+                server = record.server if record else ""
+                print(f"Cluster {layout.name!r} is already running at {server}; `{program()} down` stops it.")
+                return 0
+            return _start(layout, arguments, began)
+    except OSError as error:
+        raise ClusterError(f"cannot write to {error.filename or layout.data}: {error.strerror or error}") from error
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    parser = flags.parser("up", "Starts a cluster in the background and returns when it is ready.")
+    parser.add_argument(
+        "--port", type=_port, default=6443, help="of the API server, 0 = any free (default: %(default)s)"
+    )
+    parser.add_argument("--nodes", type=_count, default=1, metavar="N", help="0 = control plane only (default: 1)")
+    parser.add_argument("--store", choices=["sqlite", "etcd", "memory"], default="sqlite", help="default: %(default)s")
+    parser.add_argument("--etcd-endpoints", metavar="URLS", help="comma separated, with --store etcd")
+    parser.add_argument("--token", help="an extra bearer token with all rights, for load tests")
+    arguments = parser.parse_args(argv)
+    if (arguments.store == "etcd") != (arguments.etcd_endpoints is not None):
+        parser.error("--store etcd and --etcd-endpoints belong together")
+    if arguments.token is not None and (not arguments.token or not arguments.token.isprintable()):
+        parser.error("--token must be printable text")
+    return arguments
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise ValueError
+    return port
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 0:
+        raise ValueError
+    return count
+
+
+def _layout(name: str, data_dir: str | None) -> Layout:
+    """Where to start; names are unique among the running clusters of a user, as they name his contexts."""
+    known = locate(name)
+    layout = locate(name, data_dir) if data_dir is not None or known.running() else Layout(name, home() / name)
+    if known.data != layout.data and known.running():
+        raise ClusterError(f"cluster {name!r} is already running from {known.data}; choose another --name")
+    return layout
+
+
+def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
+    _refuse_remains(layout)
+    port = _free_port(arguments.port)
+    address = _host_address()
+    with Progress() as progress:
+        layout.prepare()
+        made = certificates.ensure(layout.pki, [components.KUBERNETES_SERVICE_IP, address])
+        progress.done(f"certificates: {'new: ' + ', '.join(made) if made else 'good'}")
+        parts = components.control_plane(
+            layout,
+            port=port,
+            advertise_address=address,
+            etcd_servers=_etcd_servers(layout, arguments),
+            token_file=_write_token(layout, arguments.token),
+        )
+        record = _run(layout, parts, progress, arguments.store, f"https://{components.BIND_ADDRESS}:{port}")
+    if arguments.nodes:
+        print("Nodes are not supported yet: this is the control plane only.")
+    print(f"Cluster {layout.name!r} is ready after {time.perf_counter() - began:.2f} s: {record.server}")
+    print(f"Next: kubectl --context {record.context} get namespaces   |   {program()} status   |   {program()} down")
+    return 0
+
+
+def _run(layout: Layout, parts: Sequence[components.Component], progress: Progress, store: str, server: str) -> Record:
+    """Starts the processes, gives the user his context while they start, and waits for them."""
+    offsets = {part.name: _size(layout.log(part.name)) for part in parts}
+    events = processes.start_supervisor(layout, parts)
+    try:
+        progress.begin(f"starting {', '.join(part.title for part in parts)}")
+        from pybernetes.cluster import kubeconfig
+
+        record = Record(layout.name, server, store, str(kubeconfig.user_file()))
+        content = kubeconfig.document(record.context, server, layout.pki)
+        kubeconfig.check(kubeconfig.user_file())
+        for title in _wait(layout, parts, events, offsets):
+            progress.done(title)
+        kubeconfig.write(layout.kubeconfig, content)
+        layout.write_record(record)
+        kubeconfig.merge(kubeconfig.user_file(), content)
+        with contextlib.suppress(OSError):  # Only a convenience, and a home may be read-only.
+            remember(layout)
+        progress.done(f"context {record.context} in {record.user_kubeconfig}")
+    except BaseException:
+        processes.stop_all(layout)
+        raise
+    finally:
+        events.close()
+    return record
+
+
+def _wait(
+    layout: Layout, parts: Sequence[components.Component], events: processes.Events, offsets: dict[str, int]
+) -> Iterator[str]:
+    """Yields a line for each component that becomes ready; raises with the end of its log if one does not."""
+    waiting = {part.name: part for part in parts}
+    deadline = time.monotonic() + READY_TIMEOUT
+    while waiting:
+        for event, name, detail in events.read(POLL):
+            if event == "exited" and name in waiting:
+                raise _failure(layout, name, f"the {waiting[name].title} ended while starting, {detail}", offsets)
+        if events.closed:
+            raise _failure(layout, SUPERVISOR, "the supervisor ended while starting", {})
+        for part in list(waiting.values()):
+            if part.ready():
+                del waiting[part.name]
+                yield f"{part.title} is ready"
+        if waiting and time.monotonic() > deadline:
+            name, part = next(iter(waiting.items()))
+            raise _failure(
+                layout,
+                name,
+                f"the {part.title} is not ready after {READY_TIMEOUT:.0f} s ({part.ready.trouble})",
+                offsets,
+            )
+
+
+def _failure(layout: Layout, name: str, what: str, offsets: dict[str, int]) -> ClusterError:
+    log = layout.log(name)
+    lines: deque[str] = deque(maxlen=LOG_LINES)
+    with contextlib.suppress(FileNotFoundError), open(log, errors="replace") as file:
+        if _size(log) >= offsets.get(name, 0):  # Else the supervisor has begun a new file.
+            file.seek(offsets.get(name, 0))
+        lines.extend(file)
+    tail = "".join(f"\n    {line.rstrip()}" for line in lines) or " nothing"
+    return ClusterError(f"{what}; {log} says:{tail}")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _refuse_remains(layout: Layout) -> None:
+    for name, process in layout.processes().items():
+        if process.alive:
+            raise ClusterError(f"{name} (pid {process.pid}) has lost its supervisor; `{program()} down` ends it")
+        raise ClusterError(
+            f"stale pid file {layout.pid_file(name)}: process {process.pid} is gone; `{program()} down` cleans up"
+        )
+
+
+def _free_port(port: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((components.BIND_ADDRESS, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                hint = "stop what listens there, or choose another --port (0 = any free)"
+                raise ClusterError(f"port {port} of {components.BIND_ADDRESS} is in use; {hint}") from None
+            raise ClusterError(f"port {port} cannot be used: {error.strerror}") from None
+        return int(probe.getsockname()[1])
+
+
+def _host_address() -> str:
+    """The address of this machine towards others; upstream advertises it too when it is bound to the loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # TEST-NET: nothing is sent, the kernel only picks the route.
+            return str(probe.getsockname()[0])
+        except OSError:
+            return components.BIND_ADDRESS
+
+
+def _etcd_servers(layout: Layout, arguments: argparse.Namespace) -> str:
+    if arguments.store == "etcd":
+        return str(arguments.etcd_endpoints)
+    return "memory://" if arguments.store == "memory" else f"sqlite://{layout.database}"
+
+
+def _write_token(layout: Layout, token: str | None) -> str | None:
+    """The token file in upstream's format (token,user,uid,"groups"); a later `up` without a token removes it."""
+    if token is None:
+        layout.token_file.unlink(missing_ok=True)
+        return None
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow([token, "kubernetes-admin", "kubernetes-admin", "system:masters"])
+    files.write_private(layout.token_file, line.getvalue().encode())
+    return os.fspath(layout.token_file)

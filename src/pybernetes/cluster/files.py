@@ -1,0 +1,27 @@
+"""Files that are never seen half written, and never readable by others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def make_private_folder(path: Path) -> None:
+    """Makes a folder (and its parents) that only its owner may enter; an existing one is left as it is."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replaces a file in one step; its mode is 0600 from the first byte on."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,137 @@
+"""Starts the supervisor of a cluster and ends processes for good, waiting on the kernel instead of on the clock."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+
+from pybernetes.cluster import files, pidfile, supervisor
+from pybernetes.cluster.components import PYTHON, Component
+from pybernetes.cluster.layout import SUPERVISOR, Layout
+
+# The supervisor needs STOP_GRACE for its children; only then is it itself overdue.
+SUPERVISOR_GRACE = supervisor.STOP_GRACE + 2.0
+KILL_WAIT = 5.0
+
+
+class Events:
+    """What the supervisor reports while it starts: lines `event<TAB>component<TAB>detail`."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._buffer = b""
+        self.closed = False
+
+    def read(self, timeout: float) -> Iterator[tuple[str, str, str]]:
+        """The events that come within the time; `closed` is set when the supervisor is gone."""
+        readable, _, _ = select.select([self._descriptor], [], [], timeout)
+        if readable:
+            chunk = os.read(self._descriptor, 65536)
+            self.closed = not chunk
+            *lines, self._buffer = (self._buffer + chunk).split(b"\n")
+            for line in lines:
+                event, name, detail = line.decode().split("\t", 2)
+                yield event, name, detail
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def start_supervisor(layout: Layout, components: Sequence[Component]) -> Events:
+    """Starts the supervisor in a session of its own, with the components it shall run."""
+    specs = [
+        {
+            "name": component.name,
+            "argv": list(component.argv),
+            "log": str(layout.log(component.name)),
+            "pidFile": str(layout.pid_file(component.name)),
+        }
+        for component in components
+    ]
+    files.write_private(layout.components_file, json.dumps(specs, indent=2).encode())
+    environment = {name: value for name, value in os.environ.items() if name != "PYB_COMMAND"}
+    reading, writing = os.pipe()
+    try:
+        with open(layout.log(SUPERVISOR), "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
+            process = subprocess.Popen(
+                [*PYTHON, "supervise", str(layout.components_file), str(layout.pid_file(SUPERVISOR)), str(writing)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=layout.data,
+                env=environment,
+                pass_fds=[writing],
+                start_new_session=True,
+            )
+        # Written here and not by the supervisor: whoever interrupts `up` from now on finds it.
+        pidfile.write(str(layout.pid_file(SUPERVISOR)), process.pid)
+    finally:
+        os.close(writing)
+    return Events(reading)
+
+
+def stop_all(layout: Layout) -> list[str]:
+    """Ends every process of the cluster, removes what is left in its run folder, answers what was stopped."""
+    stopped = []
+    # The supervisor first: it ends its components, and would otherwise start them again. A component that outlived a
+    # killed supervisor is ended by itself.
+    for name in layout.processes():
+        process = pidfile.read(str(layout.pid_file(name)))
+        if process is not None and process.alive:
+            stop(process, SUPERVISOR_GRACE if name == SUPERVISOR else supervisor.STOP_GRACE)
+            stopped.append(name)
+    # A component started in the same moment as its supervisor was killed is found in a second look.
+    for process in layout.processes().values():
+        stop(process, supervisor.STOP_GRACE)
+    if layout.run.is_dir():
+        for path in layout.run.iterdir():
+            path.unlink()
+        layout.run.rmdir()
+    return stopped
+
+
+def stop(process: pidfile.Process, grace: float) -> None:
+    """TERM, and KILL after the grace; returns when the process is gone."""
+    for number, wait in ((signal.SIGTERM, grace), (signal.SIGKILL, KILL_WAIT)):
+        try:
+            descriptor = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            return
+        except OSError:
+            descriptor = -1  # An old kernel: signal by number, and look often.
+        try:
+            # Checked after the descriptor is held: from here on the pid cannot become somebody else.
+            if not process.alive:
+                return
+            _signal(descriptor, process, number)
+            if _gone(descriptor, process, wait):
+                return
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def _signal(descriptor: int, process: pidfile.Process, number: int) -> None:
+    try:
+        if descriptor >= 0:
+            signal.pidfd_send_signal(descriptor, number)
+        else:
+            os.kill(process.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def _gone(descriptor: int, process: pidfile.Process, wait: float) -> bool:
+    if descriptor >= 0:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(wait * 1000)) or not process.alive
+    deadline = time.monotonic() + wait
+    while process.alive and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not process.alive

@@ -1,0 +1,208 @@
+"""Starts the components of a cluster, starts them again when they die, and stops them together.
+
+`pyb up` leaves exactly this process behind. It sleeps until a child exits, a restart is due or a signal comes: no
+polling, and no module that is not needed (resident size is a bare interpreter's). It knows nothing of clusters: a JSON
+file lists the components (name, argv, log, pid file), lines on a pipe tell `up` what happens while it still listens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+from pybernetes.cluster import pidfile
+
+# A crash is usually a one-off: the first restart is quick, a component that keeps dying costs next to nothing.
+FIRST_DELAY = 0.2
+LONGEST_DELAY = 30.0
+# A component that lived this long was healthy, and its next crash counts as the first one.
+HEALTHY_AFTER = 60.0
+# Between TERM and KILL. Upstream's API server drains for 60 s; ours has nothing that slow on one machine.
+STOP_GRACE = 15.0
+LOG_LIMIT = 16 * 1024 * 1024
+
+
+class Child:
+    """One component. Invariant: `pid` is 0 exactly when no process of it is left to be waited for."""
+
+    __slots__ = ("argv", "delay", "due", "log", "name", "pid", "pid_file", "restarts", "started")
+
+    def __init__(self, spec: dict[str, object]) -> None:
+        argv = spec["argv"]
+        assert isinstance(argv, list)
+        self.name = str(spec["name"])
+        self.argv = [str(word) for word in argv]
+        self.log = str(spec["log"])
+        self.pid_file = str(spec["pidFile"])
+        self.pid = 0
+        self.restarts = 0
+        self.started = 0.0
+        self.delay = FIRST_DELAY
+        self.due: float | None = 0.0
+
+    def start(self) -> None:
+        rotate(self.log)
+        self.started = time.monotonic()
+        self.due = None
+        self.pid = os.posix_spawn(
+            self.argv[0],
+            self.argv,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            # A group of its own: whatever a component forks can be found and ended with it.
+            setpgroup=0,
+            setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGHUP],
+        )
+        pidfile.write(self.pid_file, self.pid, self.restarts)
+
+    def exited(self) -> None:
+        """Plans the next start; the delay doubles while the component keeps dying young."""
+        self.pid = 0
+        pidfile.remove(self.pid_file)
+        now = time.monotonic()
+        if now - self.started >= HEALTHY_AFTER:
+            self.delay = FIRST_DELAY
+        self.due = now + self.delay
+        self.delay = min(self.delay * 2, LONGEST_DELAY)
+        self.restarts += 1
+
+    def terminate(self) -> None:
+        if self.pid:
+            os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        if self.pid:
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+class Supervisor:
+    def __init__(self, children: list[Child], notify: int) -> None:
+        self.children = children
+        self.notify = notify
+        self.stopping = False
+        self.kill_at: float | None = None
+        # Signals wake select() through this pipe; the handlers themselves do nothing but set the flag.
+        self.wake, wake_write = os.pipe()
+        os.set_blocking(self.wake, False)
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._stop)
+        signal.signal(signal.SIGINT, self._stop)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def run(self) -> None:
+        """Keeps the components running until SIGTERM; returns when all of them are gone."""
+        while True:
+            self._reap()
+            if self.stopping:
+                if not any(child.pid for child in self.children):
+                    return
+                self._end()
+            else:
+                self._start_due()
+            self._sleep()
+
+    def _stop(self, *_: object) -> None:
+        self.stopping = True
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            for child in self.children:
+                if child.pid == pid:
+                    child.exited()
+                    self._say("exited", child.name, describe_exit(status))
+
+    def _start_due(self) -> None:
+        now = time.monotonic()
+        for child in self.children:
+            if child.due is not None and child.due <= now:
+                try:
+                    child.start()
+                except OSError as error:
+                    child.exited()
+                    self._say("exited", child.name, f"could not be started: {error}")
+                else:
+                    self._say("started", child.name, str(child.pid))
+
+    def _end(self) -> None:
+        now = time.monotonic()
+        if self.kill_at is None:
+            self.kill_at = now + STOP_GRACE
+            for child in reversed(self.children):
+                child.terminate()
+        elif now >= self.kill_at:
+            self.kill_at = now + STOP_GRACE
+            for child in self.children:
+                child.kill()
+
+    def _sleep(self) -> None:
+        if self.stopping:
+            wakes = [] if self.kill_at is None else [self.kill_at]
+        else:
+            wakes = [child.due for child in self.children if child.due is not None]
+        timeout = max(0.0, min(wakes) - time.monotonic()) if wakes else None
+        select.select([self.wake], [], [], timeout)
+        try:
+            os.read(self.wake, 4096)
+        except BlockingIOError:
+            pass
+
+    def _say(self, event: str, name: str, detail: str) -> None:
+        print(time.strftime("%Y-%m-%dT%H:%M:%S"), name, event, detail, flush=True)
+        if self.notify >= 0:
+            try:
+                os.write(self.notify, f"{event}\t{name}\t{detail}\n".encode())
+            except OSError:  # `up` has seen enough and is gone.
+                os.close(self.notify)
+                self.notify = -1
+
+
+def describe_exit(status: int) -> str:
+    """A wait status in words: `exit code 1` or `signal SIGKILL`."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def rotate(log: str) -> None:
+    """Keeps one older log file, so that a component that dies all night cannot fill the disk."""
+    try:
+        if os.stat(log).st_size > LOG_LIMIT:
+            os.replace(log, log + ".1")
+    except FileNotFoundError:
+        pass
+
+
+def main(argv: list[str]) -> int:
+    """`pyb supervise COMPONENTS_FILE PID_FILE NOTIFY_FD` (internal)."""
+    components_file, own_pid_file, notify = argv[0], argv[1], int(argv[2])
+    if notify >= 0:
+        os.set_inheritable(notify, False)
+    with open(components_file) as file:
+        children = [Child(spec) for spec in json.load(file)]
+    supervisor = Supervisor(children, notify)
+    try:
+        supervisor.run()
+    finally:
+        pidfile.remove(own_pid_file)
+    sys.stdout.flush()
+    return 0
