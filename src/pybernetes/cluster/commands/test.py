@@ -1,0 +1,128 @@
+"""`pyb test`: everything that has to be green before a change is pushed, from a fresh Debian machine on.
+
+Installs only what is missing, then runs the stages one after the other and stops at the first that fails. Whatever it
+does not know is passed on to pytest: `pyb test tests/store -k watch`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pybernetes.cluster.checkout import root
+from pybernetes.cluster.cli import program
+from pybernetes.cluster.errors import ClusterError
+
+# The real parts the tests use: program -> Debian package.
+DEBIAN_PACKAGES = {"etcd": "etcd-server", "wrk": "wrk"}
+# Unpacked beside the project instead of installed: where another package owns /usr/bin/kubectl, dpkg refuses this one.
+KUBECTL_PACKAGE = "kubernetes-client"
+KUBECTL = Path(".cache/kubectl-debian/usr/bin/kubectl")
+ATTEMPTS = 3
+
+
+def main(argv: list[str]) -> int:
+    """Runs all stages; pytest gets the arguments."""
+    if argv[:1] in (["-h"], ["--help"]):
+        print(f"usage: {program()} test [--soak] [pytest arguments]\n\n{__doc__}\n--soak also runs the long tests.")
+        return 0
+    folder = root()
+    os.chdir(folder)
+    python = sys.executable
+    tools = Path(python).parent
+    workers = [] if any(word.startswith("-n") for word in argv) else ["-n", str(max(2, os.cpu_count() or 1))]
+    stages: list[tuple[str, Callable[[], None]]] = [
+        ("programs", lambda: install_programs(folder)),
+        ("packages", lambda: install_packages(folder)),
+        ("ruff check", lambda: _run([str(tools / "ruff"), "check", "--quiet", ".", "pyb"])),
+        ("ruff format", lambda: _run([str(tools / "ruff"), "format", "--quiet", "--check", ".", "pyb"])),
+        ("mypy", lambda: _run([python, "-m", "mypy", "--no-error-summary"])),
+        ("layers", lambda: _run([str(tools / "lint-imports")], quiet=True)),
+        ("pytest", lambda: _run([python, "-m", "pytest", *workers, *argv])),
+    ]
+    for name, stage in stages:
+        print(f"== {name}", flush=True)
+        began = time.perf_counter()
+        try:
+            stage()
+        except subprocess.CalledProcessError as error:
+            print(f"== {name}: FAILED (exit code {error.returncode}, {time.perf_counter() - began:.1f} s)", flush=True)
+            return 1
+        print(f"== {name}: ok ({time.perf_counter() - began:.1f} s)", flush=True)
+    return 0
+
+
+def install_programs(folder: Path) -> None:
+    """Installs the Debian packages whose programs are missing."""
+    # Debian keeps servers in sbin, which is not on every user's path.
+    path = os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/sbin"
+    missing = [package for name, package in DEBIAN_PACKAGES.items() if shutil.which(name, path=path) is None]
+    need_kubectl = "PYB_TEST_KUBECTL" not in os.environ and not (folder / KUBECTL).exists()
+    if not missing and not need_kubectl:
+        return
+    if shutil.which("apt-get") is None:
+        wanted = [*missing, *([KUBECTL_PACKAGE] if need_kubectl else [])]
+        raise ClusterError(f"the tests need {', '.join(wanted)}, and this machine has no apt-get to install them with")
+    _apt("update")
+    if missing:
+        _apt("install", "-y", "--no-install-recommends", *missing)
+    if need_kubectl:
+        unpack_kubectl(folder)
+
+
+def unpack_kubectl(folder: Path) -> None:
+    """Downloads Debian's kubectl and unpacks it into the cache of the project, in one step."""
+    target = folder / KUBECTL.parents[2]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        # The download runs as the caller: apt's own user may not enter this folder.
+        _retry(["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", KUBECTL_PACKAGE], cwd=temporary)
+        package = next(Path(temporary).glob("*.deb"))
+        _run(["dpkg-deb", "-x", str(package), f"{temporary}/unpacked"])
+        shutil.rmtree(target, ignore_errors=True)
+        os.rename(f"{temporary}/unpacked", target)
+
+
+def install_packages(folder: Path) -> None:
+    """Installs the `test` extra, and again when pyproject.toml changes."""
+    stamp = Path(sys.prefix) / "pyb-test-installed"
+    wanted = hashlib.sha256((folder / "pyproject.toml").read_bytes() + bytes(folder)).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    _retry([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-e", f"{folder}[test]"])
+    stamp.write_text(wanted)
+
+
+def _apt(*arguments: str) -> None:
+    sudo = [] if os.geteuid() == 0 else ["sudo"]
+    _retry([*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", *arguments])
+
+
+def _retry(command: Sequence[str], cwd: str | None = None) -> None:
+    """Mirrors have bad moments: the same command again, a little later."""
+    for attempt in range(1, ATTEMPTS):
+        try:
+            return _run(command, cwd=cwd)
+        except subprocess.CalledProcessError as error:
+            print(f"{' '.join(command)}: exit code {error.returncode}, trying again", file=sys.stderr)
+            time.sleep(2.0 * attempt)
+    _run(command, cwd=cwd)
+
+
+def _run(command: Sequence[str], *, cwd: str | None = None, quiet: bool = False) -> None:
+    """Runs a command; a quiet one is heard only when it fails."""
+    try:
+        result = subprocess.run(command, cwd=cwd, capture_output=quiet, text=True)
+    except FileNotFoundError:
+        raise ClusterError(f"{command[0]} is not installed") from None
+    if result.returncode != 0:
+        if quiet:
+            print(result.stdout + result.stderr)
+        raise subprocess.CalledProcessError(result.returncode, command)

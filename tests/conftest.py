@@ -1,0 +1,36 @@
+"""Fixtures for all tests: the real kubectl, a free port, and an API server that lives as long as the test run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import tools
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="also run the long tests")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--soak"):
+        for item in items:
+            if item.get_closest_marker("soak"):
+                item.add_marker(pytest.mark.skip(reason="a long test: ./pyb test --soak"))
+
+
+@pytest.fixture(scope="session")
+def kubectl() -> str:
+    return tools.kubectl()
+
+
+@pytest.fixture
+def free_port() -> int:
+    return tools.free_port()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer]:
+    """One API server with a memory store for the whole run (one for each worker): use namespaces of your own."""
+    with tools.api_server(tmp_path_factory.mktemp("cluster")) as server:
+        yield server
