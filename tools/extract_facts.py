@@ -72,6 +72,12 @@ ZEROES |= dict.fromkeys(("int", "int32", "int64", "uint32", "uint64", "uint"), 0
 
 FIELD = re.compile(r"^\t(?:(?P<name>\w+)\s+)?(?P<type>[*\[\]\w.]+)\s+`(?P<tag>[^`]*)`")
 
+# `Name Type = "value"`, `Name = Type("value")`
+CONSTANT = re.compile(r'^(?:\s+|const )(\w+)(?:\s+(\w+))?\s*=\s*(?:(\w+)\()?"([^"]*)"', re.M)
+
+# Constants made of other constants.
+DERIVED = {"AddressType": ["IPv4", "IPv6"]}
+
 
 class Package:
     """The declarations of one Go package, as far as they shape JSON."""
@@ -97,13 +103,11 @@ class Package:
                 for line in body.splitlines()
                 if (match := FIELD.match(line)) and (tag := re.search(r'json:"([^"]*)"', match["tag"]))
             ]
-        for name, type_, value in re.findall(r'^\s+(?:const )?(\w+)\s+(\w+)\s*=\s*"([^"]*)"', text, re.M):
-            if type_ in enum_types and name[0].isupper():
-                self.enums.setdefault(type_, []).append(value)
-        for type_, name, value in re.findall(r'^const (\w+) (\w+) = "([^"]*)"', text, re.M):
-            if name in enum_types:
-                self.enums.setdefault(name, []).append(value)
-            del type_
+        for name, before, after, value in CONSTANT.findall(text):
+            if (before or after) in enum_types and name[0].isupper():
+                self.enums.setdefault(before or after, []).append(value)
+        for name in self.enums.keys() & DERIVED.keys():
+            self.enums[name] += DERIVED[name]
 
 
 class Facts:
@@ -168,7 +172,7 @@ class Facts:
         return ("" if type_ == "UID" else None), False
 
     def enum(self, package: Package, type_: str) -> list[str] | None:
-        package, type_ = self.resolve(package, re.sub(r"^(\*|\[\])+", "", type_))
+        package, type_ = self.resolve(package, re.sub(r"^(\*|\[\]|map\[[^]]*\])+", "", type_))
         return package.enums.get(type_)
 
     def resolve(self, package: Package, type_: str) -> tuple[Package, str]:
@@ -177,7 +181,7 @@ class Facts:
             return package, type_
         for prefix, other in self.packages.items():
             *_, group, version = prefix.split(".")
-            names = {f"{group}{version}", *(["v1", "corev1"] if (group, version) == ("core", "v1") else [])}
+            names = {f"{group}{version}", *(["v1", "apiv1", "corev1"] if (group, version) == ("core", "v1") else [])}
             if alias in names:
                 return other, name
         return package, name

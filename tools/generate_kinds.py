@@ -228,7 +228,7 @@ class Generator:
             lines.append(f"    union: ClassVar = Union({union.get('discriminator')!r}, {fields!r})")
         if len(lines) > 1 and lines[-1]:
             lines.append("")
-        inherited = {"kind", "apiVersion", "metadata"} if definition.is_kind else set()
+        inherited = {"kind", "apiVersion", "metadata"} - definition.required if definition.is_kind else set()
         fields = [
             self.render_field(definition, wire, schema)
             for wire, schema in definition.fields.items()

@@ -22,11 +22,13 @@ LIST: Final = "list"
 MAP: Final = "map"
 ANY: Final = "any"
 _PLAIN: Final = {str: "string", int: "int", bool: "bool", float: "float"}
+_ZEROES: Final[dict[str, Any]] = {"struct": {}, "string": "", "int": 0, "bool": False}
+_WITHOUT_ZERO: Final = ("byte", "date-time", "micro-time", "quantity", "int-or-string")
 # Formats that take more than one type of JSON and are strings to a schema.
 _TEXTUAL: Final = ("quantity", "int-or-string")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FieldInfo:
     """One field, or the element of a list or map (which has no name)."""
 
@@ -116,15 +118,21 @@ def _field(name: str, wire: str, hint: Any) -> FieldInfo:
 def _type(hint: Any, name: str, wire: str) -> FieldInfo:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is list:
-        return FieldInfo(name, wire, LIST, items=_field("", "", arguments[0]))
+        return FieldInfo(name, wire, LIST, items=_element(arguments[0]))
     if origin is dict:
-        return FieldInfo(name, wire, MAP, items=_field("", "", arguments[1]))
+        return FieldInfo(name, wire, MAP, items=_element(arguments[1]))
     if hint in _PLAIN:
         return FieldInfo(name, wire, _PLAIN[hint])
     if isinstance(hint, type) and issubclass(hint, Struct):
         map_type: MapType | None = getattr(hint, "map_type", None)
         return FieldInfo(name, wire, STRUCT, struct=hint, map_type=map_type.name if map_type else None)
     return FieldInfo(name, wire, ANY)
+
+
+def _element(hint: Any) -> FieldInfo:
+    """Elements of lists and maps are never absent, so their schemas default to the zero value."""
+    info = _field("", "", hint)
+    return replace(info, default=_ZEROES.get(info.kind, UNSET)) if info.format not in _WITHOUT_ZERO else info
 
 
 def _plain(hint: Any, markers: list[Any]) -> Any:

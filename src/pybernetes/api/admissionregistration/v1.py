@@ -14,6 +14,8 @@ from ..types import Always, Base64, Enum, Int32, Int64, ListType, MapType, Patch
 
 
 class MutatingAdmissionPolicy(Kind):
+    """Expressions that change requests."""
+
     spec: Annotated[MutatingAdmissionPolicySpec | None, Always({})] = None
 
 
@@ -86,6 +88,8 @@ class MatchCondition(Struct):
 
 
 class MutatingAdmissionPolicyBinding(Kind):
+    """Where a MutatingAdmissionPolicy applies, and its parameters."""
+
     spec: Annotated[MutatingAdmissionPolicyBindingSpec | None, Always({})] = None
 
 
@@ -105,6 +109,8 @@ class ParamRef(Struct):
 
 
 class MutatingWebhookConfiguration(Kind):
+    """Servers that may change requests."""
+
     webhooks: Annotated[list[MutatingWebhook] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
 
 
@@ -149,6 +155,8 @@ class RuleWithOperations(Struct):
 
 
 class ValidatingAdmissionPolicy(Kind):
+    """Expressions that refuse requests."""
+
     spec: Annotated[ValidatingAdmissionPolicySpec | None, Always({})] = None
     status: Annotated[ValidatingAdmissionPolicyStatus | None, Always({})] = None
 
@@ -193,6 +201,8 @@ class ExpressionWarning(Struct):
 
 
 class ValidatingAdmissionPolicyBinding(Kind):
+    """Where a ValidatingAdmissionPolicy applies, and its parameters."""
+
     spec: Annotated[ValidatingAdmissionPolicyBindingSpec | None, Required, Always({})] = None
 
 
@@ -204,6 +214,8 @@ class ValidatingAdmissionPolicyBindingSpec(Struct):
 
 
 class ValidatingWebhookConfiguration(Kind):
+    """Servers that may refuse requests."""
+
     webhooks: Annotated[list[ValidatingWebhook] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
 
 

@@ -14,6 +14,8 @@ from ..types import JSON, Always, Base64, Double, Enum, Int32, Int64, ListType, 
 
 
 class CustomResourceDefinition(Kind):
+    """A kind that users add to the API."""
+
     spec: Annotated[CustomResourceDefinitionSpec | None, Required, Always({})] = None
     status: Annotated[CustomResourceDefinitionStatus | None, Always({})] = None
 
@@ -53,6 +55,8 @@ class CustomResourceValidation(Struct):
 
 
 class JSONSchemaProps(Struct):
+    """A JSON schema, as far as custom resources use it."""
+
     id: str | None = None
     schema: str | None = field(default=None, name="$schema")
     ref: str | None = field(default=None, name="$ref")

@@ -14,6 +14,8 @@ from ..types import Always, Base64, Int32, ListType, Patch, Required, Time
 
 
 class APIService(Kind):
+    """A group and version, and who serves it."""
+
     spec: Annotated[APIServiceSpec | None, Always({})] = None
     status: Annotated[APIServiceStatus | None, Always({})] = None
 

@@ -15,11 +15,15 @@ from ..types import Always, Enum, Int32, Int64, IntOrString, ListType, Patch, Ra
 
 
 class ControllerRevision(Kind):
+    """A snapshot of what a controller ran, to roll back to."""
+
     data: Annotated[RawExtension, Always(None)] = None
     revision: Annotated[Int64 | None, Required, Always(0)] = None
 
 
 class DaemonSet(Kind):
+    """A pod on every node that fits."""
+
     spec: Annotated[DaemonSetSpec | None, Always({})] = None
     status: Annotated[DaemonSetStatus | None, Always({})] = None
 
@@ -66,6 +70,8 @@ class DaemonSetCondition(Struct):
 
 
 class Deployment(Kind):
+    """Pods without identity, replaced step by step when the template changes."""
+
     spec: Annotated[DeploymentSpec | None, Always({})] = None
     status: Annotated[DeploymentStatus | None, Always({})] = None
 
@@ -115,6 +121,8 @@ class DeploymentCondition(Struct):
 
 
 class ReplicaSet(Kind):
+    """Keeps a number of equal pods alive."""
+
     spec: Annotated[ReplicaSetSpec | None, Always({})] = None
     status: Annotated[ReplicaSetStatus | None, Always({})] = None
 
@@ -147,6 +155,8 @@ class ReplicaSetCondition(Struct):
 
 
 class StatefulSet(Kind):
+    """Pods with identity: stable names, order, storage of their own."""
+
     spec: Annotated[StatefulSetSpec | None, Always({})] = None
     status: Annotated[StatefulSetStatus | None, Always({})] = None
 

@@ -12,6 +12,8 @@ from ..types import Always, Int64, ListType, Required, Time
 
 
 class SelfSubjectReview(Kind):
+    """Who am I?"""
+
     status: Annotated[SelfSubjectReviewStatus | None, Always({})] = None
 
 
@@ -27,6 +29,8 @@ class UserInfo(Struct):
 
 
 class TokenRequest(Kind):
+    """Asks for a token of a service account."""
+
     spec: Annotated[TokenRequestSpec | None, Always({})] = None
     status: Annotated[TokenRequestStatus | None, Always({})] = None
 
@@ -50,6 +54,8 @@ class TokenRequestStatus(Struct):
 
 
 class TokenReview(Kind):
+    """Whose token is this?"""
+
     spec: Annotated[TokenReviewSpec | None, Required, Always({})] = None
     status: Annotated[TokenReviewStatus | None, Always({})] = None
 

@@ -15,6 +15,8 @@ from ..types import Always, ListType, Required
 
 
 class LocalSubjectAccessReview(Kind):
+    """May this user do that in this namespace?"""
+
     spec: Annotated[SubjectAccessReviewSpec | None, Required, Always({})] = None
     status: Annotated[SubjectAccessReviewStatus | None, Always({})] = None
 
@@ -63,6 +65,8 @@ class SubjectAccessReviewStatus(Struct):
 
 
 class SelfSubjectAccessReview(Kind):
+    """May I do that?"""
+
     spec: Annotated[SelfSubjectAccessReviewSpec | None, Required, Always({})] = None
     status: Annotated[SubjectAccessReviewStatus | None, Always({})] = None
 
@@ -73,6 +77,8 @@ class SelfSubjectAccessReviewSpec(Struct):
 
 
 class SelfSubjectRulesReview(Kind):
+    """What may I do in this namespace?"""
+
     spec: Annotated[SelfSubjectRulesReviewSpec | None, Required, Always({})] = None
     status: Annotated[SubjectRulesReviewStatus | None, Always({})] = None
 
@@ -101,5 +107,7 @@ class NonResourceRule(Struct):
 
 
 class SubjectAccessReview(Kind):
+    """May this user do that?"""
+
     spec: Annotated[SubjectAccessReviewSpec | None, Required, Always({})] = None
     status: Annotated[SubjectAccessReviewStatus | None, Always({})] = None

@@ -34,7 +34,7 @@ class Shape(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
     """Unknown fields are ignored, as in any annotation that somebody else may have written."""
 
 
-class Reference(Shape):
+class Reference(Shape, frozen=True):
     kind: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
     api_version: str | None = None

@@ -14,6 +14,8 @@ from ..types import Always, Default, Int32, Int64, MapType, Required, Time
 
 
 class HorizontalPodAutoscaler(Kind):
+    """Sets the number of replicas by the load of the CPU."""
+
     spec: Annotated[HorizontalPodAutoscalerSpec | None, Required, Always({})] = None
     status: Annotated[HorizontalPodAutoscalerStatus | None, Always({})] = None
 
@@ -42,6 +44,8 @@ class HorizontalPodAutoscalerStatus(Struct):
 
 
 class Scale(Kind):
+    """The number of replicas of anything that can be scaled."""
+
     spec: Annotated[ScaleSpec | None, Always({})] = None
     status: Annotated[ScaleStatus | None, Always({})] = None
 

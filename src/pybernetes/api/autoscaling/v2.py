@@ -13,6 +13,8 @@ from ..types import Always, Int32, Int64, ListType, Patch, Quantity, Required, T
 
 
 class HorizontalPodAutoscaler(Kind):
+    """Sets the number of replicas by metrics."""
+
     spec: Annotated[HorizontalPodAutoscalerSpec | None, Required, Always({})] = None
     status: Annotated[HorizontalPodAutoscalerStatus | None, Always({})] = None
 

@@ -16,6 +16,8 @@ from ..types import Always, Enum, Int32, Int64, ListType, Patch, Required, Time
 
 
 class CronJob(Kind):
+    """Makes jobs on a schedule."""
+
     spec: Annotated[CronJobSpec | None, Required, Always({})] = None
     status: Annotated[CronJobStatus | None, Always({})] = None
 
@@ -92,6 +94,8 @@ class CronJobStatus(Struct):
 
 
 class Job(Kind):
+    """Runs pods until enough of them have succeeded."""
+
     spec: Annotated[JobSpec | None, Always({})] = None
     status: Annotated[JobStatus | None, Always({})] = None
 

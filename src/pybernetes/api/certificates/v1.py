@@ -12,6 +12,8 @@ from ..types import Always, Base64, Enum, Int32, ListType, Required, Time
 
 
 class CertificateSigningRequest(Kind):
+    """Asks a signer for a certificate."""
+
     spec: Annotated[CertificateSigningRequestSpec | None, Required, Always({})] = None
     status: Annotated[CertificateSigningRequestStatus | None, Always({})] = None
 

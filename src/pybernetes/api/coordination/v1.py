@@ -12,6 +12,8 @@ from ..types import Always, Int32, MicroTime
 
 
 class Lease(Kind):
+    """Who holds a lock, and until when; also the heartbeat of nodes."""
+
     spec: Annotated[LeaseSpec | None, Always({})] = None
 
 

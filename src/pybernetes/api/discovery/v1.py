@@ -13,7 +13,9 @@ from ..types import Always, Enum, Int32, ListType, MapType, Required
 
 
 class EndpointSlice(Kind):
-    address_type: Annotated[str | None, Required, Always("")] = None
+    """Some of the endpoints of a service."""
+
+    address_type: Annotated[str | None, Required, Always(""), Enum("FQDN", "IPv4", "IPv6")] = None
     endpoints: Annotated[list[Endpoint] | None, Always(None), ListType("atomic")] = None
     ports: Annotated[list[EndpointPort] | None, Always(None), ListType("atomic")] = None
 

@@ -14,6 +14,8 @@ from ..types import Always, Int32, MicroTime, Required, Time
 
 
 class Event(Kind):
+    """Something that happened to an object, kept for an hour."""
+
     event_time: Annotated[MicroTime | None, Required, Always(None)] = None
     series: EventSeries | None = None
     reporting_controller: str | None = None

@@ -14,6 +14,8 @@ from ..types import Always, Int32, ListType, Patch, Required, Time, Union
 
 
 class FlowSchema(Kind):
+    """Which requests belong to which priority level."""
+
     spec: Annotated[FlowSchemaSpec | None, Always({})] = None
     status: Annotated[FlowSchemaStatus | None, Always({})] = None
 
@@ -91,6 +93,8 @@ class FlowSchemaCondition(Struct):
 
 
 class PriorityLevelConfiguration(Kind):
+    """How many requests of a level run at once, and how the others queue."""
+
     spec: Annotated[PriorityLevelConfigurationSpec | None, Always({})] = None
     status: Annotated[PriorityLevelConfigurationStatus | None, Always({})] = None
 

@@ -15,6 +15,8 @@ from ..types import Always, Enum, Int32, IntOrString, ListType, MapType, Patch, 
 
 
 class IPAddress(Kind):
+    """An address that a service has taken."""
+
     spec: Annotated[IPAddressSpec | None, Required, Always({})] = None
 
 
@@ -30,6 +32,8 @@ class ParentReference(Struct):
 
 
 class Ingress(Kind):
+    """HTTP routes from outside to services."""
+
     spec: Annotated[IngressSpec | None, Always({})] = None
     status: Annotated[IngressStatus | None, Always({})] = None
 
@@ -74,7 +78,7 @@ class HTTPIngressRuleValue(Struct):
 
 class HTTPIngressPath(Struct):
     path: str | None = None
-    path_type: Annotated[str | None, Required, Always(None)] = None
+    path_type: Annotated[str | None, Required, Always(None), Enum("Exact", "ImplementationSpecific", "Prefix")] = None
     backend: Annotated[IngressBackend | None, Required, Always({})] = None
 
 
@@ -99,6 +103,8 @@ class IngressPortStatus(Struct):
 
 
 class IngressClass(Kind):
+    """Which controller implements an Ingress."""
+
     spec: Annotated[IngressClassSpec | None, Always({})] = None
 
 
@@ -116,6 +122,8 @@ class IngressClassParametersReference(Struct):
 
 
 class NetworkPolicy(Kind):
+    """Who may talk to the pods it selects."""
+
     spec: Annotated[NetworkPolicySpec | None, Always({})] = None
 
 
@@ -154,6 +162,8 @@ class NetworkPolicyEgressRule(Struct):
 
 
 class ServiceCIDR(Kind):
+    """A range that services get their addresses from."""
+
     spec: Annotated[ServiceCIDRSpec | None, Always({})] = None
     status: Annotated[ServiceCIDRStatus | None, Always({})] = None
 

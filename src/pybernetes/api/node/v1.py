@@ -13,6 +13,8 @@ from ..types import Always, ListType, MapType, Quantity, Required
 
 
 class RuntimeClass(Kind):
+    """A way to run containers that a pod can ask for."""
+
     handler: Annotated[str | None, Required, Always("")] = None
     overhead: Overhead | None = None
     scheduling: Scheduling | None = None

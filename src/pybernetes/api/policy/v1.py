@@ -15,10 +15,14 @@ from ..types import Always, Enum, Int32, Int64, IntOrString, ListType, Patch, Ti
 
 
 class Eviction(Kind):
+    """Asks to delete a pod, unless a PodDisruptionBudget objects."""
+
     delete_options: DeleteOptions | None = None
 
 
 class PodDisruptionBudget(Kind):
+    """How many pods may be missing on purpose."""
+
     spec: Annotated[PodDisruptionBudgetSpec | None, Always({})] = None
     status: Annotated[PodDisruptionBudgetStatus | None, Always({})] = None
 

@@ -15,6 +15,8 @@ from ..types import Always, ListType, MapType, Required
 
 
 class ClusterRole(Kind):
+    """Permissions, in all namespaces or outside of them."""
+
     rules: Annotated[list[PolicyRule] | None, Always(None), ListType("atomic")] = None
     aggregation_rule: AggregationRule | None = None
 
@@ -32,6 +34,8 @@ class AggregationRule(Struct):
 
 
 class ClusterRoleBinding(Kind):
+    """Who has a ClusterRole everywhere."""
+
     subjects: Annotated[list[Subject] | None, ListType("atomic")] = None
     role_ref: Annotated[RoleRef | None, Required, Always({})] = None
 
@@ -54,9 +58,13 @@ class RoleRef(Struct):
 
 
 class Role(Kind):
+    """Permissions in one namespace."""
+
     rules: Annotated[list[PolicyRule] | None, Always(None), ListType("atomic")] = None
 
 
 class RoleBinding(Kind):
+    """Who has a role in one namespace."""
+
     subjects: Annotated[list[Subject] | None, ListType("atomic")] = None
     role_ref: Annotated[RoleRef | None, Required, Always({})] = None

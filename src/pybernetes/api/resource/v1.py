@@ -16,6 +16,8 @@ from ..types import Always, Default, Enum, Int64, ListType, Patch, Quantity, Raw
 
 
 class DeviceClass(Kind):
+    """A kind of devices that claims can ask for."""
+
     spec: Annotated[DeviceClassSpec | None, Required, Always({})] = None
 
 
@@ -43,6 +45,8 @@ class OpaqueDeviceConfiguration(Struct):
 
 
 class ResourceClaim(Kind):
+    """A request for devices, and what was allocated for it."""
+
     spec: Annotated[ResourceClaimSpec | None, Required, Always({})] = None
     status: Annotated[ResourceClaimStatus | None, Always({})] = None
 
@@ -66,7 +70,7 @@ class DeviceRequest(Struct):
 class ExactDeviceRequest(Struct):
     device_class_name: Annotated[str | None, Required, Always("")] = None
     selectors: Annotated[list[DeviceSelector] | None, ListType("atomic")] = None
-    allocation_mode: str | None = None
+    allocation_mode: Annotated[str | None, Enum("All", "ExactCount")] = None
     count: Int64 | None = None
     admin_access: bool | None = None
     tolerations: Annotated[list[DeviceToleration] | None, ListType("atomic")] = None
@@ -89,7 +93,7 @@ class DeviceSubRequest(Struct):
     name: Annotated[str | None, Required, Always("")] = None
     device_class_name: Annotated[str | None, Required, Always("")] = None
     selectors: Annotated[list[DeviceSelector] | None, ListType("atomic")] = None
-    allocation_mode: str | None = None
+    allocation_mode: Annotated[str | None, Enum("All", "ExactCount")] = None
     count: Int64 | None = None
     tolerations: Annotated[list[DeviceToleration] | None, ListType("atomic")] = None
     capacity: CapacityRequirements | None = None
@@ -170,6 +174,8 @@ class NetworkDeviceData(Struct):
 
 
 class ResourceClaimTemplate(Kind):
+    """A ResourceClaim to be made for each pod."""
+
     spec: Annotated[ResourceClaimTemplateSpec | None, Required, Always({})] = None
 
 
@@ -179,6 +185,8 @@ class ResourceClaimTemplateSpec(Struct):
 
 
 class ResourceSlice(Kind):
+    """Devices that a driver offers."""
+
     spec: Annotated[ResourceSliceSpec | None, Required, Always({})] = None
 
 

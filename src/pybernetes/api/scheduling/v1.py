@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..base import Kind
-from ..types import Always, Int32
+from ..types import Always, Enum, Int32
 
 
 class PriorityClass(Kind):
+    """A name for the importance of pods."""
+
     value: Annotated[Int32 | None, Always(0)] = None
     global_default: bool | None = None
     description: str | None = None
-    preemption_policy: str | None = None
+    preemption_policy: Annotated[str | None, Enum("Never", "PreemptLowerPriority")] = None

@@ -17,6 +17,8 @@ from ..types import Always, Enum, Int32, Int64, ListType, Patch, Quantity, Requi
 
 
 class CSIDriver(Kind):
+    """What a storage driver can do."""
+
     spec: Annotated[CSIDriverSpec | None, Required, Always({})] = None
 
 
@@ -40,6 +42,8 @@ class TokenRequest(Struct):
 
 
 class CSINode(Kind):
+    """Which storage drivers run on a node."""
+
     spec: Annotated[CSINodeSpec | None, Required, Always({})] = None
 
 
@@ -61,6 +65,8 @@ class VolumeNodeResources(Struct):
 
 
 class CSIStorageCapacity(Kind):
+    """How much storage a driver has left, and where."""
+
     node_topology: LabelSelector | None = None
     storage_class_name: Annotated[str | None, Required, Always("")] = None
     capacity: Quantity | None = None
@@ -68,6 +74,8 @@ class CSIStorageCapacity(Kind):
 
 
 class StorageClass(Kind):
+    """How claims of this class get their volumes."""
+
     provisioner: Annotated[str | None, Required, Always("")] = None
     parameters: dict[str, str] | None = None
     reclaim_policy: Annotated[str | None, Enum("Delete", "Recycle", "Retain")] = None
@@ -78,6 +86,8 @@ class StorageClass(Kind):
 
 
 class VolumeAttachment(Kind):
+    """A volume that is, or shall be, attached to a node."""
+
     spec: Annotated[VolumeAttachmentSpec | None, Required, Always({})] = None
     status: Annotated[VolumeAttachmentStatus | None, Always({})] = None
 
@@ -107,5 +117,7 @@ class VolumeError(Struct):
 
 
 class VolumeAttributesClass(Kind):
+    """Attributes of a volume that can change while it is in use."""
+
     driver_name: Annotated[str | None, Required, Always("")] = None
     parameters: dict[str, str] | None = None

@@ -12,6 +12,8 @@ from ...types import Always, ListType, Patch, Required
 
 
 class ComponentStatus(Kind):
+    """Health of a control plane component; kept for old clients."""
+
     conditions: Annotated[list[ComponentCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")] = (
         None
     )

@@ -10,12 +10,16 @@ from ...types import Base64
 
 
 class ConfigMap(Kind):
+    """Configuration for pods, readable by everyone who may read it."""
+
     immutable: bool | None = None
     data: dict[str, str] | None = None
     binary_data: dict[str, Base64] | None = None
 
 
 class Secret(Kind):
+    """Small confidential data for pods."""
+
     immutable: bool | None = None
     data: dict[str, Base64] | None = None
     string_data: dict[str, str] | None = None

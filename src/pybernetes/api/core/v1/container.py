@@ -19,6 +19,8 @@ from .volume import VolumeDevice, VolumeMount, VolumeMountStatus
 
 
 class Container(Struct):
+    """A process to run, from an image, inside a pod."""
+
     name: Annotated[str | None, Required, Always("")] = None
     image: str | None = None
     command: Annotated[list[str] | None, ListType("atomic")] = None
@@ -53,6 +55,8 @@ class Container(Struct):
 
 
 class EphemeralContainer(Struct):
+    """A container put into a running pod, for debugging."""
+
     name: Annotated[str | None, Required, Always("")] = None
     image: str | None = None
     command: Annotated[list[str] | None, ListType("atomic")] = None

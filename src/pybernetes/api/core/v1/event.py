@@ -8,11 +8,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from ...base import Kind, Struct
+from ...meta.v1.objectmeta import ObjectMeta
 from ...types import Always, Int32, MicroTime, Required, Time
 from .reference import ObjectReference
 
 
 class Event(Kind):
+    """Something that happened to an object, kept for an hour."""
+
+    metadata: Annotated[ObjectMeta | None, Required, Always({})] = None
     involved_object: Annotated[ObjectReference | None, Required, Always({})] = None
     reason: str | None = None
     message: str | None = None

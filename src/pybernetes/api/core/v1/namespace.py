@@ -12,6 +12,8 @@ from ...types import Always, Enum, ListType, Patch, Required, Time
 
 
 class Namespace(Kind):
+    """A room for names."""
+
     spec: Annotated[NamespaceSpec | None, Always({})] = None
     status: Annotated[NamespaceStatus | None, Always({})] = None
 

@@ -15,6 +15,8 @@ from .affinity import Taint
 
 
 class Node(Kind):
+    """A machine that runs pods."""
+
     spec: Annotated[NodeSpec | None, Always({})] = None
     status: Annotated[NodeStatus | None, Always({})] = None
 

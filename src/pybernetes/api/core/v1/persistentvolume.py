@@ -29,6 +29,8 @@ from .volumesource import (
 
 
 class PersistentVolume(Kind):
+    """A piece of storage that outlives pods."""
+
     spec: Annotated[PersistentVolumeSpec | None, Always({})] = None
     status: Annotated[PersistentVolumeStatus | None, Always({})] = None
 

@@ -15,6 +15,8 @@ from .reference import TypedLocalObjectReference, TypedObjectReference
 
 
 class PersistentVolumeClaim(Kind):
+    """A request for storage, bound to a PersistentVolume."""
+
     spec: Annotated[PersistentVolumeClaimSpec | None, Always({})] = None
     status: Annotated[PersistentVolumeClaimStatus | None, Always({})] = None
 
@@ -43,7 +45,17 @@ class PersistentVolumeClaimStatus(Struct):
         list[PersistentVolumeClaimCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")
     ] = None
     allocated_resources: dict[str, Quantity] | None = None
-    allocated_resource_statuses: Annotated[dict[str, str] | None, MapType("granular")] = None
+    allocated_resource_statuses: Annotated[
+        dict[str, str] | None,
+        Enum(
+            "ControllerResizeInProgress",
+            "ControllerResizeInfeasible",
+            "NodeResizeInProgress",
+            "NodeResizeInfeasible",
+            "NodeResizePending",
+        ),
+        MapType("granular"),
+    ] = None
     current_volume_attributes_class_name: str | None = None
     modify_volume_status: ModifyVolumeStatus | None = None
 

@@ -21,6 +21,8 @@ from .volume import Volume
 
 
 class Pod(Kind):
+    """Containers that live and die together on one node."""
+
     spec: Annotated[PodSpec | None, Always({})] = None
     status: Annotated[PodStatus | None, Always({})] = None
 
@@ -199,6 +201,8 @@ class NodeAllocatableResourceClaimStatus(Struct):
 
 
 class PodTemplate(Kind):
+    """A pod to be made, kept as an object."""
+
     template: Annotated[PodTemplateSpec | None, Always({})] = None
 
 
@@ -208,4 +212,6 @@ class PodTemplateSpec(Struct):
 
 
 class Binding(Kind):
+    """The scheduler's verdict: this pod goes to that node."""
+
     target: Annotated[ObjectReference | None, Required, Always({})] = None

@@ -12,6 +12,8 @@ from ...types import Always, Enum, ListType, MapType, Quantity, Required
 
 
 class LimitRange(Kind):
+    """Bounds and defaults for what one pod, container or claim in a namespace may ask for."""
+
     spec: Annotated[LimitRangeSpec | None, Always({})] = None
 
 
@@ -29,6 +31,8 @@ class LimitRangeItem(Struct):
 
 
 class ResourceQuota(Kind):
+    """The sum of what a namespace may use."""
+
     spec: Annotated[ResourceQuotaSpec | None, Always({})] = None
     status: Annotated[ResourceQuotaStatus | None, Always({})] = None
 

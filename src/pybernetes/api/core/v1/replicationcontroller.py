@@ -13,6 +13,8 @@ from .pod import PodTemplateSpec
 
 
 class ReplicationController(Kind):
+    """Keeps a number of pods alive; ReplicaSet took its place."""
+
     spec: Annotated[ReplicationControllerSpec | None, Always({})] = None
     status: Annotated[ReplicationControllerStatus | None, Always({})] = None
 

@@ -16,6 +16,8 @@ from .reference import ObjectReference
 
 
 class Service(Kind):
+    """A stable name and address for a changing set of pods."""
+
     spec: Annotated[ServiceSpec | None, Always({})] = None
     status: Annotated[ServiceStatus | None, Always({})] = None
 
@@ -85,6 +87,8 @@ class PortStatus(Struct):
 
 
 class Endpoints(Kind):
+    """Where a service is reachable; EndpointSlice took its place."""
+
     subsets: Annotated[list[EndpointSubset] | None, ListType("atomic")] = None
 
 

@@ -13,6 +13,8 @@ from .reference import LocalObjectReference, ObjectReference
 
 
 class ServiceAccount(Kind):
+    """Who a pod is to the API."""
+
     secrets: Annotated[list[ObjectReference] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
     image_pull_secrets: Annotated[list[LocalObjectReference] | None, ListType("atomic")] = None
     automount_service_account_token: bool | None = None

@@ -44,6 +44,8 @@ from .volumesource import (
 
 
 class Volume(Struct):
+    """A folder for the containers of a pod, filled from one of many sources."""
+
     name: Annotated[str | None, Required, Always("")] = None
     host_path: HostPathVolumeSource | None = None
     empty_dir: EmptyDirVolumeSource | None = None

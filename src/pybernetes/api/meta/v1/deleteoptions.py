@@ -12,6 +12,8 @@ from ...types import Int64, ListType
 
 
 class DeleteOptions(Struct):
+    """How to delete."""
+
     kind: str | None = None
     api_version: str | None = None
     grace_period_seconds: Int64 | None = None

@@ -29,6 +29,8 @@ class APIGroupList(Struct):
 
 
 class APIGroup(Struct):
+    """A group in discovery."""
+
     kind: str | None = None
     api_version: str | None = None
     name: Annotated[str | None, Required] = None
@@ -57,6 +59,8 @@ class APIResourceList(Struct):
 
 
 class APIResource(Struct):
+    """A resource in discovery."""
+
     name: Annotated[str | None, Required, Always("")] = None
     singular_name: Annotated[str | None, Required, Always("")] = None
     namespaced: Annotated[bool | None, Required, Always(False)] = None

@@ -12,6 +12,8 @@ from ...types import Always, ListType, MapType, Required
 
 
 class LabelSelector(Struct):
+    """Which objects, by their labels; all requirements must hold."""
+
     map_type: ClassVar = MapType("atomic")
 
     match_labels: dict[str, str] | None = None

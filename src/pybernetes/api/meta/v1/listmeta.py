@@ -12,6 +12,8 @@ from ...types import Always, Int64, Required
 
 
 class ListMeta(Struct):
+    """What every list says about itself."""
+
     self_link: str | None = None
     resource_version: str | None = None
     continue_: str | None = None

@@ -12,6 +12,8 @@ from ...types import Always, FieldsV1, Int64, ListType, MapType, Patch, Required
 
 
 class ObjectMeta(Struct):
+    """What every stored object says about itself."""
+
     name: str | None = None
     generate_name: str | None = None
     namespace: str | None = None
@@ -32,6 +34,8 @@ class ObjectMeta(Struct):
 
 
 class OwnerReference(Struct):
+    """An object that this one belongs to, and goes away with."""
+
     map_type: ClassVar = MapType("atomic")
 
     api_version: Annotated[str | None, Required, Always("")] = None
@@ -43,6 +47,8 @@ class OwnerReference(Struct):
 
 
 class ManagedFieldsEntry(Struct):
+    """Which fields an applier owns."""
+
     manager: str | None = None
     operation: str | None = None
     api_version: str | None = None
@@ -53,6 +59,8 @@ class ManagedFieldsEntry(Struct):
 
 
 class Condition(Struct):
+    """One aspect of an object's state, in the shape that all newer kinds share."""
+
     type: Annotated[str | None, Required, Always("")] = None
     status: Annotated[str | None, Required, Always("")] = None
     observed_generation: Int64 | None = None

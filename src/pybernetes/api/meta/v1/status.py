@@ -13,6 +13,8 @@ from .listmeta import ListMeta
 
 
 class Status(Struct):
+    """The answer when there is no object to answer with, mostly an error."""
+
     kind: str | None = None
     api_version: str | None = None
     metadata: Annotated[ListMeta | None, Always({})] = None

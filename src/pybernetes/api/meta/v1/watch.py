@@ -12,5 +12,7 @@ from ...types import Always, RawExtension, Required
 
 
 class WatchEvent(Struct):
+    """A change, as a watch delivers it."""
+
     type: Annotated[str | None, Required, Always("")] = None
     object: Annotated[RawExtension, Required, Always(None)] = None
