@@ -58,6 +58,7 @@ class APIError(Exception):
         super().__init__(message)
         self.message = message
         self.details = details
+        self.metadata: dict[str, str] = {}
         if code is not None:
             self.code = code
         if reason is not None:
@@ -65,7 +66,8 @@ class APIError(Exception):
 
     def status(self) -> dict[str, Any]:
         """The complete Status object, its keys in the order of the wire."""
-        status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": self.metadata}
+        status["status"] = "Failure"
         if self.message:
             status["message"] = self.message
         if self.reason:

@@ -13,7 +13,7 @@ from typing import Any
 from pybernetes.api import scheme
 from pybernetes.api.errors import AlreadyExists, Conflict, NotFound, ServiceUnavailable
 from pybernetes.api.resources import Resource
-from pybernetes.store.base import Entry, KeyExists, RevisionMismatch, StoreUnavailable
+from pybernetes.store.base import Entry, KeyExists, Page, RevisionMismatch, StoreUnavailable
 from pybernetes.store.cache import Cache, Item, Partition, with_revision, without_revision
 
 from .selectable import SELECTABLE, Attributes, attribute_reader
@@ -33,7 +33,7 @@ class ResourceStore:
         self.storage = storage  # the version it is stored as
         self.strategy = strategy
         self.partition: Partition = cache.partitions[resource.storage_prefix]
-        self._cache = cache
+        self.cache = cache
         self._store = cache.store
         self._ttl = ttl
         self._decode = scheme.decoder(storage).decode
@@ -106,7 +106,7 @@ class ResourceStore:
 
     async def find(self, namespace: str, name: str) -> Item | None:
         """The object as of now, or None."""
-        await self._consistent()
+        await self.consistent()
         return self.partition.items.get(self.key(namespace, name))
 
     async def get(self, namespace: str, name: str) -> Item:
@@ -120,9 +120,14 @@ class ResourceStore:
         """The error for an object that is not there."""
         return NotFound(self.resource.group, self.resource.plural, name)
 
-    async def _consistent(self) -> None:
+    async def history(self, scope: str, after: str, limit: int, revision: int) -> Page:
+        """A part of a collection as it was at a revision, from the store."""
+        return await self._store.range(scope, after=after, limit=limit, revision=revision)
+
+    async def consistent(self) -> None:
+        """Return when the cache holds everything that was acknowledged before. Raises ServiceUnavailable."""
         try:
-            await self._cache.consistent()
+            await self.cache.consistent()
         except StoreUnavailable as error:
             raise ServiceUnavailable(str(error)) from error
 
@@ -143,33 +148,37 @@ class ResourceStore:
             raise AlreadyExists(self.resource.group, self.resource.plural, meta.name) from None
         return self._written(key, value, revision)
 
-    async def write(
-        self, namespace: str, name: str, transform: Transform, *, dry_run: bool = False, current: Item | None = None
-    ) -> Item:
-        """Replace an object by what `transform` makes of it. An object that stays the same is not written."""
-        item = current or await self.get(namespace, name)
+    async def write(self, namespace: str, name: str, transform: Transform, *, dry_run: bool = False) -> Item:
+        """Replace an object by what `transform` makes of it, as often as it takes."""
+        item = await self.get(namespace, name)
         while True:
-            new = await transform(self.decode(item))
-            value = self.encode(new)
-            if value == without_revision(item.raw):
-                return item
-            if dry_run:
-                return Item(item.key, with_revision(value, item.revision), item.revision)
-            try:
-                revision = await self._acknowledged(
-                    self._store.update(item.key, value, revision=item.revision, ttl=self._ttl)
-                )
-            except RevisionMismatch as mismatch:
-                item = await self._fresh(item, mismatch.current)
-                continue
-            return self._written(item.key, value, revision)
+            written = await self.replace(item, await transform(self.decode(item)), dry_run=dry_run)
+            if written is not None:
+                return written
+            item = await self.get(namespace, name)
+
+    async def replace(self, item: Item, new: Any, *, dry_run: bool = False) -> Item | None:
+        """Put a new object in the place of this one; None if somebody was faster. What stays the same is not written."""
+        value = self.encode(new)
+        if value == without_revision(item.raw):
+            return item
+        if dry_run:
+            return Item(item.key, with_revision(value, item.revision), item.revision)
+        try:
+            revision = await self._acknowledged(
+                self._store.update(item.key, value, revision=item.revision, ttl=self._ttl)
+            )
+        except RevisionMismatch as mismatch:
+            await self._catch_up(item, mismatch.current)
+            return None
+        return self._written(item.key, value, revision)
 
     async def delete(self, item: Item) -> Item | None:
         """Remove an object if it is still this one; None if it has changed. Returns it as it was, at the deletion."""
         try:
             revision = await self._acknowledged(self._store.delete(item.key, revision=item.revision))
         except RevisionMismatch as mismatch:
-            await self._fresh(item, mismatch.current)
+            await self._catch_up(item, mismatch.current)
             return None
         return Item(item.key, with_revision(without_revision(item.raw), revision), revision)
 
@@ -191,20 +200,16 @@ class ResourceStore:
             revision = await write
         except StoreUnavailable as error:
             raise ServiceUnavailable(str(error)) from error
-        if self._cache.revision < revision:
-            await self._cache.wait_for(revision, _PATIENCE)
+        if self.cache.revision < revision:
+            await self.cache.wait_for(revision, _PATIENCE)
         return revision
 
-    async def _fresh(self, item: Item, current: Entry | None) -> Item:
-        """The object after somebody else was faster. Raises NotFound when it is gone."""
-        _, name = self.split(item.key)
-        if current is None:
-            await self._consistent()
-            found = self.partition.items.get(item.key)
-            if found is None or found.revision == item.revision:
-                raise self.not_found(name)
-            return found
-        await self._cache.wait_for(current.revision, _PATIENCE)
-        return self.partition.items.get(item.key) or Item(
-            item.key, with_revision(current.value, current.revision), current.revision
-        )
+    async def _catch_up(self, item: Item, current: Entry | None) -> None:
+        """Somebody else was faster: return when the cache shows what they wrote. Raises NotFound when it is gone."""
+        if current is not None:
+            await self.cache.wait_for(current.revision, _PATIENCE)
+            return
+        await self.consistent()
+        found = self.partition.items.get(item.key)
+        if found is None or found.revision == item.revision:
+            raise self.not_found(self.split(item.key)[1])

@@ -54,6 +54,8 @@ class Strategy:
     has_generation = False
     returns_deleted = False
     """Whether a delete answers with the object instead of a Status."""
+    reserves = False
+    """Whether `reserve` has anything to do."""
     graceful = False
     """Whether deletion waits for somebody (the kubelet) to confirm it."""
 

@@ -1,0 +1,30 @@
+"""The outermost filter: whatever goes wrong becomes a Status."""
+
+from __future__ import annotations
+
+import logging
+
+from pybernetes.api.errors import APIError, InternalError
+
+from ..http import Handler, Request, Response
+from ..output import error_response
+
+log = logging.getLogger(__name__)
+
+
+class Errors:
+    """APIErrors are answers; anything else is a fault of ours, logged with its trace and told without it."""
+
+    def __init__(self, next_: Handler) -> None:
+        self._next = next_
+
+    async def __call__(self, request: Request) -> Response | None:
+        try:
+            return await self._next(request)
+        except APIError as error:
+            return error_response(error)
+        except ConnectionError:
+            raise
+        except Exception as error:
+            log.exception("%s %s", request.method, request.path)
+            return error_response(InternalError(type(error).__name__))

@@ -1,0 +1,98 @@
+"""The end of the chain: from what a request asks for to the verb that answers it.
+
+A route is (verb, has a subresource); a resource that is not kept, and most subresources, have handlers of their own,
+found by name. What is no resource goes to the path handlers (`/api`, `/version`, `/healthz`, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+
+from pybernetes.api.errors import BadRequest, MethodNotSupported, PathNotFound
+
+from .http import Request, Response
+from .registry.registry import Registry
+from .registry.resource_store import ResourceStore
+from .verbs.create import create
+from .verbs.delete import delete
+from .verbs.deletecollection import deletecollection
+from .verbs.get import get
+from .verbs.list import list_
+from .verbs.patch import patch
+from .verbs.update import update
+from .verbs.watch import watch
+
+Answer = Awaitable[Response | None]
+PathHandler = Callable[[Request], Answer]
+WriteVerb = Callable[[Registry, ResourceStore, Request], Answer]
+
+_READS: dict[str, Callable[[ResourceStore, Request], Answer]] = {"get": get, "list": list_, "watch": watch}
+_WRITES: dict[str, WriteVerb] = {
+    "create": create,
+    "update": update,
+    "patch": patch,
+    "delete": delete,
+    "deletecollection": deletecollection,
+}
+
+
+class Dispatcher:
+    """Calls the verb."""
+
+    def __init__(self, registry: Registry, paths: PathHandler) -> None:
+        self.registry = registry
+        self.paths = paths
+
+    async def __call__(self, request: Request) -> Response | None:
+        info = request.info
+        if not info.is_resource:
+            return await self.paths(request)
+        registry = self.registry
+        resource = registry.resource(info.group, info.version, info.resource)
+        if info.subresource:
+            return await self._subresource(request)
+        verb = info.verb
+        if verb not in resource.verbs:
+            raise MethodNotSupported(resource.group, resource.plural, verb)
+        if info.name and not resource.namespaced:
+            info.namespace = ""
+        elif resource.namespaced and not info.namespace and (info.name or verb == "create"):
+            if verb == "create" and resource.stored:
+                raise BadRequest("an empty namespace may not be set during creation")
+            if resource.stored:
+                raise PathNotFound
+        if not resource.stored:
+            handler = import_module(f"pybernetes.apiserver.virtual.{resource.package}").HANDLERS[resource.plural]
+            answer: Response = await handler(registry, resource, request)
+            return answer
+        store = registry.store(info.group, info.version, info.resource)
+        read = _READS.get(verb)
+        if read is not None:
+            return await read(store, request)
+        return await _WRITES[verb](registry, store, request)
+
+    async def _subresource(self, request: Request) -> Response | None:
+        info = request.info
+        registry = self.registry
+        resource = registry.resource(info.group, info.version, info.resource)
+        subresource = resource.subresource(info.subresource)
+        if subresource is None or not info.name:
+            raise PathNotFound
+        if info.verb not in subresource.verbs:
+            raise MethodNotSupported(resource.group, f"{resource.plural}/{info.subresource}", info.verb)
+        if not resource.namespaced:
+            info.namespace = ""
+        store = registry.store(info.group, info.version, info.resource)
+        if info.subresource == "status":
+            if info.verb == "get":
+                return await get(store, request)
+            return await _WRITES[info.verb](registry, store, request)
+        from .subresources import HANDLERS
+
+        handler = HANDLERS.get((resource.group, resource.plural, info.subresource)) or HANDLERS.get(
+            ("*", "*", info.subresource)
+        )
+        if handler is None:
+            raise PathNotFound
+        return await handler(registry, store, request)

@@ -1,0 +1,139 @@
+"""What the server counts, in upstream's names.
+
+Counting is on the path of every request and therefore only adds to numbers in dicts; the library that knows Prometheus's
+format is imported when somebody asks for `/metrics`.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from .filters.max_in_flight import MaxInFlight
+    from .http import Request
+    from .registry.registry import Registry
+    from .requestinfo import RequestInfo
+
+BUCKETS = (
+    (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60)
+)  # upstream's apiserver_request_duration_seconds
+_WIDTH = len(BUCKETS) + 1
+_LABELS = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
+_VERBS = {
+    "get": "GET",
+    "list": "LIST",
+    "watch": "WATCH",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETECOLLECTION",
+}
+
+
+class _Series:
+    __slots__ = ("buckets", "codes", "total")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * _WIDTH
+        self.codes: dict[int, int] = {}
+        self.total = 0.0
+
+
+class Metrics:
+    """The server's counters."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[str, ...], _Series] = {}
+        self.registry: Registry | None = None
+        self.in_flight: MaxInFlight | None = None
+
+    def observe(self, request: Request, info: RequestInfo, code: int, seconds: float) -> None:
+        """Count a request."""
+        scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+        dry_run = info.query.get("dryRun", "") if info.query else ""
+        resource, subresource = (info.resource, info.subresource) if info.is_resource else ("", info.path)
+        if not info.is_resource:
+            scope = ""
+            if code == 404:
+                subresource = ""  # paths that do not exist are not worth a series each
+        key = (info.verb, dry_run, info.group, info.version, resource, subresource, scope)
+        series = self._series.get(key)
+        if series is None:
+            if code == 404:  # a client that asks for nonsense must not fill the memory
+                key = (info.verb, dry_run, "", "", "", "", "")
+            series = self._series.setdefault(key, _Series())
+        series.codes[code] = series.codes.get(code, 0) + 1
+        if info.verb != "watch":
+            series.buckets[bisect_left(BUCKETS, seconds)] += 1
+            series.total += seconds
+
+    def render(self) -> bytes:
+        """Everything in Prometheus's text format."""
+        from prometheus_client import generate_latest
+        from prometheus_client.core import CollectorRegistry
+        from prometheus_client.gc_collector import GCCollector
+        from prometheus_client.platform_collector import PlatformCollector
+        from prometheus_client.process_collector import ProcessCollector
+
+        registry = CollectorRegistry()
+        registry.register(self)  # type: ignore[arg-type]
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=registry)
+        text: bytes = generate_latest(registry)
+        return text
+
+    def collect(self) -> Iterator[Metric]:
+        """The metric families, for the library."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+        requests = CounterMetricFamily(
+            "apiserver_request", "Requests by verb, resource and code.", labels=(*_LABELS, "code")
+        )
+        durations = HistogramMetricFamily(
+            "apiserver_request_duration_seconds", "How long requests took, watches left out.", labels=_LABELS
+        )
+        for key, series in self._series.items():
+            verb, dry_run, *rest = key
+            labels = (_VERBS.get(verb, verb.upper()), dry_run, *rest, "apiserver")
+            for code, count in series.codes.items():
+                requests.add_metric((*labels, str(code)), count)
+            running, buckets = 0, []
+            for limit, count in zip((*BUCKETS, None), series.buckets, strict=True):
+                running += count
+                buckets.append((_number(limit), running))
+            if running:
+                durations.add_metric(labels, buckets, series.total)
+        yield requests
+        yield durations
+        yield from self._gauges(GaugeMetricFamily)
+
+    def _gauges(self, family: Any) -> Iterator[Metric]:
+        if self.in_flight:
+            gauge = family("apiserver_current_inflight_requests", "Requests being served.", labels=("request_kind",))
+            for reading, name in ((True, "readOnly"), (False, "mutating")):
+                gauge.add_metric((name,), self.in_flight.running[reading])
+            yield gauge
+        if self.registry:
+            watchers = family("apiserver_longrunning_requests", "Watches being served.", labels=("verb", "resource"))
+            objects = family("apiserver_storage_objects", "Objects in the store.", labels=("resource",))
+            for prefix, partition in self.registry.cache.partitions.items():
+                name = prefix.removeprefix("/registry/").strip("/")
+                objects.add_metric((name,), len(partition.items))
+                if partition.watchers:
+                    watchers.add_metric(("WATCH", name), len(partition.watchers))
+            yield watchers
+            yield objects
+            revision = family("apiserver_storage_revision", "The revision the cache has seen.")
+            revision.add_metric((), self.registry.cache.revision)
+            yield revision
+        yield family("apiserver_process_id", "The process that answers.", value=os.getpid())
+
+
+def _number(limit: float | None) -> str:
+    return "+Inf" if limit is None else repr(float(limit))

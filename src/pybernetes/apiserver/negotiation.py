@@ -1,0 +1,118 @@
+"""What form the client wants its answer in, from the Accept header, and what form its body has.
+
+One seam for codecs: `MEDIA` lists what can be written. A media type that is not offered here is passed over as long
+as the client accepts another one, so that clients that prefer protobuf or CBOR fall back to JSON; if nothing is left the
+answer is 406, and a body in such a type is 415.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+
+from pybernetes.api.errors import BadRequest, NotAcceptable, UnsupportedMediaType
+
+JSON, YAML = "application/json", "application/yaml"
+MEDIA = (JSON, YAML)
+PATCHES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)
+_PRETTY_AGENTS = ("curl", "Wget", "Mozilla/5.0")
+
+
+class Format(msgspec.Struct, frozen=True, gc=False):
+    """How to write the answer. `transform` is Table, PartialObjectMetadata, PartialObjectMetadataList or nothing."""
+
+    media: str = JSON
+    transform: str = ""
+    version: str = "v1"
+    pretty: bool = False
+    profile: str = ""
+
+
+_PLAIN = Format()
+
+
+def output_format(headers: dict[str, str], query: dict[str, str], *, transforms: tuple[str, ...] = ()) -> Format:
+    """The first form the client accepts that can be written. Raises NotAcceptable."""
+    accept = headers.get("accept", "")
+    pretty = query.get("pretty")
+    if pretty is None:
+        agent = headers.get("user-agent", "")
+        wants_pretty = agent.startswith(_PRETTY_AGENTS)
+    else:
+        wants_pretty = pretty not in ("0", "false", "False")
+    if not wants_pretty and accept in ("", "*/*", JSON):
+        return _PLAIN
+    return _negotiate(accept, transforms, wants_pretty)
+
+
+@lru_cache(maxsize=512)
+def _negotiate(accept: str, transforms: tuple[str, ...], pretty: bool) -> Format:
+    clauses = [_clause(part) for part in accept.split(",")] if accept.strip() else [("*/*", {}, 1.0)]
+    for media, parameters, quality in sorted(clauses, key=lambda clause: -clause[2]):
+        if quality == 0:
+            continue
+        if media in ("*/*", "application/*"):
+            media = JSON
+        if media not in MEDIA:
+            continue
+        wanted = parameters.get("pretty")
+        pretty_here = pretty if wanted is None else wanted == "1"
+        target = parameters.get("as", "")
+        if not target:
+            return Format(media, pretty=pretty_here, profile=parameters.get("profile", ""))
+        group, version = parameters.get("g", ""), parameters.get("v", "")
+        if group == "meta.k8s.io" and version in ("v1", "v1beta1") and target in transforms:
+            return Format(media, target, version, pretty_here)
+    raise NotAcceptable(MEDIA)
+
+
+def _clause(text: str) -> tuple[str, dict[str, str], float]:
+    media, *rest = text.split(";")
+    parameters = {}
+    for part in rest:
+        name, _, value = part.partition("=")
+        parameters[name.strip().lower()] = value.strip().strip('"')
+    try:
+        quality = float(parameters.get("q", "1"))
+    except ValueError:
+        quality = 0.0
+    return media.strip().lower(), parameters, quality
+
+
+def body_media(headers: dict[str, str]) -> str:
+    """JSON or YAML, by the Content-Type header; nothing said means JSON. Raises UnsupportedMediaType."""
+    content_type = headers.get("content-type", "")
+    if not content_type or content_type == JSON:
+        return JSON
+    media = content_type.partition(";")[0].strip().lower()
+    if media in MEDIA:
+        return media
+    if media in ("application/x-www-form-urlencoded", "*/*"):  # what curl and old clients send without meaning it
+        return JSON
+    raise UnsupportedMediaType(MEDIA)
+
+
+def patch_type(headers: dict[str, str]) -> str:
+    """The kind of patch in the body. Raises UnsupportedMediaType."""
+    media = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media not in PATCHES:
+        raise UnsupportedMediaType(PATCHES)
+    return media
+
+
+def to_json(body: bytes, media: str) -> bytes:
+    """A body as JSON, whatever it came as. Raises BadRequest."""
+    if media != YAML:
+        return body
+    from .yaml import yaml_to_json
+
+    try:
+        return yaml_to_json(body)
+    except ValueError as error:
+        raise BadRequest(f"error converting YAML to JSON: {error}") from error

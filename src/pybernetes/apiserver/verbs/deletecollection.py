@@ -1,0 +1,43 @@
+"""DELETE a collection: every object that is selected, one by one, as a delete of its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pybernetes.api.errors import NotFound
+
+from ..http import Request, Response
+from ..negotiation import output_format
+from ..output import LIST_TRANSFORMS, ListMeta, answer_list
+from ..registry.registry import Registry
+from ..registry.resource_store import ResourceStore
+from .delete import delete_object
+from .list import read_page
+from .options import delete_options, list_options
+from .writing import context_for
+
+_AT_ONCE = 64  # deletes under way; the store commits them together
+
+
+async def deletecollection(registry: Registry, store: ResourceStore, request: Request) -> Response:
+    """Answer with the list of what was deleted."""
+    info = request.info
+    form = output_format(request.headers, info.query, transforms=LIST_TRANSFORMS)
+    options = delete_options(request)
+    context = context_for(registry, request, dry_run=bool(options.dry_run))
+    page = await read_page(store, info.namespace, list_options(store, info.query))
+
+    async def one(key: str) -> None:
+        namespace, name = store.split(key)
+        own = context_for(registry, request, dry_run=context.dry_run)
+        own.namespace = namespace
+        try:
+            await delete_object(store, name, options, own)
+        except NotFound:
+            pass  # somebody else was faster, which is as good
+
+    keys = [item.key for item in page.items]
+    for low in range(0, len(keys), _AT_ONCE):
+        await asyncio.gather(*(one(key) for key in keys[low : low + _AT_ONCE]))
+    meta = ListMeta(str(page.revision))
+    return answer_list(request, store.resource, [store.raw(item) for item in page.items], meta, form)

@@ -1,0 +1,25 @@
+"""GET one object: its bytes, from the cache."""
+
+from __future__ import annotations
+
+from ..http import Request, Response
+from ..negotiation import output_format
+from ..output import OBJECT_TRANSFORMS, answer
+from ..registry.resource_store import ResourceStore
+from .freshness import wait_until_fresh
+from .options import parse_resource_version
+
+
+async def get(store: ResourceStore, request: Request) -> Response:
+    """Answer with the object. A resourceVersion means 'at least that new'."""
+    info = request.info
+    form = output_format(request.headers, info.query, transforms=OBJECT_TRANSFORMS)
+    version = info.query.get("resourceVersion", "") if info.query else ""
+    if version:
+        await wait_until_fresh(store, parse_resource_version(version))
+        item = store.peek(info.namespace, info.name)
+        if item is None:
+            raise store.not_found(info.name)
+    else:
+        item = await store.get(info.namespace, info.name)
+    return answer(request, store.resource, store.raw(item), form)

@@ -1,0 +1,128 @@
+"""GET a collection: the bytes of its objects, joined.
+
+A page is served from the cache whenever the cache still shows the revision that was asked for, else from the store's
+history. Pages of one list share a revision, so that together they are a snapshot; when that has been compacted the
+client is told so, and given a token to go on with what is there now.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pybernetes.api.errors import ResourceExpired, ServiceUnavailable
+from pybernetes.store.base import Compacted, FutureRevision, StoreUnavailable
+from pybernetes.store.cache import Item, with_revision
+
+from ..http import Request, Response
+from ..negotiation import output_format
+from ..output import LIST_TRANSFORMS, ListMeta, answer_list
+from ..registry.resource_store import ResourceStore
+from .freshness import wait_until_fresh
+from .options import ListOptions, decode_continue, encode_continue, list_options
+
+_INCONSISTENT = -1  # the revision of a token that goes on without a snapshot
+
+_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+    "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+    "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+    "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+class ListPage(msgspec.Struct, gc=False):
+    """A part of a collection. `last` is the key to go on after when there is more."""
+
+    items: list[Item]
+    revision: int
+    last: str = ""
+    remaining: int = 0
+
+
+async def list_(store: ResourceStore, request: Request) -> Response:
+    """Answer with the collection, or a page of it."""
+    info = request.info
+    form = output_format(request.headers, info.query, transforms=LIST_TRANSFORMS)
+    options = list_options(store, info.query)
+    page = await read_page(store, info.namespace, options)
+    meta = ListMeta(str(page.revision))
+    if page.last:
+        prefix = store.scope(info.namespace)
+        meta.continue_ = encode_continue(page.last, prefix, page.revision)
+        if not options.selects:
+            meta.remaining_item_count = page.remaining
+    return answer_list(request, store.resource, [store.raw(item) for item in page.items], meta, form)
+
+
+async def read_page(store: ResourceStore, namespace: str, options: ListOptions) -> ListPage:
+    """The objects that are asked for, as of the revision that is asked for."""
+    scope = store.scope(namespace)
+    if options.continue_:
+        after, revision = decode_continue(options.continue_, scope)
+        if revision == _INCONSISTENT:
+            await store.consistent()
+            return _from_cache(store, scope, after, options)
+        return await _at(store, scope, after, revision, options)
+    wanted = options.resource_version
+    if wanted and options.match == "Exact":
+        return await _at(store, scope, "", wanted, options)
+    if wanted is None:
+        await store.consistent()
+    elif wanted:
+        await wait_until_fresh(store, wanted)
+    return _from_cache(store, scope, "", options)
+
+
+def _from_cache(store: ResourceStore, scope: str, after: str, options: ListOptions) -> ListPage:
+    partition = store.partition
+    items = partition.items
+    keys = partition.scan(scope, after)
+    limit = options.limit
+    if not options.selects:
+        chosen = keys[:limit] if limit else keys
+        more = len(keys) - len(chosen)
+        return ListPage([items[key] for key in chosen], store.cache.revision, chosen[-1] if more else "", more)
+    found: list[Item] = []
+    last = ""
+    for key in keys:
+        item = items[key]
+        if options.matches(store.attributes(item)):
+            if limit and len(found) == limit:
+                last = found[-1].key
+                break
+            found.append(item)
+    return ListPage(found, store.cache.revision, last)
+
+
+async def _at(store: ResourceStore, scope: str, after: str, revision: int, options: ListOptions) -> ListPage:
+    """A page as of an exact revision."""
+    if revision > store.cache.revision:
+        await wait_until_fresh(store, revision)
+    if store.partition.changed <= revision:
+        page = _from_cache(store, scope, after, options)
+        return ListPage(page.items, revision, page.last, page.remaining)
+    found: list[Item] = []
+    while True:
+        # A selector may leave out most of what is read, so a page may take several reads.
+        limit = options.limit - len(found) if options.limit else 0
+        try:
+            page = await store.history(scope, after, limit, revision)
+        except (Compacted, FutureRevision) as error:
+            raise _expired(store, scope, after, revision, options) from error
+        except StoreUnavailable as error:
+            raise ServiceUnavailable(str(error)) from error
+        items = [Item(e.key, with_revision(e.value, e.revision), e.revision) for e in page.entries]
+        found += [item for item in items if not options.selects or options.matches(store.attributes(item))]
+        if not page.remaining or not items:
+            return ListPage(found, revision)
+        after = items[-1].key
+        if len(found) >= options.limit:
+            return ListPage(found, revision, after, page.remaining)
+
+
+def _expired(store: ResourceStore, scope: str, after: str, revision: int, options: ListOptions) -> ResourceExpired:
+    if not options.continue_:
+        return ResourceExpired(f"too old resource version: {revision}")
+    error = ResourceExpired(_EXPIRED)
+    error.metadata = {"continue": encode_continue(after, scope, _INCONSISTENT)}
+    return error

@@ -1,0 +1,299 @@
+"""Query parameters and option bodies, checked and in the types the verbs want."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from pybernetes.api import fields, labels
+from pybernetes.api.errors import BadRequest, Invalid
+from pybernetes.api.field import FieldError, forbidden, invalid, not_supported
+from pybernetes.api.meta.v1 import DeleteOptions
+
+from ..http import Request
+from ..negotiation import body_media, to_json
+from ..registry.resource_store import ResourceStore
+from ..registry.selectable import Attributes
+
+_EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
+
+
+class ListOptions(msgspec.Struct, gc=False):
+    """What a list or watch asks for. `resource_version` None = not given."""
+
+    label_selector: labels.Selector | None = None
+    field_selector: fields.Selector | None = None
+    resource_version: int | None = None
+    match: str = ""
+    limit: int = 0
+    continue_: str = ""
+    timeout_seconds: int | None = None
+    allow_bookmarks: bool = False
+    send_initial_events: bool | None = None
+
+    @property
+    def selects(self) -> bool:
+        """Whether a selector leaves some objects out."""
+        return self.label_selector is not None or self.field_selector is not None
+
+    def matches(self, attributes: Attributes) -> bool:
+        """Whether an object is selected."""
+        return (self.label_selector is None or self.label_selector.matches(attributes.labels)) and (
+            self.field_selector is None or self.field_selector.matches(attributes.fields)
+        )
+
+
+def list_options(store: ResourceStore, query: dict[str, str], *, watch: bool = False) -> ListOptions:
+    """The options of a list or watch. Raises BadRequest or Invalid."""
+    options = ListOptions()
+    if not query:
+        return options
+    if text := query.get("labelSelector"):
+        options.label_selector = _labels(text)
+    if text := query.get("fieldSelector"):
+        options.field_selector = _fields(store, text)
+    version = query.get("resourceVersion", "")
+    options.match = query.get("resourceVersionMatch", "")
+    options.continue_ = query.get("continue", "")
+    options.limit = _integer(query, "limit") or 0
+    options.timeout_seconds = _integer(query, "timeoutSeconds")
+    options.allow_bookmarks = _flag(query, "allowWatchBookmarks")
+    if "sendInitialEvents" in query:
+        options.send_initial_events = _flag(query, "sendInitialEvents")
+    errors = _watch_errors(options) if watch else _list_errors(options, version)
+    if errors:
+        raise Invalid("meta.k8s.io", "ListOptions", "", errors)
+    if version:
+        options.resource_version = parse_resource_version(version)
+    if options.continue_ and version not in ("", "0"):
+        raise BadRequest("specifying resource version is not allowed when using continue")
+    return options
+
+
+def parse_resource_version(text: str) -> int:
+    """A resourceVersion as a number. Raises Invalid."""
+    if not text.isascii() or not text.isdigit() or int(text) >= 1 << 64:
+        detail = f'strconv.ParseUint: parsing "{text}": '
+        detail += "value out of range" if text.isdigit() else "invalid syntax"
+        raise Invalid("", "", "", [invalid("resourceVersion", text, detail)])
+    return int(text)
+
+
+@lru_cache(maxsize=1024)
+def _labels(text: str) -> labels.Selector | None:
+    try:
+        selector = labels.parse(text)
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    return None if selector.empty else selector
+
+
+def _fields(store: ResourceStore, text: str) -> fields.Selector | None:
+    try:
+        selector = fields.parse(text)
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    for requirement in selector.requirements:
+        if requirement.field not in store.selectable:
+            raise BadRequest(f"field label not supported: {requirement.field}")
+    return None if selector.empty else selector
+
+
+def _integer(query: dict[str, str], name: str) -> int | None:
+    text = query.get(name, "")
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def _flag(query: dict[str, str], name: str) -> bool:
+    value = query.get(name)
+    return value is not None and value != "0" and value.lower() != "false"
+
+
+def _list_errors(options: ListOptions, version: str) -> list[FieldError]:
+    errors = []
+    field = "resourceVersionMatch"
+    if options.match:
+        if not version:
+            errors.append(forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if options.continue_:
+            errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+        if options.match not in (_EXACT, _NOT_OLDER):
+            errors.append(not_supported(field, options.match, (_EXACT, _NOT_OLDER, "")))
+        if options.match == _EXACT and version == "0":
+            errors.append(forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if options.send_initial_events is not None:
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return errors
+
+
+def _watch_errors(options: ListOptions) -> list[FieldError]:
+    errors = []
+    field = "resourceVersionMatch"
+    if options.send_initial_events is not None and options.match != _NOT_OLDER:
+        errors.append(forbidden(field, f"sendInitialEvents requires setting resourceVersionMatch to {_NOT_OLDER}"))
+    if options.match:
+        if options.send_initial_events is None:
+            errors.append(
+                forbidden(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+            )
+        if options.match != _NOT_OLDER:
+            errors.append(not_supported(field, options.match, (_NOT_OLDER,)))
+        if options.continue_:
+            errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+    return errors
+
+
+# -- continue tokens --------------------------------------------------------------------------------------------
+
+
+class _Token(msgspec.Struct):
+    v: str = ""
+    rv: int = 0
+    start: str = ""
+
+
+def encode_continue(key: str, prefix: str, revision: int) -> str:
+    """A token that says: go on after this key, at this revision (-1: whatever is now)."""
+    token = msgspec.json.encode(_Token("meta.k8s.io/v1", revision, key[len(prefix) :] + "\0"))
+    return base64.urlsafe_b64encode(token).decode().rstrip("=")
+
+
+def decode_continue(text: str, prefix: str) -> tuple[str, int]:
+    """The key to go on after, and the revision. Raises BadRequest."""
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        token = msgspec.json.decode(data, type=_Token)
+    except (binascii.Error, msgspec.DecodeError, ValueError) as error:
+        raise BadRequest(f"continue key is not valid: {error}") from error
+    if token.v != "meta.k8s.io/v1":
+        raise BadRequest(f"continue key is not valid: server does not recognize this encoded version {token.v}")
+    if token.rv == 0:
+        raise BadRequest(
+            "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+        )
+    if not token.start:
+        raise BadRequest("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")
+    if any(part in ("", ".", "..") for part in token.start.removeprefix("/").split("/")):
+        raise BadRequest(f"continue key is not valid: {token.start}")
+    return prefix + token.start.removeprefix("/").removesuffix("\0"), token.rv
+
+
+# -- options of writes ------------------------------------------------------------------------------------------
+
+
+class WriteOptions(msgspec.Struct, gc=False):
+    """What a create, update or patch asks for besides its object."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = "Warn"
+    force: bool | None = None
+
+
+_DEFAULT_WRITE = WriteOptions()
+_VALIDATIONS = ("Ignore", "Warn", "Strict")
+
+
+def write_options(query: dict[str, str], kind: str) -> WriteOptions:
+    """The options of a create, update or patch. Raises Invalid, naming `kind`."""
+    if not query:
+        return _DEFAULT_WRITE
+    errors: list[FieldError] = []
+    options = WriteOptions(
+        dry_run=_dry_run(query.get("dryRun"), errors),
+        field_manager=query.get("fieldManager", ""),
+        field_validation=query.get("fieldValidation", "") or "Warn",
+    )
+    if "force" in query:
+        options.force = _flag(query, "force")
+    if options.field_validation not in _VALIDATIONS:
+        errors.append(not_supported("fieldValidation", options.field_validation, ("", *_VALIDATIONS)))
+    if len(options.field_manager) > 128:
+        from pybernetes.api.field import too_long
+
+        errors.append(too_long("fieldManager", options.field_manager, 128))
+    if not options.field_manager.isprintable():
+        bad = next(index for index, c in enumerate(options.field_manager) if not c.isprintable())
+        errors.append(
+            invalid(
+                "fieldManager",
+                options.field_manager,
+                f"invalid character {options.field_manager[bad]!r} (at position {bad})",
+            )
+        )
+    if errors:
+        raise Invalid("meta.k8s.io", kind, "", errors)
+    return options
+
+
+def _dry_run(value: str | None, errors: list[FieldError]) -> bool:
+    if value is None or value == "":
+        return False
+    if value != "All":
+        errors.append(not_supported("dryRun", [value], ("All",)))
+    return True
+
+
+_delete_options = msgspec.json.Decoder(DeleteOptions)
+
+
+def delete_options(request: Request) -> DeleteOptions:
+    """The options of a delete: the body, or the query where there is none. Raises BadRequest or Invalid."""
+    query = request.info.query
+    if request.body:
+        options = _delete_body(request)
+    else:
+        options = DeleteOptions()
+        if "gracePeriodSeconds" in query:
+            options.grace_period_seconds = _integer(query, "gracePeriodSeconds")
+        if "propagationPolicy" in query:
+            options.propagation_policy = query["propagationPolicy"]
+        if "orphanDependents" in query:
+            options.orphan_dependents = _flag(query, "orphanDependents")
+        if "dryRun" in query:
+            options.dry_run = [query["dryRun"]]
+    errors: list[FieldError] = []
+    if options.orphan_dependents is not None and options.propagation_policy is not None:
+        errors.append(
+            invalid(
+                "propagationPolicy",
+                options.propagation_policy,
+                "orphanDependents and deletionPropagation cannot be both set",
+            )
+        )
+    policies = ("Foreground", "Background", "Orphan")
+    if options.propagation_policy is not None and options.propagation_policy not in policies:
+        errors.append(not_supported("propagationPolicy", options.propagation_policy, (*policies, "nil")))
+    if options.dry_run and options.dry_run != ["All"]:
+        errors.append(not_supported("dryRun", options.dry_run, ("All",)))
+    if errors:
+        raise Invalid("meta.k8s.io", "DeleteOptions", "", errors)
+    return options
+
+
+def _delete_body(request: Request) -> DeleteOptions:
+    body = to_json(request.body, body_media(request.headers))
+    try:
+        generic: Any = msgspec.json.decode(body)
+        if not isinstance(generic, dict):
+            raise BadRequest("decoded object cannot be converted to DeleteOptions")
+        kind = generic.pop("kind", "") or "DeleteOptions"
+        generic.pop("apiVersion", None)
+        if kind != "DeleteOptions":
+            raise BadRequest("decoded object cannot be converted to DeleteOptions")
+        known = {name: value for name, value in generic.items() if name in _DELETE_FIELDS and value is not None}
+        return msgspec.convert(known, DeleteOptions)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from error
+
+
+_DELETE_FIELDS = frozenset(DeleteOptions.__struct_encode_fields__)

@@ -1,0 +1,196 @@
+"""GET ?watch=true: every change of a collection, as it happens.
+
+The watcher is added to the partition first and the past is read after that, so nothing falls between: what is in
+`_past` ends exactly where the watcher's first change begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+
+from pybernetes.api.errors import APIError, ResourceExpired, ServiceUnavailable
+from pybernetes.store.base import Compacted, StoreUnavailable
+from pybernetes.store.cache import Change, Item, Watcher, change_of, with_revision, without_revision
+
+from ..http import Request
+from ..negotiation import output_format
+from ..output import OBJECT_TRANSFORMS, error_response, event_encoder
+from ..registry.resource_store import ResourceStore
+from .freshness import wait_until_fresh
+from .options import ListOptions, list_options
+
+MIN_TIMEOUT = 1800.0  # seconds; upstream's --min-request-timeout: without a wish a watch lasts once to twice this
+BOOKMARK_EVERY = 60.0  # seconds; upstream's bookmarkFrequency
+_CATCH_UP = 30.0  # seconds in which the store must hand out the past
+_BATCH = 512  # objects in one write of the initial state
+
+_FRAME = {kind: b'{"type":"%b","object":' % kind.encode() for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")}
+
+
+async def watch(store: ResourceStore, request: Request) -> None:
+    """Stream the changes until the time is up or the client leaves."""
+    info = request.info
+    options = list_options(store, info.query, watch=True)
+    form = output_format(request.headers, info.query, transforms=OBJECT_TRANSFORMS)
+    encode = event_encoder(request, store.resource, form)
+    shared = None if form.transform == "Table" else (form.transform, form.version, store.resource.api_version)
+    view = _view(store, options, encode, shared)
+    start = options.resource_version
+    if not start:  # "" and "0": the state first
+        await (store.consistent() if start is None else asyncio.sleep(0))
+    elif options.send_initial_events:
+        await wait_until_fresh(store, start)
+
+    partition = store.partition
+    watcher = Watcher(store.scope(info.namespace), view, store.cache.revision)
+    partition.watchers.add(watcher)
+    try:
+        stream = request.connection.stream(request)
+        try:
+            async for piece in _past(store, info.namespace, options, watcher, encode):
+                stream.write(piece)
+                await stream.drain()
+        except APIError as error:
+            stream.write(b"%b%b}\n" % (_FRAME["ERROR"], error_response(error).body))
+            stream.end()
+            return
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        seconds = options.timeout_seconds
+        end = now + (seconds if seconds else MIN_TIMEOUT * (1 + random.random()))
+        bookmark = now + BOOKMARK_EVERY if options.allow_bookmarks else end
+        while not watcher.closed and now < end:
+            timer = loop.call_at(min(bookmark, end), watcher.wake)
+            try:
+                frames = await watcher.take()
+            finally:
+                timer.cancel()
+            now = loop.time()
+            if options.allow_bookmarks and now >= bookmark:
+                frames.append(_bookmark(store, max(watcher.revision, store.cache.revision), encode))
+                bookmark = now + BOOKMARK_EVERY
+            if frames:
+                stream.write(frames[0] if len(frames) == 1 else b"".join(frames))
+                await stream.drain()
+        if watcher.ended:
+            expired = ResourceExpired(f"too old resource version: {watcher.revision}")
+            stream.write(b"%b%b}\n" % (_FRAME["ERROR"], error_response(expired).body))
+        stream.end()
+    finally:
+        partition.watchers.discard(watcher)
+
+
+def _view(
+    store: ResourceStore, options: ListOptions, encode: Callable[[bytes], bytes], shared: tuple[str, ...] | None
+) -> Callable[[Change], bytes | None]:
+    """How a change looks to this watcher: entering its selection is ADDED, leaving it is DELETED."""
+    selects = options.selects
+    attributes = store.attributes
+    floor = options.resource_version or 0
+
+    def view(change: Change) -> bytes | None:
+        if change.revision <= floor:  # the client was ahead of this server
+            return None
+        item, previous = change.item, change.previous
+        if selects:
+            if item is not None and not options.matches(attributes(item)):
+                item = None
+            if previous is not None and not options.matches(attributes(previous)):
+                previous = None
+        if item is not None:
+            kind = "ADDED" if previous is None else "MODIFIED"
+        elif previous is not None:
+            kind = "DELETED"
+        else:
+            return None
+        if shared is None:
+            return _frame(store, kind, item or _deleted(previous, change.revision), encode)
+        key = (kind, *shared)
+        frame = change.frames.get(key)
+        if frame is None:
+            frame = _frame(store, kind, item or _deleted(previous, change.revision), encode)
+            change.frames[key] = frame
+        return frame
+
+    return view
+
+
+def _deleted(previous: Item | None, revision: int) -> Item:
+    """The last state of an object, at the revision of its deletion."""
+    assert previous is not None
+    return Item(previous.key, with_revision(without_revision(previous.raw), revision), revision)
+
+
+def _frame(store: ResourceStore, kind: str, item: Item, encode: Callable[[bytes], bytes]) -> bytes:
+    return b"%b%b}\n" % (_FRAME[kind], encode(store.raw(item)))
+
+
+def _bookmark(
+    store: ResourceStore, revision: int, encode: Callable[[bytes], bytes], *, initial_end: bool = False
+) -> bytes:
+    resource = store.resource
+    note = b',"annotations":{"k8s.io/initial-events-end":"true"}' if initial_end else b""
+    raw = b'{"kind":"%b","apiVersion":"%b","metadata":{"resourceVersion":"%d"%b}}' % (
+        resource.kind.encode(),
+        resource.api_version.encode(),
+        revision,
+        note,
+    )
+    return b"%b%b}\n" % (_FRAME["BOOKMARK"], encode(raw))
+
+
+async def _past(
+    store: ResourceStore, namespace: str, options: ListOptions, watcher: Watcher, encode: Callable[[bytes], bytes]
+) -> AsyncIterator[bytes]:
+    """What comes before the watcher's first change: the state, or the changes since a revision."""
+    revision = watcher.revision
+    start = options.resource_version
+    wants_state = options.send_initial_events if options.send_initial_events is not None else not start
+    if wants_state:
+        partition = store.partition
+        items = [partition.items[key] for key in partition.scan(watcher.scope)]
+        for low in range(0, len(items), _BATCH):
+            part = items[low : low + _BATCH]
+            chosen = [item for item in part if not options.selects or options.matches(store.attributes(item))]
+            yield b"".join([_frame(store, "ADDED", item, encode) for item in chosen])
+        if options.send_initial_events and options.allow_bookmarks:
+            yield _bookmark(store, revision, encode, initial_end=True)
+        return
+    if not start or start >= revision:
+        return
+    async for change in _changes(store, start, revision):
+        if change.key.startswith(watcher.scope):
+            frame = watcher.view(change)
+            if frame is not None:
+                yield frame
+
+
+async def _changes(store: ResourceStore, start: int, end: int) -> AsyncIterator[Change]:
+    """The changes of the partition with start < revision <= end."""
+    partition = store.partition
+    if start >= partition.floor:
+        for change in partition.since(start):
+            if change.revision <= end:
+                yield change
+        return
+    # Not in memory: from the store's history, which is read without a prefix because only then a change with the
+    # revision `end` is sure to come.
+    history = store.cache.store.watch("", after=start)
+    try:
+        async with asyncio.timeout(_CATCH_UP):
+            async for batch in history:
+                for event in batch:
+                    if event.revision <= end and event.key.startswith(partition.prefix):
+                        yield change_of(event, None)
+                if batch[-1].revision >= end:
+                    return
+    except Compacted as error:
+        raise ResourceExpired(f"too old resource version: {start} ({error.compacted})") from error
+    except StoreUnavailable as error:
+        raise ServiceUnavailable(str(error)) from error
+    except TimeoutError as error:
+        raise ResourceExpired(f"too old resource version: {start}") from error
+    finally:
+        await history.close()
