@@ -28,5 +28,5 @@ class Kind(Struct):
     metadata: Annotated[objectmeta.ObjectMeta | None, Always({})] = None
 
 
-# Last, and the module instead of the class: ObjectMeta is itself a Struct, and annotations are resolved when first used.
+# Last, and the module instead of the class: ObjectMeta is a Struct too, and annotations are resolved when first used.
 from .meta.v1 import objectmeta  # noqa: E402

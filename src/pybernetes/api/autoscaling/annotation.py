@@ -34,14 +34,14 @@ class Shape(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
     """Unknown fields are ignored, as in any annotation that somebody else may have written."""
 
 
-class Reference(Shape, frozen=True):
+class Reference(Shape):
     kind: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
     api_version: str | None = None
 
 
 class ObjectSource(Shape):
-    target: Reference = Reference()
+    target: Reference = msgspec.field(default_factory=Reference)
     metric_name: str | UnsetType = UNSET
     target_value: Quantity | UnsetType = UNSET
     selector: LabelSelector | None = None
@@ -78,7 +78,7 @@ class Metric(Shape):
 
 
 class ObjectStatus(Shape):
-    target: Reference = Reference()
+    target: Reference = msgspec.field(default_factory=Reference)
     metric_name: str | UnsetType = UNSET
     current_value: Quantity | UnsetType = UNSET
     selector: LabelSelector | None = None
