@@ -1,0 +1,96 @@
+"""What Services are filled in with; addresses and ports come later, from the allocators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..v1.service import (
+    ClientIPConfig,
+    LoadBalancerStatus,
+    Service,
+    ServicePort,
+    ServiceSpec,
+    ServiceStatus,
+    SessionAffinityConfig,
+)
+
+AFFINITY_SECONDS: Final = 10_800
+"""How long a client sticks to its endpoint unless it says otherwise: three hours."""
+
+_ROUTED: Final = ("ClusterIP", "NodePort", "LoadBalancer")
+
+
+def default_service(obj: Service) -> None:
+    """Type, affinity, policies and the parts of each port."""
+    spec = obj.spec
+    if spec is None:
+        spec = obj.spec = ServiceSpec()
+    _drop_empty(spec)
+    if not spec.session_affinity:
+        spec.session_affinity = "None"
+    if spec.session_affinity == "None":
+        spec.session_affinity_config = None
+    elif spec.session_affinity == "ClientIP":
+        config = spec.session_affinity_config
+        if config is None or config.client_ip is None or config.client_ip.timeout_seconds is None:
+            config = SessionAffinityConfig(client_ip=ClientIPConfig(timeout_seconds=AFFINITY_SECONDS))
+            spec.session_affinity_config = config
+    if not spec.type:
+        spec.type = "ClusterIP"
+    for port in spec.ports or ():
+        _default_port(port)
+    if not spec.external_traffic_policy and externally_accessible(spec):
+        spec.external_traffic_policy = "Cluster"
+    if spec.internal_traffic_policy is None and spec.type in _ROUTED:
+        spec.internal_traffic_policy = "Cluster"
+    if obj.status is None:
+        obj.status = ServiceStatus()
+    balancer = obj.status.load_balancer
+    if balancer is None:
+        balancer = obj.status.load_balancer = LoadBalancerStatus()
+    if spec.type == "LoadBalancer":
+        if spec.allocate_load_balancer_node_ports is None:
+            spec.allocate_load_balancer_node_ports = True
+        for ingress in balancer.ingress or ():
+            if ingress.ip and ingress.ip_mode is None:
+                ingress.ip_mode = "VIP"
+
+
+def _drop_empty(spec: ServiceSpec) -> None:
+    """What counts as not given and is not written back."""
+    for name in (
+        "ports",
+        "selector",
+        "cluster_ip",
+        "cluster_ips",
+        "external_ips",
+        "load_balancer_ip",
+        "load_balancer_source_ranges",
+        "external_name",
+        "external_traffic_policy",
+        "health_check_node_port",
+        "publish_not_ready_addresses",
+        "ip_families",
+    ):
+        if not getattr(spec, name):
+            setattr(spec, name, None)
+
+
+def _default_port(port: ServicePort) -> None:
+    if not port.protocol:
+        port.protocol = "TCP"
+    if port.port is None:
+        port.port = 0
+    if not port.target_port:
+        port.target_port = port.port
+    port.name = port.name or None
+    port.node_port = port.node_port or None
+
+
+def externally_accessible(spec: ServiceSpec) -> bool:
+    """Whether clients outside the cluster can reach it."""
+    return spec.type in ("LoadBalancer", "NodePort") or (spec.type == "ClusterIP" and bool(spec.external_ips))
+
+
+DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {"Service": default_service}
