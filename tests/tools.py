@@ -1,4 +1,4 @@
-"""What tests of several packages need: the real kubectl, free ports, an API server of their own, waiting on a condition.
+"""What tests of several packages need: the real kubectl, free ports, an API server of their own, waiting for things.
 
 Plain functions and classes; `conftest.py` makes fixtures of them.
 """
@@ -40,7 +40,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until(condition: Callable[[], T], what: str, timeout: float = 20.0, every: float = 0.01) -> T:
+def wait_until(condition: Callable[[], T | None], what: str, timeout: float = 20.0, every: float = 0.01) -> T:
     """Waits until the condition is true and answers its value."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 
 def make_private_folder(path: Path) -> None:
     """Makes a folder (and its parents) that only its owner may enter; an existing one is left as it is."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    missing = []
+    while not path.exists():
+        missing.append(path)
+        path = path.parent
+    # One by one: `parents=True` would make the parents readable by others.
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    if not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -1,8 +1,9 @@
 """Starts the components of a cluster, starts them again when they die, and stops them together.
 
 `pyb up` leaves exactly this process behind. It sleeps until a child exits, a restart is due or a signal comes: no
-polling, and no module that is not needed (resident size is a bare interpreter's). It knows nothing of clusters: a JSON
-file lists the components (name, argv, log, pid file), lines on a pipe tell `up` what happens while it still listens.
+polling, and no module that is not needed (11 MB resident, 5 of them its own; a bare
+interpreter: 9 and 3). It knows nothing of clusters: a JSON file lists the components (name, argv, log, pid file), and
+lines on a pipe tell `up` what happens while it still listens.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class Child:
             ],
             # A group of its own: whatever a component forks can be found and ended with it.
             setpgroup=0,
-            setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGHUP],
+            # Ignored signals outlive an exec: these are the ones the interpreter and this class ignore.
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP],
         )
         pidfile.write(self.pid_file, self.pid, self.restarts)
 

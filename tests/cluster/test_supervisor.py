@@ -1,0 +1,159 @@
+"""The supervisor: restarts what dies, gives up on nothing, stops everything; with real processes."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tools
+from pybernetes.cluster import pidfile, supervisor
+
+RUN = """
+import sys
+from pybernetes.cluster import supervisor
+supervisor.STOP_GRACE = {grace}
+sys.exit(supervisor.main(sys.argv[1:]))
+"""
+
+
+class Supervised:
+    def __init__(self, folder: Path, process: subprocess.Popen[bytes]) -> None:
+        self.folder = folder
+        self.process = process
+
+    def child(self, name: str) -> pidfile.Process | None:
+        found = pidfile.read(str(self.folder / f"{name}.pid"))
+        return found if found is not None and found.alive else None
+
+    def log(self, name: str) -> str:
+        path = self.folder / f"{name}.log"
+        return path.read_text() if path.exists() else ""
+
+    def events(self) -> str:
+        return self.log("supervisor")
+
+
+@contextlib.contextmanager
+def supervise(folder: Path, grace: float = 10, **commands: list[str]) -> Iterator[Supervised]:
+    specs = [
+        {"name": name, "argv": argv, "log": str(folder / f"{name}.log"), "pidFile": str(folder / f"{name}.pid")}
+        for name, argv in commands.items()
+    ]
+    (folder / "components.json").write_text(json.dumps(specs))
+    command = [
+        sys.executable,
+        "-c",
+        RUN.format(grace=grace),
+        str(folder / "components.json"),
+        str(folder / "s.pid"),
+        "-1",
+    ]
+    with open(folder / "supervisor.log", "wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield Supervised(folder, process)
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0, (folder / "supervisor.log").read_text()
+
+
+def signal_mask(pid: int, which: str) -> set[int]:
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith(which))
+    mask = int(line.split()[1], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
+SLEEP = ["/bin/sleep", "1000"]
+
+
+def test_a_killed_component_is_started_again(tmp_path: Path) -> None:
+    with supervise(tmp_path, a=SLEEP, b=SLEEP) as cluster:
+        first = tools.wait_until(lambda: cluster.child("a"), "a runs")
+        other = tools.wait_until(lambda: cluster.child("b"), "b runs")
+        os.kill(first.pid, signal.SIGKILL)
+
+        def restarted() -> pidfile.Process | None:
+            now = cluster.child("a")
+            return now if now is not None and now.pid != first.pid else None
+
+        second = tools.wait_until(restarted, "a runs again", timeout=5)
+        assert second.restarts == 1
+        assert other.alive
+        assert "a exited signal SIGKILL" in cluster.events()
+    assert not second.alive
+    assert not other.alive
+    assert not list(tmp_path.glob("*.pid"))
+
+
+def test_a_component_that_keeps_dying_is_started_less_and_less_often(tmp_path: Path) -> None:
+    with supervise(tmp_path, a=["/bin/sh", "-c", "date +%s.%N; exit 3"]) as cluster:
+        tools.wait_until(lambda: cluster.log("a").count("\n") >= 4, "four starts")
+        starts = [float(line) for line in cluster.log("a").split()]
+        pauses = [later - earlier for earlier, later in itertools.pairwise(starts)]
+        assert pauses[0] >= 0.2
+        assert pauses[1] >= 0.4
+        assert pauses[2] >= 0.8
+        assert "a exited exit code 3" in cluster.events()
+
+
+def test_a_program_that_does_not_exist_is_reported_and_the_others_run(tmp_path: Path) -> None:
+    with supervise(tmp_path, a=["/nonexistent/program"], b=SLEEP) as cluster:
+        tools.wait_until(lambda: cluster.child("b"), "b runs")
+        assert "a exited could not be started" in cluster.events()
+
+
+def test_what_does_not_heed_the_request_to_stop_is_killed_with_its_children(tmp_path: Path) -> None:
+    stubborn = ["/bin/sh", "-c", "trap '' TERM; sleep 1000 & echo $!; while :; do sleep 1000; done"]
+    with supervise(tmp_path, grace=0.3, a=stubborn) as cluster:
+        child = tools.wait_until(lambda: cluster.child("a"), "a runs")
+        grandchild = int(tools.wait_until(lambda: cluster.log("a").strip(), "a has forked"))
+    assert not child.alive
+    tools.wait_until(lambda: pidfile.start_time(grandchild) is None, "the grandchild is gone")
+
+
+def test_components_have_no_input_a_group_of_their_own_and_default_signals(tmp_path: Path) -> None:
+    probe = "import os, signal, time; print(os.read(0, 1), os.getpgid(0) == os.getpid(), flush=True); time.sleep(1000)"
+    with supervise(tmp_path, a=[sys.executable, "-c", probe], b=SLEEP) as cluster:
+        tools.wait_until(lambda: cluster.log("a") == "b'' True\n", "a has reported")
+        child = tools.wait_until(lambda: cluster.child("b"), "b runs")
+        ignored, blocked = (signal_mask(child.pid, which) for which in ("SigIgn", "SigBlk"))
+        assert not {signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP} & (ignored | blocked)
+        assert sorted(os.listdir(f"/proc/{child.pid}/fd")) == ["0", "1", "2"]
+
+
+def test_an_idle_supervisor_is_small_and_asleep(tmp_path: Path) -> None:
+    with supervise(tmp_path, a=SLEEP) as cluster:
+        tools.wait_until(lambda: cluster.child("a"), "a runs")
+        state = Path(f"/proc/{cluster.process.pid}/status")
+        tools.wait_until(lambda: "State:\tS" in state.read_text(), "the supervisor sleeps")
+        resident = next(line for line in state.read_text().splitlines() if line.startswith("VmRSS"))
+        assert int(resident.split()[1]) < 16 * 1024, resident
+
+        def switches() -> str:
+            return next(line for line in state.read_text().splitlines() if line.startswith("voluntary"))
+
+        before = switches()
+        subprocess.run(["/bin/sleep", "0.5"], check=True)
+        assert switches() == before
+
+
+def test_a_large_log_is_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "LOG_LIMIT", 10)
+    log = tmp_path / "a.log"
+    supervisor.rotate(str(log))
+    log.write_text("short")
+    supervisor.rotate(str(log))
+    assert log.exists()
+    log.write_text("longer than ten")
+    supervisor.rotate(str(log))
+    assert (tmp_path / "a.log.1").read_text() == "longer than ten"
+    assert not log.exists()

@@ -1,0 +1,388 @@
+"""`pyb up`, `down`, `status`, `kubeconfig`: real processes, a home folder of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import tools
+from pybernetes.cluster import pidfile
+from pybernetes.cluster.readiness import Probe
+
+FOREIGN = {"clusters": [{"name": "other", "cluster": {"server": "https://203.0.113.1"}}], "current-context": "other"}
+
+
+class Shell:
+    """Runs `pyb` with a home of its own, and ends what a failed test left running."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.kubeconfig = home / ".kube" / "config"
+        self.environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+        self.environment |= {"HOME": str(home), "PYB_COMMAND": "./pyb"}
+        self.started: set[Path] = set()
+
+    def __call__(self, *words: str, code: int | None = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+        result = subprocess.run(
+            [*tools.PYTHON, *words],
+            env=self.environment | environment,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        if code is not None:
+            assert result.returncode == code, f"exit code {result.returncode}\n{result.stdout}{result.stderr}"
+        return result
+
+    def up(self, *words: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+        return self("up", "--nodes=0", "--store=memory", "--port=0", *words, code=code, **environment)
+
+    def status(self, *words: str, code: int = 0) -> dict[str, object]:
+        loaded = json.loads(self("status", "--output=json", *words, code=code).stdout)
+        assert isinstance(loaded, dict)
+        return loaded
+
+    def processes(self, data: Path | None = None) -> dict[str, pidfile.Process]:
+        data = data or self.home / ".pybernetes" / "pybernetes"
+        found = {path.stem: pidfile.read(str(path)) for path in (data / "run").glob("*.pid")}
+        return {name: process for name, process in found.items() if process is not None}
+
+    def contexts(self) -> list[str]:
+        return [entry["name"] for entry in yaml.safe_load(self.kubeconfig.read_text())["contexts"] or ()]
+
+
+@pytest.fixture
+def pyb(tmp_path: Path) -> Iterator[Shell]:
+    home = tmp_path / "home"
+    home.mkdir()
+    shell = Shell(home)
+    yield shell
+    for path in tmp_path.rglob("*.pid"):
+        process = pidfile.read(str(path))
+        if process is not None and process.alive:
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def ready(server: object, pki: Path) -> bool:
+    port = int(str(server).rpartition(":")[2])
+    return Probe("127.0.0.1", port, pki)()
+
+
+def test_up_gives_a_ready_cluster_and_a_context_and_down_takes_both_away(pyb: Shell) -> None:
+    shown = pyb.up().stdout
+    assert "is ready after" in shown
+    assert "./pyb down" in shown
+    assert "\x1b" not in shown
+    data = pyb.home / ".pybernetes" / "pybernetes"
+    status = pyb.status()
+    assert (status["running"], status["ready"], status["store"], status["context"]) == (
+        True,
+        True,
+        "memory",
+        "pybernetes",
+    )
+    assert pyb.contexts() == ["pybernetes"]
+    assert pyb("kubeconfig").stdout == f"{data / 'kubeconfig'}\n"
+    processes = pyb.processes()
+    assert set(processes) == {"supervisor", "apiserver"}
+    sessions = {os.getsid(process.pid) for process in processes.values()}
+    assert sessions == {processes["supervisor"].pid}
+
+    assert "stopped" in pyb("down").stdout
+    assert not any(process.alive for process in processes.values())
+    assert pyb.contexts() == []
+    assert not (data / "run").exists()
+    assert pyb.status(code=1)["running"] is False
+    assert "not running" in pyb("kubeconfig", code=1).stderr
+
+
+def test_what_is_written_is_for_the_owner_only(pyb: Shell) -> None:
+    pyb.up("--token=secret")
+    for path in [pyb.home / ".pybernetes", *(pyb.home / ".pybernetes").rglob("*")]:
+        if not path.is_symlink():
+            assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 or path.name.endswith(".pid"), path
+    pyb("down")
+
+
+def test_a_second_up_says_so_and_does_no_harm(pyb: Shell) -> None:
+    pyb.up()
+    before = {name: process.pid for name, process in pyb.processes().items()}
+    server = pyb.status()["server"]
+    assert f"already running at {server}" in pyb.up("--store=sqlite").stdout
+    assert {name: process.pid for name, process in pyb.processes().items()} == before
+    pyb("down")
+
+
+def test_two_ups_at_the_same_time_start_one_cluster(pyb: Shell) -> None:
+    command = [*tools.PYTHON, "up", "--nodes=0", "--store=memory", "--port=0"]
+    both = [
+        subprocess.Popen(command, env=pyb.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    shown = [process.communicate(timeout=60)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sorted("already running" in text for text in shown) == [False, True]
+    pyb("down")
+
+
+def test_down_of_what_does_not_run_is_fine(pyb: Shell) -> None:
+    result = pyb("down")
+    assert "is not running" in result.stdout
+    assert result.stderr == ""
+    assert list(pyb.home.iterdir()) == []
+
+
+def test_a_port_in_use_is_one_line(pyb: Shell) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        result = pyb.up(f"--port={port}", code=1)
+    assert result.stderr.count("\n") == 1
+    assert f"port {port} of 127.0.0.1 is in use" in result.stderr
+    assert pyb.processes() == {}
+
+
+@pytest.mark.parametrize("where", ["below a file", "/proc/pyb"])
+def test_a_folder_that_cannot_be_written_is_one_line(pyb: Shell, where: str) -> None:
+    if where == "below a file":
+        (pyb.home / "file").touch()
+        where = str(pyb.home / "file" / "data")
+    result = pyb.up(f"--data-dir={where}", code=1)
+    assert result.stderr.count("\n") == 1
+    assert f"cannot write to {where}" in result.stderr
+
+
+def test_a_stale_pid_file_is_one_line_and_down_cleans_it(pyb: Shell) -> None:
+    pyb.up()
+    processes = pyb.processes()
+    for name in ("supervisor", "apiserver"):
+        os.kill(processes[name].pid, signal.SIGKILL)
+    tools.wait_until(lambda: not any(process.alive for process in processes.values()), "both are gone")
+    result = pyb.up(code=1)
+    assert result.stderr.count("\n") == 1
+    assert "stale pid file" in result.stderr
+    assert "`./pyb down`" in result.stderr
+    assert "is not running" in pyb("down").stdout
+    assert pyb.contexts() == []
+    pyb.up()
+    pyb("down")
+
+
+def test_a_reused_pid_is_left_alone(pyb: Shell) -> None:
+    """The pid file names a living process, but with another start time: it is a stranger."""
+    pyb.up()
+    pyb("down")
+    run = pyb.home / ".pybernetes" / "pybernetes" / "run"
+    run.mkdir()
+    with subprocess.Popen(["/bin/sleep", "1000"]) as stranger:
+        try:
+            (run / "supervisor.pid").write_text(f"{stranger.pid} 1 0\n")
+            assert pyb.status(code=1)["running"] is False
+            assert "stale pid file" in pyb.up(code=1).stderr
+            pyb("down")
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+    assert not run.exists()
+
+
+def test_a_component_without_its_supervisor_is_named_and_ended_by_down(pyb: Shell) -> None:
+    pyb.up()
+    processes = pyb.processes()
+    os.kill(processes["supervisor"].pid, signal.SIGKILL)
+    tools.wait_until(lambda: not processes["supervisor"].alive, "the supervisor is gone")
+    assert processes["apiserver"].alive
+    (pyb.home / ".pybernetes" / "pybernetes" / "run" / "supervisor.pid").unlink()
+    assert f"apiserver (pid {processes['apiserver'].pid}) has lost its supervisor" in pyb.up(code=1).stderr
+    pyb("down")
+    assert not processes["apiserver"].alive
+
+
+def test_a_crashed_component_comes_back(pyb: Shell) -> None:
+    pyb.up()
+    server = pyb.status()["server"]
+    first = pyb.processes()["apiserver"]
+    os.kill(first.pid, signal.SIGKILL)
+    pki = pyb.home / ".pybernetes" / "pybernetes" / "pki"
+    tools.wait_until(lambda: not first.alive and ready(server, pki), "the API server is back")
+    components = pyb.status()["components"]
+    assert isinstance(components, list)
+    assert {component["name"]: component["restarts"] for component in components} == {"supervisor": 0, "apiserver": 1}
+    pyb("down")
+
+
+def test_a_component_that_dies_while_starting_shows_its_last_words(pyb: Shell) -> None:
+    data = pyb.home / ".pybernetes" / "pybernetes"
+    pyb.up("--store=sqlite")
+    pyb("down")
+    (data / "logs" / "apiserver.log").write_text("words of an earlier life\n")
+    database = data / "store" / "pybernetes.db"
+    for path in database.parent.iterdir():
+        path.unlink()
+    database.mkdir()
+    result = pyb.up("--store=sqlite", code=1)
+    assert "API server ended while starting" in result.stderr
+    assert "apiserver.log says:\n" in result.stderr
+    assert "earlier life" not in result.stderr
+    assert not (data / "run").exists()
+    assert pyb.contexts() == []
+    database.rmdir()
+    pyb.up("--store=sqlite")
+    pyb("down")
+
+
+def test_purge_removes_the_data_and_only_ours(pyb: Shell) -> None:
+    pyb.up()
+    assert "removed" in pyb("down", "--purge").stdout
+    assert not (pyb.home / ".pybernetes" / "pybernetes").exists()
+
+    precious = pyb.home / "precious"
+    precious.mkdir()
+    (precious / "thesis").touch()
+    assert "left alone" in pyb("down", "--purge", f"--data-dir={precious}", code=1).stderr
+    assert "holds no cluster" in pyb.up(f"--data-dir={precious}", code=1).stderr
+    assert [path.name for path in precious.iterdir()] == ["thesis"]
+
+
+def test_data_survives_down_and_the_certificates_stay(pyb: Shell) -> None:
+    pyb.up("--store=sqlite")
+    authority = (pyb.home / ".pybernetes" / "pybernetes" / "pki" / "ca.crt").read_bytes()
+    pyb("down")
+    assert "certificates: good" in pyb.up("--store=sqlite").stdout
+    assert (pyb.home / ".pybernetes" / "pybernetes" / "pki" / "ca.crt").read_bytes() == authority
+    pyb("down")
+
+
+def test_clusters_of_different_names_live_side_by_side_and_are_found_by_name(pyb: Shell, tmp_path: Path) -> None:
+    pyb.up()
+    pyb.up("--name=second", f"--data-dir={tmp_path / 'elsewhere'}")
+    assert pyb.contexts() == ["pybernetes", "pybernetes-second"]
+    assert pyb.status("--name=second")["dataDir"] == str(tmp_path / "elsewhere")
+    refusal = pyb.up("--name=second", f"--data-dir={tmp_path / 'third'}", code=1).stderr
+    assert f"already running from {tmp_path / 'elsewhere'}" in refusal
+    assert (
+        "belongs to the cluster 'second'" in pyb.up("--name=x", f"--data-dir={tmp_path / 'elsewhere'}", code=1).stderr
+    )
+    pyb("down", "--name=second", "--purge")
+    assert not (tmp_path / "elsewhere").exists()
+    assert pyb.contexts() == ["pybernetes"]
+    assert pyb.status()["ready"] is True
+    pyb("down")
+
+
+def test_the_users_kubeconfig_keeps_what_was_in_it(pyb: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "mine"
+    path.write_text(yaml.safe_dump(FOREIGN))
+    pyb.up(KUBECONFIG=f"{path}:{tmp_path / 'second'}")
+    merged = yaml.safe_load(path.read_text())
+    assert [entry["name"] for entry in merged["clusters"]] == ["other", "pybernetes"]
+    assert merged["current-context"] == "pybernetes"
+    assert not pyb.kubeconfig.exists()
+    assert not (tmp_path / "second").exists()
+    # `down` in a shell without the variable still knows where `up` has written.
+    pyb("down")
+    after = yaml.safe_load(path.read_text())
+    assert after["clusters"] == FOREIGN["clusters"]
+    assert (after["contexts"], after["users"], after["current-context"]) == ([], [], "")
+
+
+def test_a_kubeconfig_that_cannot_be_parsed_stops_up_and_stays_as_it_is(pyb: Shell) -> None:
+    pyb.kubeconfig.parent.mkdir()
+    pyb.kubeconfig.write_text("clusters: [")
+    result = pyb.up(code=1)
+    assert result.stderr.count("\n") == 1
+    assert "left alone" in result.stderr
+    assert pyb.kubeconfig.read_text() == "clusters: ["
+    assert pyb.processes() == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--name=Big"], "invalid cluster name"),
+        (["--name=../x"], "invalid cluster name"),
+        (["--port=70000"], "argument --port"),
+        (["--store=etcd"], "belong together"),
+        (["--nodes=-1"], "argument --nodes"),
+    ],
+)
+def test_flags_that_can_only_fail_are_refused_at_once(pyb: Shell, words: list[str], message: str) -> None:
+    result = pyb("up", *words, code=None)
+    assert result.returncode in (1, 2)
+    assert message in result.stderr
+    assert list(pyb.home.iterdir()) == []
+
+
+def test_nodes_are_said_to_be_missing(pyb: Shell) -> None:
+    assert "control plane only" in pyb.up("--nodes=2").stdout
+    pyb("down")
+
+
+def test_status_is_a_table(pyb: Shell) -> None:
+    assert pyb("status", code=1).stdout == "Cluster 'pybernetes': not running\n"
+    pyb.up()
+    shown = pyb("status").stdout.splitlines()
+    assert shown[0] == "Cluster 'pybernetes': ready"
+    assert [line.split()[:2] for line in shown[-3:]] == [
+        ["COMPONENT", "STATE"],
+        ["supervisor", "running"],
+        ["apiserver", "running"],
+    ]
+    pyb("down")
+
+
+def test_the_token_works_and_is_gone_with_the_next_start(pyb: Shell, kubectl: str) -> None:
+    def who(server: object) -> int:
+        pki = pyb.home / ".pybernetes" / "pybernetes" / "pki"
+        command = [
+            kubectl,
+            f"--server={server}",
+            f"--certificate-authority={pki}/ca.crt",
+            '--token=to,k"en',
+            "get",
+            "ns",
+        ]
+        return subprocess.run(command, env={"HOME": str(pyb.home)}, capture_output=True).returncode
+
+    pyb.up('--token=to,k"en')
+    assert who(pyb.status()["server"]) == 0
+    pyb("down")
+    pyb.up()
+    assert who(pyb.status()["server"]) == 1
+    pyb("down")
+
+
+def test_on_a_terminal_the_progress_is_alive(pyb: Shell) -> None:
+    reading, writing = os.openpty()
+    command = [*tools.PYTHON, "up", "--nodes=0", "--store=memory", "--port=0"]
+    environment = pyb.environment | {"TERM": "xterm"}
+    with subprocess.Popen(command, env=environment, stdin=writing, stdout=writing, stderr=writing) as process:
+        os.close(writing)
+        shown = b""
+        while True:
+            try:
+                chunk = os.read(reading, 4096)
+            except OSError:  # The last writer has gone.
+                break
+            if not chunk:
+                break
+            shown += chunk
+        os.close(reading)
+        assert process.wait(60) == 0
+    text = shown.decode()
+    assert "starting API server" in text
+    assert "✓" in text
+    assert "is ready after" in text
+    pyb("down")
