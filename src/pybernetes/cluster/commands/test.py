@@ -25,6 +25,8 @@ DEBIAN_PACKAGES = {"etcd": "etcd-server", "wrk": "wrk"}
 # Unpacked beside the project instead of installed: where another package owns /usr/bin/kubectl, dpkg refuses this one.
 KUBECTL_PACKAGE = "kubernetes-client"
 KUBECTL = Path(".cache/kubectl-debian/usr/bin/kubectl")
+# Debian keeps some servers there, and it is not on every user's path.
+SBIN = "/usr/sbin"
 ATTEMPTS = 3
 
 
@@ -61,8 +63,7 @@ def main(argv: list[str]) -> int:
 
 def install_programs(folder: Path) -> None:
     """Installs the Debian packages whose programs are missing."""
-    # Debian keeps servers in sbin, which is not on every user's path.
-    path = os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/sbin"
+    path = os.environ.get("PATH", os.defpath) + os.pathsep + SBIN
     missing = [package for name, package in DEBIAN_PACKAGES.items() if shutil.which(name, path=path) is None]
     need_kubectl = "PYB_TEST_KUBECTL" not in os.environ and not (folder / KUBECTL).exists()
     if not missing and not need_kubectl:

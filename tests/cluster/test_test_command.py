@@ -1,0 +1,121 @@
+"""`pyb test`: installs only what is missing, and stops at the first stage that fails.
+
+apt-get, dpkg-deb and sudo are played by scripts that write down their arguments: the real ones change the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pybernetes.cluster.commands import test as command
+from pybernetes.cluster.errors import ClusterError
+
+
+class Machine:
+    """A PATH with nothing on it but what a test puts there."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.project = folder / "project"
+        self.project.mkdir()
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self.log = folder / "log"
+        monkeypatch.setenv("PATH", str(self.bin))
+        monkeypatch.delenv("PYB_TEST_KUBECTL", raising=False)
+        monkeypatch.setattr(time, "sleep", lambda _: None)
+        monkeypatch.setattr(command, "SBIN", str(folder / "sbin"))
+
+    def program(self, name: str, script: str = "") -> None:
+        path = self.bin / name
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >> {self.log}\n{script}\n')
+        path.chmod(0o755)
+
+    def calls(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine(tmp_path, monkeypatch)
+    machine.program("env", 'shift; exec "$@"')
+    machine.program("sudo", 'exec "$@"')
+    machine.program("apt-get", 'case "$*" in *download*) : > kubernetes-client_1.deb;; esac')
+    machine.program("dpkg-deb", '/bin/mkdir -p "$3/usr/bin"; : > "$3/usr/bin/kubectl"')
+    return machine
+
+
+def test_everything_missing_is_installed_after_one_update(machine: Machine) -> None:
+    command.install_programs(machine.project)
+    apt = [line for line in machine.calls() if line.startswith("apt-get")]
+    assert apt[0] == "apt-get -qq update"
+    assert apt[1] == "apt-get -qq install -y --no-install-recommends etcd-server wrk"
+    assert apt[2].endswith("download kubernetes-client")
+    assert (machine.project / command.KUBECTL).exists()
+    assert os.listdir(machine.project / ".cache") == ["kubectl-debian"]
+
+
+def test_nothing_missing_means_no_call_at_all(machine: Machine) -> None:
+    for name in command.DEBIAN_PACKAGES:
+        machine.program(name)
+    kubectl = machine.project / command.KUBECTL
+    kubectl.parent.mkdir(parents=True)
+    kubectl.touch()
+    command.install_programs(machine.project)
+    assert machine.calls() == []
+
+
+def test_a_mirror_with_a_bad_moment_is_asked_again(machine: Machine) -> None:
+    machine.program("wrk")
+    machine.program("etcd")
+    flag = machine.project / "seen"
+    machine.program(
+        "apt-get",
+        f'[ -e {flag} ] || {{ : > {flag}; exit 100; }}\ncase "$*" in *download*) : > kubernetes-client_1.deb;; esac',
+    )
+    command.install_programs(machine.project)
+    assert machine.calls().count("apt-get -qq update") == 2
+
+
+def test_a_machine_without_apt_is_told_what_is_needed(machine: Machine) -> None:
+    (machine.bin / "apt-get").unlink()
+    with pytest.raises(ClusterError, match="etcd-server, wrk, kubernetes-client"):
+        command.install_programs(machine.project)
+
+
+def test_the_first_failing_stage_is_named_and_the_rest_does_not_run(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    machine.program("python", 'case "$*" in "-m mypy"*) exit 3;; esac')
+    machine.program("ruff")
+    machine.program("lint-imports")
+    monkeypatch.setattr(sys, "executable", str(machine.bin / "python"))
+    monkeypatch.setattr(command, "root", lambda: machine.project)
+    monkeypatch.setattr(command, "install_programs", lambda folder: None)
+    monkeypatch.setattr(command, "install_packages", lambda folder: None)
+    monkeypatch.chdir(machine.project)
+    assert command.main(["-k", "x"]) == 1
+    shown = capfd.readouterr().out
+    assert "== ruff format: ok" in shown
+    assert "== mypy: FAILED (exit code 3" in shown
+    assert "pytest" not in shown
+    machine.program("python")
+    assert command.main(["-k", "x"]) == 0
+    assert machine.calls()[-1].endswith("-k x")
+
+
+def test_the_extra_is_installed_once_and_again_when_the_project_changes(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine.program("python")
+    monkeypatch.setattr(sys, "executable", str(machine.bin / "python"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    for content, calls in (("a", 1), ("a", 1), ("b", 2)):
+        (machine.project / "pyproject.toml").write_text(content)
+        command.install_packages(machine.project)
+        assert len(machine.calls()) == calls
+    assert machine.calls()[0].endswith(f"-e {machine.project}[test]")
