@@ -164,6 +164,9 @@ class Quantity:
 _parsed: dict[str, Quantity] = {}
 _canonical: dict[str, str] = {}
 
+cached = _canonical.get
+"""The canonical form of text that was seen before, for callers in a hurry; None means: ask `canonicalize`."""
+
 
 def parse(text: str) -> Quantity:
     """The quantity a text stands for; `QuantityError` if for none."""

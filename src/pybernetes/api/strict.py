@@ -1,0 +1,344 @@
+"""From the bytes of a request to a kind, and what is wrong with them.
+
+Three things must come out right and none may cost the normal request anything: fields nobody knows are reported
+(`fieldValidation=Strict`), warned about (`Warn`) or ignored (`Ignore`); keys given twice likewise; and a value of the
+wrong type is refused in the words of Go's decoder, which clients and their users know.
+
+The fast path is the compiled decoder, which refuses unknown fields and wrong types. It does not see a key given twice,
+so the number of quotes in the body is compared with the number in the object written back; only if they differ is the
+body read again, key by key. After any refusal the slow path walks the body with the class's fields at hand, collects
+what upstream would say, drops what is unknown, and accepts what Go accepts: null for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from . import gojson
+from .base import Struct
+from .errors import BadRequest
+from .gojson import Number, Pairs, SyntaxProblem
+from .normalize import CANONICAL, normalizer
+from .quantity import ERR_FORMAT
+from .quote import quote
+from .schema import ANY, LIST, MAP, STRUCT, FieldInfo, fields_by_wire
+
+STRICT: Final = "Strict"
+WARN: Final = "Warn"
+IGNORE: Final = "Ignore"
+
+MAX_PROBLEMS: Final = 100
+"""More unknown or repeated fields than these are not listed."""
+
+T = TypeVar("T", bound=Struct)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class DecodeError(ValueError):
+    """A body that cannot become the kind; its words are Go's, without the kind's name in front."""
+
+
+def decode(
+    cls: type[T],
+    decoder: msgspec.json.Decoder[T],
+    body: bytes,
+    api_version: str,
+    validation: str = WARN,
+) -> tuple[T, list[str]]:
+    """The object in the body and what to warn about; `BadRequest` if it is none, or not strictly one.
+
+    `api_version` is the one the path stands for, `cls` the class of its kind. Whether the body names another kind is
+    not checked here (`check_kind`): the walk below would speak of the wrong fields only if it has to speak at all.
+    """
+    try:
+        obj = decoder.decode(body)
+        if validation == IGNORE or not _may_repeat(body, obj):
+            normalizer(cls)(obj)
+            return obj, []
+    except (ValueError, RecursionError):
+        pass
+    obj, problems = _decode_slowly(cls, body, api_version)
+    if not problems or validation == IGNORE:
+        return obj, []
+    if validation == STRICT:
+        raise BadRequest(_cannot_be_handled(obj, cls, api_version, strict_decoding_error(problems)))
+    return obj, problems
+
+
+def convert(cls: type[T], value: Any) -> tuple[T, list[str]]:
+    """The same for a decoded JSON value, such as the outcome of a patch; `DecodeError` if it does not fit the class."""
+    return _convert(cls, _walk(cls, value))
+
+
+def check_kind(obj: Any, cls: type[Struct], api_version: str) -> None:
+    """Refuse an object whose kind or apiVersion is not the path's; what it leaves out is the path's."""
+    kind, version = obj.kind or cls.__name__, obj.api_version or api_version
+    if kind == cls.__name__ and version == api_version:
+        return
+    from .scheme import split_api_version, type_for  # the table of everything served, needed only to complain
+
+    if version.count("/") > 1:
+        raise BadRequest(f"unexpected GroupVersion string: {version}")
+    if type_for(version, kind) is None:
+        where = f'for version {quote(version)} in scheme "pkg/api/legacyscheme/scheme.go:30"'
+        raise BadRequest(_cannot_be_handled(obj, cls, api_version, f"no kind {quote(kind)} is registered {where}"))
+    if kind != cls.__name__:
+        internal = split_api_version(api_version)[0].partition(".")[0] or "core"
+        source = f"{split_api_version(version)[1]}.{kind}"
+        why = f"converting ({source}) to ({internal}.{cls.__name__}): unknown conversion"
+        raise BadRequest(_cannot_be_handled(obj, cls, api_version, why))
+    raise BadRequest(f"the API version in the data ({version}) does not match the expected API version ({api_version})")
+
+
+def strict_decoding_error(problems: Iterable[str]) -> str:
+    """The one message for all unknown and repeated fields."""
+    return f"strict decoding error: {', '.join(problems)}"
+
+
+def _decode_slowly(cls: type[T], body: bytes, api_version: str) -> tuple[T, list[str]]:
+    try:
+        value = gojson.loads(body)
+    except SyntaxProblem as problem:
+        raise BadRequest(_unrecognized(cls, body, str(problem))) from None
+    if value is not None and type(value) is not Pairs:
+        target = (
+            'Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+            'Kind string "json:\\"kind,omitempty\\"" }'
+        )
+        raise BadRequest(_unrecognized(cls, body, f"json: cannot unmarshal {gojson.word(value)} into {target}"))
+    for key, each in value or ():
+        if key in ("apiVersion", "kind") and each is not None and type(each) is not str:
+            why = f"json: cannot unmarshal {gojson.word(each)} into Go struct field .{key} of type string"
+            raise BadRequest(_unrecognized(cls, body, why))
+    try:
+        return _convert(cls, _walk(cls, value if value is not None else Pairs()))
+    except DecodeError as error:
+        named = dict(value or ())
+        raise BadRequest(
+            _cannot_be_handled_as(named.get("kind"), named.get("apiVersion"), cls, api_version, str(error))
+        ) from None
+
+
+def _walk(cls: type[Struct], value: Any) -> _Walk:
+    walk = _Walk()
+    try:
+        if not isinstance(value, (Pairs, dict)):
+            walk.wrong(value, _go_name(cls), "", ())
+        else:
+            walk.value = walk.struct(value, cls, "", ())
+    except RecursionError:
+        raise DecodeError("exceeded max depth") from None
+    return walk
+
+
+def _convert(cls: type[T], walk: _Walk) -> tuple[T, list[str]]:
+    if walk.error is not None:
+        raise DecodeError(walk.error)
+    try:
+        obj = msgspec.convert(walk.value, cls)
+        normalizer(cls)(obj)
+    except ValueError as error:  # what the walk lets through and the class does not: a gap in the walk
+        raise DecodeError(str(error)) from None
+    return obj, walk.problems
+
+
+# --- repeated keys
+
+_COMMON_NULL = b'"creationTimestamp":null'  # clients send it in every object and every template
+
+
+def _may_repeat(body: bytes, obj: Struct) -> bool:
+    """Whether a key may be there twice: False is certain, True only a suspicion.
+
+    Every quote of the body is in the object written back, but for keys given twice, keys of nulls, and quotes inside
+    of text that were escaped the long way.
+    """
+    quotes = body.count(b'"') - 2 * body.count(_COMMON_NULL)
+    return quotes != _encode(obj).count(b'"') or b"\\u0022" in body
+
+
+# --- the slow walk
+
+
+class _Walk:
+    """Reads a value against a class: collects problems, the first error, and a value that fits."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.problems: list[str] = []
+        self.error: str | None = None
+
+    def struct(self, pairs: Any, cls: type[Struct], path: str, stack: tuple[str, ...]) -> dict[str, Any]:
+        known = fields_by_wire(cls)
+        result: dict[str, Any] = {}
+        seen: set[str] = set()
+        for key, value in pairs if type(pairs) is Pairs else pairs.items():
+            info = known.get(key)
+            at = f"{path}.{key}" if path else key
+            if info is None:
+                self.problem("unknown field", at)
+                continue
+            if key in seen:
+                self.problem("duplicate field", at)
+            seen.add(key)
+            if value is None:
+                result.pop(key, None)
+            else:
+                result[key] = self.read(value, info, at, cls.__name__, (*stack, key))
+        return result
+
+    def read(self, value: Any, info: FieldInfo, path: str, owner: str, stack: tuple[str, ...]) -> Any:
+        """A value that is not null."""
+        kind = info.kind
+        if info.format in _CUSTOM:
+            return self.custom(value, info.format or "", owner, stack)
+        if kind == STRUCT and info.struct is not None:
+            if isinstance(value, (Pairs, dict)):
+                return self.struct(value, info.struct, path, stack)
+        elif kind == LIST and info.items is not None:
+            if type(value) is list:
+                return [self.element(each, info.items, f"{path}[{n}]", owner, stack) for n, each in enumerate(value)]
+        elif kind == MAP and info.items is not None:
+            if isinstance(value, (Pairs, dict)):
+                return self.map(value, info.items, path, owner, stack)
+        elif kind == ANY:
+            return gojson.plain(value)
+        elif kind == "string":
+            if type(value) is str:
+                return self.base64(value) if info.format == "byte" else value
+        elif kind == "bool":
+            if type(value) is bool:
+                return value
+        elif kind == "int":
+            if type(value) is int:
+                bits = 31 if info.format == "int32" else 63
+                if -(1 << bits) <= value < 1 << bits:
+                    return value
+        elif kind == "float" and type(value) in (int, float, Number):
+            number = gojson.as_float(value)
+            if isfinite(number):
+                return number
+        return self.wrong(value, _go_type(info), owner, stack)
+
+    def element(self, value: Any, info: FieldInfo, path: str, owner: str, stack: tuple[str, ...]) -> Any:
+        """A value in a list or map, where null is the zero of the type."""
+        if value is None:
+            return _ZERO.get(info.format or "", _ZERO.get(info.kind))
+        return self.read(value, info, path, owner, stack)
+
+    def map(self, pairs: Any, items: FieldInfo, path: str, owner: str, stack: tuple[str, ...]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs if type(pairs) is Pairs else pairs.items():
+            if key in result:
+                self.problem("duplicate field", f"{path}.{key}")
+            result[key] = self.element(value, items, f"{path}.{key}", owner, stack)
+        return result
+
+    def custom(self, value: Any, format: str, owner: str, stack: tuple[str, ...]) -> Any:
+        """Types that read themselves: what they refuse ends the reading, whatever was found before."""
+        context = f"Go struct field {owner}.{'.'.join(stack)}"
+        if format == "quantity":
+            if type(value) is Number:
+                value = str(value)
+            if type(value) not in (str, int, float):
+                raise DecodeError(ERR_FORMAT)
+        elif format == "int-or-string":
+            if type(value) not in (str, int) or (type(value) is int and not -(1 << 31) <= value < 1 << 31):
+                raise DecodeError(f"json: cannot unmarshal {_value_word(value)} into {context} of type int32")
+        elif type(value) is not str:
+            raise DecodeError(f"json: cannot unmarshal {gojson.word(value)} into {context} of type string")
+        try:
+            return CANONICAL[format](value)
+        except ValueError as error:
+            raise DecodeError(str(error)) from None
+
+    def base64(self, value: str) -> str:
+        try:
+            return str(CANONICAL["byte"](value))
+        except ValueError as error:
+            if self.error is None:
+                self.error = str(error)
+            return ""
+
+    def problem(self, what: str, path: str) -> None:
+        text = f"{what} {quote(path)}"
+        if len(self.problems) < MAX_PROBLEMS and text not in self.problems:
+            self.problems.append(text)
+
+    def wrong(self, value: Any, go_type: str, owner: str, stack: tuple[str, ...]) -> None:
+        """The first wrong type is remembered; reading goes on, for something worse may follow."""
+        if self.error is None:
+            numeric = go_type in ("int32", "int64", "float64")
+            found = _value_word(value) if numeric else gojson.word(value)
+            where = f"struct field {owner}.{'.'.join(stack)} of type" if stack else "value of type"
+            self.error = f"json: cannot unmarshal {found} into Go {where} {go_type}"
+
+
+_CUSTOM = frozenset({"quantity", "int-or-string", "date-time", "micro-time", "duration"})
+_ZERO: dict[str, Any] = {
+    "string": "",
+    "int": 0,
+    "bool": False,
+    "float": 0.0,
+    STRUCT: {},
+    LIST: [],
+    MAP: {},
+    "quantity": "0",
+    "int-or-string": 0,
+}
+
+
+def _value_word(value: Any) -> str:
+    word = gojson.word(value)
+    return f"number {value}" if word == "number" else word
+
+
+def _go_type(info: FieldInfo) -> str:
+    if info.struct is not None:
+        return _go_name(info.struct)
+    if info.kind == LIST and info.items is not None:
+        return f"[]{_go_type(info.items)}"
+    if info.kind == MAP and info.items is not None:
+        if info.items.format == "quantity":
+            return "v1.ResourceList"
+        return f"map[string]{_go_type(info.items)}"
+    if info.format == "byte":
+        return "[]uint8"
+    if info.kind == "int":
+        return info.format or "int64"
+    return {"float": "float64", ANY: "interface {}"}.get(info.kind, info.kind)
+
+
+def _go_name(cls: type[Struct]) -> str:
+    # pybernetes.api.<group>.<version>[.<module>]: Go's package is named after the version.
+    parts = cls.__module__.split(".")
+    return f"{parts[3] if len(parts) > 3 else parts[-1]}.{cls.__name__}"
+
+
+# --- the words around it
+
+
+def _cannot_be_handled(obj: Any, cls: type[Struct], api_version: str, why: str) -> str:
+    return _cannot_be_handled_as(obj.kind, obj.api_version, cls, api_version, why)
+
+
+def _cannot_be_handled_as(kind: Any, version: Any, cls: type[Struct], api_version: str, why: str) -> str:
+    number = str(version or api_version).rpartition("/")[2]
+    return f"{kind or cls.__name__} in version {quote(number)} cannot be handled as a {cls.__name__}: {why}"
+
+
+def _unrecognized(cls: type[Struct], body: bytes, why: str) -> str:
+    reason = f"couldn't get version/kind; json parse error: {why}"
+    return f"the object provided is unrecognized (must be of type {cls.__name__}): {reason} ({_summary(body)})"
+
+
+def _summary(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    text = body[:30].decode("utf-8", "replace") if body[:1] == b"{" else body[:30].hex()
+    return f"{text} ..." if len(body) > 30 else text
