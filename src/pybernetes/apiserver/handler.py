@@ -84,15 +84,11 @@ class Dispatcher:
         if not resource.namespaced:
             info.namespace = ""
         store = registry.store(info.group, info.version, info.resource)
-        if info.subresource == "status":
-            if info.verb == "get":
-                return await get(store, request)
-            return await _WRITES[info.verb](registry, store, request)
         from .subresources import HANDLERS
 
-        handler = HANDLERS.get((resource.group, resource.plural, info.subresource)) or HANDLERS.get(
-            ("*", "*", info.subresource)
-        )
+        if subresource.kind is None and info.subresource != "log":  # the object itself, by other rules
+            return await (get(store, request) if info.verb == "get" else _WRITES[info.verb](registry, store, request))
+        handler = HANDLERS.get(info.subresource)
         if handler is None:
             raise PathNotFound
         return await handler(registry, store, request)

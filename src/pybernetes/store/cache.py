@@ -191,6 +191,10 @@ class Cache:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        await self.end_watchers()
+
+    async def end_watchers(self) -> None:
+        """Tell every watcher that no more will come."""
         for partition in self.partitions.values():
             for watcher in partition.watchers:
                 watcher.end(None)

@@ -22,6 +22,8 @@ class Registry:
         self.cache = cache
         self.clock = clock
         self.admission = Chain([])
+        self.service_cidrs: tuple[str, ...] = ()
+        self.node_ports = (30000, 32767)
         self._event_ttl = event_ttl
         self._stores: dict[tuple[str, str, str], ResourceStore] = {}
 

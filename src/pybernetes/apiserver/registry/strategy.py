@@ -46,6 +46,10 @@ class Reservation(Protocol):
     async def rollback(self) -> None: ...
 
 
+Prepare = Callable[[Any, Any, Context], None]
+ValidateUpdate = Callable[[Any, Any, Context], list[FieldError]]
+
+
 class Strategy:
     """How one resource is created, updated and deleted."""
 
@@ -125,7 +129,20 @@ class Strategy:
         """What is wrong with the new status."""
         return self._status_update(new, old) if self._status_update else []
 
+    def rules(self, subresource: str) -> tuple[Prepare, ValidateUpdate]:
+        """How an update through a subresource is prepared and validated; kinds with more than a status add theirs."""
+        if subresource == "status":
+            return self.prepare_for_status_update, self.validate_status_update
+        return self.prepare_for_update, self.validate_update
+
     # -- delete -------------------------------------------------------------------------------------------------
+
+    def held(self, obj: Any) -> bool:
+        """Whether something keeps an object that is to be deleted."""
+        return bool(obj.metadata.finalizers)
+
+    def mark(self, obj: Any) -> None:
+        """Show in the object that its deletion has begun; the timestamp is set already."""
 
     def grace_period(self, obj: Any, wanted: int | None) -> int:
         """For graceful kinds: how many seconds the deletion may take; 0 = at once."""

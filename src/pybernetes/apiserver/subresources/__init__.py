@@ -1,0 +1,20 @@
+"""Parts of an object with a path and a kind of their own, by name.
+
+Those that speak the kind of their resource (status, resize, finalize, ...) need no code here: they are updates by other
+rules (`Strategy.rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from ..http import Request, Response
+from ..registry.registry import Registry
+from ..registry.resource_store import ResourceStore
+from .binding import bind
+from .eviction import evict
+from .scale import scale
+
+Handler = Callable[[Registry, ResourceStore, Request], Awaitable[Response | None]]
+
+HANDLERS: dict[str, Handler] = {"binding": bind, "eviction": evict, "scale": scale}

@@ -87,10 +87,11 @@ def decide(store: ResourceStore, obj: Any, options: DeleteOptions, now: float) -
         meta.finalizers = finalizers or None
     if graceful:
         return "mark"
-    if not finalizers:
+    if not strategy.held(obj):
         return "remove"
     if not meta.deletion_timestamp:
         _mark(meta, now, 0)
+        strategy.mark(obj)
     elif strategy.graceful:
         meta.deletion_grace_period_seconds = 0
     return "mark"

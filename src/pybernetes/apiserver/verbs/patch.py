@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 
 from pybernetes.api import jsonpatch, mergepatch, scheme
+from pybernetes.api.base import Struct
 from pybernetes.api.errors import BadRequest
 from pybernetes.store.cache import Item
 
 from ..http import Request, Response
-from ..negotiation import output_format, patch_type, to_json
+from ..negotiation import output_format, patch_type
 from ..output import OBJECT_TRANSFORMS, answer
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
@@ -37,7 +38,7 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
     options = write_options(info.query, "PatchOptions")
     manager = options.field_manager or field_manager(request)
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager)
-    apply = patcher(kind, request.body, store)
+    apply = patcher(kind, request.body, store.resource.type)
     item = await patch_object(store, info.name, apply, options, context)
     return answer(request, store.resource, store.raw(item), form)
 
@@ -65,28 +66,18 @@ async def patch_object(
     return await write_object(store, name, change, context)
 
 
-def patcher(kind: str, body: bytes, store: ResourceStore) -> Apply:
-    """The function that applies a patch. Raises BadRequest if it cannot be read."""
-    match kind:
-        case "application/json-patch+json":
-            operations = jsonpatch.parse(body)
-            return lambda document: jsonpatch.apply(document, operations)
-        case "application/merge-patch+json":
-            change = _json_object(body)
-            return lambda document: mergepatch.apply(document, change)
-        case "application/strategic-merge-patch+json":
-            from pybernetes.api.strategicmerge import strategic_merge
-
-            change = _json_object(body)
-            return lambda document: strategic_merge(document, change, store.resource.type)
-    raise BadRequest(f"{kind} is handled elsewhere")
-
-
-def _json_object(body: bytes) -> dict[str, Any]:
+def patcher(kind: str, body: bytes, cls: type[Struct]) -> Apply:
+    """The function that applies a patch to an object of a class. Raises BadRequest if the patch cannot be read."""
     try:
-        value = msgspec.json.decode(to_json(body, "application/json"))
+        change = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadRequest(f"error decoding patch: {error}") from error
-    if not isinstance(value, dict):
-        raise BadRequest("error decoding patch: the patch must be a JSON object")
-    return value
+    if kind == "application/json-patch+json":
+        operations = jsonpatch.check(change)
+        return lambda document: jsonpatch.apply(document, operations)
+    fields = mergepatch.check(change)
+    if kind == "application/merge-patch+json":
+        return lambda document: mergepatch.apply(document, fields)
+    from pybernetes.api.strategicmerge import strategic_merge
+
+    return lambda document: strategic_merge(document, fields, cls)

@@ -164,15 +164,14 @@ async def update_object(store: ResourceStore, new: Any, old: Any, context: Conte
     meta.generation = before.generation
     meta.generate_name = meta.generate_name or before.generate_name
     meta.self_link = None
-    status = context.subresource == "status"
-    (strategy.prepare_for_status_update if status else strategy.prepare_for_update)(new, old, context)
+    prepare, validate = strategy.rules(context.subresource)
+    prepare(new, old, context)
     admission = context.registry.admission
     attributes = _attributes(store, UPDATE, new, old, context, before.name)
     await admission.admit(attributes)
     new = attributes.new
-    errors = (strategy.validate_status_update if status else strategy.validate_update)(new, old, context)
-    check(store, before.name, errors)
-    if not status:
+    check(store, before.name, validate(new, old, context))
+    if not context.subresource:
         context.warnings.extend(strategy.warnings_on_update(new, old, context))
     await admission.validate(attributes)
     return new
@@ -188,7 +187,7 @@ async def write_object(
     item = current or await store.get(context.namespace, name)
     while True:
         new = await transform(store.decode(item))
-        if finished(new):
+        if finished(store, new):
             written = Item(item.key, item.raw, item.revision) if context.dry_run else await _remove(store, item, context)
         else:
             written = await _replace(store, item, new, context)
@@ -197,10 +196,10 @@ async def write_object(
         item = await store.get(context.namespace, name)
 
 
-def finished(obj: Any) -> bool:
+def finished(store: ResourceStore, obj: Any) -> bool:
     """Whether nothing holds an object back any more that is to be deleted."""
     meta = obj.metadata
-    return bool(meta.deletion_timestamp) and not meta.finalizers and not meta.deletion_grace_period_seconds
+    return bool(meta.deletion_timestamp) and not meta.deletion_grace_period_seconds and not store.strategy.held(obj)
 
 
 async def _replace(store: ResourceStore, item: Item, new: Any, context: Context) -> Item | None:

@@ -1,0 +1,37 @@
+"""What is there before the first client comes, in every cluster."""
+
+from __future__ import annotations
+
+from pybernetes.api.core.v1 import Namespace
+from pybernetes.api.errors import AlreadyExists
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.times import rfc3339
+
+from ..authn.user import User
+from ..registry.registry import Registry
+from ..registry.strategy import Context
+from ..verbs.writing import create_object
+
+LOOPBACK = User("system:apiserver", groups=("system:masters",))
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+async def bootstrap(registry: Registry, address: str, port: int) -> None:
+    """Create what is missing."""
+    await registry.cache.consistent()
+    for name in NAMESPACES:
+        await ensure(registry, "", "v1", "namespaces", Namespace(metadata=ObjectMeta(name=name)))
+
+
+async def ensure(registry: Registry, group: str, version: str, plural: str, obj: object) -> None:
+    """Create an object unless there is one of that name."""
+    store = registry.store(group, version, plural)
+    meta = obj.metadata  # type: ignore[attr-defined]
+    if store.peek(meta.namespace or "", meta.name):
+        return
+    store.strategy.default(obj)
+    context = Context(registry, LOOPBACK, rfc3339(registry.clock.now()), meta.namespace or "")
+    try:
+        await create_object(store, obj, context)
+    except AlreadyExists:
+        pass  # another server on the same store was faster

@@ -1,0 +1,93 @@
+"""The flags of `pyb apiserver`, with upstream's names and defaults."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+from pathlib import Path
+
+from pybernetes.api.times import parse_duration
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """The flags as attributes. Exits with a message on a bad one."""
+    parser = argparse.ArgumentParser(prog="pyb apiserver", description="Serves the Kubernetes API.", allow_abbrev=False)
+    add = parser.add_argument
+    add("--bind-address", default="0.0.0.0", help="address to listen on")
+    add("--secure-port", type=_port, default=6443, help="port to listen on, 0 = any free one")
+    add("--advertise-address", default="", help="address that others reach this server at")
+    add("--tls-cert-file", type=_file, help="the server's certificate, with its chain")
+    add("--tls-private-key-file", type=_file, help="the key of the certificate")
+    add("--cert-dir", type=Path, default=Path("/var/run/kubernetes"), help="where a self-signed certificate is kept")
+    add("--client-ca-file", type=_file, help="who this CA has signed is the certificate's common name")
+    add("--token-auth-file", type=_file, help='bearer tokens: token,user,uid,"group1,group2"')
+    add("--authorization-mode", default="AlwaysAllow", type=_modes, help="AlwaysAllow or AlwaysDeny")
+    add("--etcd-servers", required=True, help="etcd's endpoints, or sqlite:///path/to/file.db, or memory://")
+    add("--etcd-cafile", type=_file)
+    add("--etcd-certfile", type=_file)
+    add("--etcd-keyfile", type=_file)
+    add("--etcd-compaction-interval", type=_seconds, default=300.0, help="0 = never compact")
+    add("--event-ttl", type=_seconds, default=3600.0, help="how long events are kept")
+    add("--service-cluster-ip-range", default="10.96.0.0/16", help="one or two CIDRs for Services")
+    add("--service-node-port-range", type=_range, default=(30000, 32767))
+    add("--service-account-issuer", default="https://kubernetes.default.svc.cluster.local")
+    add("--service-account-key-file", type=_file)
+    add("--service-account-signing-key-file", type=_file)
+    add("--max-requests-inflight", type=int, default=400, help="reads at once, 0 = no limit")
+    add("--max-mutating-requests-inflight", type=int, default=200, help="writes at once, 0 = no limit")
+    add("--shutdown-delay-duration", type=_seconds, default=0.0, help="serve on for this long after SIGTERM")
+    add("-v", "--v", type=int, default=0, help="how much to log")
+    options = parser.parse_args(argv)
+    if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
+        parser.error("--tls-cert-file and --tls-private-key-file go together")
+    options.service_cidrs = tuple(part.strip() for part in options.service_cluster_ip_range.split(",") if part.strip())
+    return options
+
+
+def advertised(options: argparse.Namespace) -> str:
+    """The address to tell others: the one given, the one bound to, or the one of the default route."""
+    if options.advertise_address:
+        return str(options.advertise_address)
+    if options.bind_address not in ("0.0.0.0", "::", ""):
+        return str(options.bind_address)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # a documentation address; nothing is sent
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+def _file(text: str) -> Path:
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"no such file: {text}")
+    return path
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"not a port: {text}")
+    return int(text)
+
+
+def _range(text: str) -> tuple[int, int]:
+    low, dash, high = text.partition("-")
+    if not dash or not low.isdigit() or not high.isdigit() or not 0 < int(low) <= int(high) < 65536:
+        raise argparse.ArgumentTypeError(f"not a range of ports: {text}")
+    return int(low), int(high)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_duration(text) / 1e9
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _modes(text: str) -> list[str]:
+    modes = text.split(",")
+    for mode in modes:
+        if mode not in ("AlwaysAllow", "AlwaysDeny"):
+            raise argparse.ArgumentTypeError(f'"{mode}" is not supported; AlwaysAllow and AlwaysDeny are')
+    return modes

@@ -1,0 +1,78 @@
+"""What is served besides resources: the index, versions, health, metrics, discovery."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from pybernetes.api.errors import MethodNotSupported, PathNotFound
+from pybernetes.version import GIT_VERSION
+
+from .discovery import Discovery
+from .health import Health
+from .http import Request, Response
+from .metrics import Metrics
+from .negotiation import output_format
+from .output import write
+
+PathHandler = Callable[[Request], Awaitable[Response]]
+_READS = ("get", "head")
+
+
+class Paths:
+    """Finds the handler of a path: an exact match, else the longest prefix that ends in a slash."""
+
+    def __init__(self, health: Health, metrics: Metrics, discovery: Discovery) -> None:
+        self._metrics = metrics
+        self._exact: dict[str, PathHandler] = {
+            "/": self._index,
+            "/version": _version,
+            "/metrics": self._metrics_page,
+        }
+        self._prefixes: dict[str, PathHandler] = {"/api": discovery, "/apis": discovery}
+        for path in health.checks:
+            self._prefixes[f"/{path}"] = health
+
+    def add(self, path: str, handler: PathHandler, *, prefix: bool = False) -> None:
+        """Serve one more path."""
+        (self._prefixes if prefix else self._exact)[path] = handler
+
+    async def __call__(self, request: Request) -> Response:
+        path = request.path.rstrip("/") or "/"
+        handler = self._exact.get(path) or self._prefixes.get("/" + path[1:].partition("/")[0])
+        if handler is None:
+            raise PathNotFound
+        if request.info.verb not in _READS:
+            raise MethodNotSupported("", path, request.info.verb)
+        return await handler(request)
+
+    async def _index(self, request: Request) -> Response:
+        paths = sorted({*self._exact, *self._prefixes} - {"/"})
+        return write(msgspec.json.encode({"paths": paths}), output_format(request.headers, request.info.query))
+
+    async def _metrics_page(self, request: Request) -> Response:
+        return Response(self._metrics.render(), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _version(request: Request) -> Response:
+    major, minor = GIT_VERSION.removeprefix("v").split(".")[:2]
+    system = platform.system().lower()
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    version = {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
+        "gitVersion": GIT_VERSION,
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": f"python{platform.python_version()}",
+        "compiler": platform.python_implementation(),
+        "platform": f"{system}/{machine}",
+    }
+    return write(msgspec.json.encode(version), output_format(request.headers, request.info.query))

@@ -1,0 +1,176 @@
+"""The API server: a store, the cache above it, the chain of filters, a TLS socket.
+
+The chain, outermost first: errors, request info, metrics, authentication, in-flight limit, authorization, dispatch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import ssl
+from pathlib import Path
+
+from pybernetes.api.errors import APIError, RequestEntityTooLarge
+from pybernetes.api.resources import RESOURCES
+from pybernetes.api.times import SystemClock
+from pybernetes.store import open_store
+from pybernetes.store.base import StoreError
+from pybernetes.store.cache import Cache
+
+from .admission.namespace_lifecycle import NamespaceLifecycle
+from .admission.plugin import Chain
+from .authn.anonymous import Anonymous
+from .authn.token_file import TokenFile
+from .authn.user import Authenticator
+from .authn.x509 import ClientCertificate
+from .authz.authorizer import AlwaysAllow, AlwaysDeny, Authorizer
+from .bootstrap import bootstrap
+from .compaction import compact_regularly
+from .discovery import Discovery
+from .filters.authentication import Authentication
+from .filters.authorization import Authorization
+from .filters.errors import Errors
+from .filters.max_in_flight import MaxInFlight
+from .filters.metrics import RequestMetrics
+from .filters.request_info import RequestInfoFilter
+from .handler import Dispatcher
+from .health import Health
+from .http import HTTPServer, Response
+from .metrics import Metrics
+from .options import advertised
+from .output import error_response
+from .paths import Paths
+from .registry.registry import Registry
+
+log = logging.getLogger(__name__)
+
+MAX_BODY = 3 * 1024 * 1024  # upstream's limit for a request's body
+_DRAIN = 60.0  # seconds for requests in flight after SIGTERM; upstream's --request-timeout
+
+
+class APIServer:
+    """All parts, and the order in which they start and stop."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.store = open_store(
+            options.etcd_servers,
+            ca_file=_text(options.etcd_cafile),
+            cert_file=_text(options.etcd_certfile),
+            key_file=_text(options.etcd_keyfile),
+        )
+        prefixes = sorted({resource.storage_prefix for resource in RESOURCES if resource.stored})
+        self.cache = Cache(self.store, prefixes)
+        self.registry = Registry(self.cache, SystemClock(), event_ttl=int(options.event_ttl))
+        self.registry.service_cidrs = options.service_cidrs
+        self.registry.node_ports = options.service_node_port_range
+        self.registry.admission = Chain([NamespaceLifecycle(self.registry)])
+        self.health = Health()
+        self.metrics = Metrics()
+        self.metrics.registry = self.registry
+        self.port = 0
+        self._stopping = asyncio.Event()
+        self._ready = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._http = self._chain()
+
+    def _chain(self) -> HTTPServer:
+        options = self.options
+        authenticators: list[Authenticator] = [ClientCertificate()]
+        if options.token_auth_file:
+            authenticators.append(TokenFile(options.token_auth_file))
+        authenticators.append(Anonymous())
+        modes: dict[str, Authorizer] = {"AlwaysAllow": AlwaysAllow(), "AlwaysDeny": AlwaysDeny()}
+        paths = Paths(self.health, self.metrics, Discovery())
+        handler = Dispatcher(self.registry, paths)
+        authorization = Authorization(handler, [modes[mode] for mode in options.authorization_mode])
+        limited = MaxInFlight(authorization, options.max_requests_inflight, options.max_mutating_requests_inflight)
+        self.metrics.in_flight = limited
+        identified = Authentication(limited, authenticators)
+        measured = RequestMetrics(Errors(identified), self.metrics)
+        return HTTPServer(Errors(RequestInfoFilter(measured)), _refusal, max_body=MAX_BODY)
+
+    async def start(self) -> None:
+        """Open the store, read it, listen. Raises StoreError or OSError."""
+        self.health.add("ping", _always)
+        self.health.add("etcd", self.store.check, ("healthz", "readyz"))
+        self.health.add("informer-sync", self._check_ready, ("readyz",))
+        self.health.add("shutdown", self._check_not_stopping, ("readyz",))
+        context = tls_context(self.options)
+        loop = asyncio.get_running_loop()
+        await self.store.start()
+        await self.cache.start()
+        server = await loop.create_server(
+            self._http,
+            self.options.bind_address,
+            self.options.secure_port,
+            ssl=context,
+            backlog=1024,
+            ssl_handshake_timeout=10.0,
+        )
+        self._server = server
+        self.port = server.sockets[0].getsockname()[1]
+        await bootstrap(self.registry, advertised(self.options), self.port)
+        self._ready = True
+        if self.options.etcd_compaction_interval:
+            self._tasks.append(loop.create_task(compact_regularly(self.store, self.options.etcd_compaction_interval)))
+        log.info("serving securely on %s:%d", self.options.bind_address, self.port)
+
+    def stop(self) -> None:
+        """Begin to stop; `run` returns when it is done."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Serve until `stop`, then let the requests in flight finish and close the store."""
+        await self._stopping.wait()
+        log.info("shutting down")
+        await asyncio.sleep(self.options.shutdown_delay_duration)
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await self.cache.end_watchers()
+        await self._http.drain(_DRAIN)
+        await self.cache.close()
+        with contextlib.suppress(StoreError):
+            await self.store.close()
+
+    async def _check_ready(self) -> None:
+        if not self._ready:
+            raise RuntimeError("not ready")
+
+    async def _check_not_stopping(self) -> None:
+        if self._stopping.is_set():
+            raise RuntimeError("process is shutting down")
+
+
+def tls_context(options: argparse.Namespace) -> ssl.SSLContext:
+    """TLS as upstream's defaults have it: 1.2 and newer; client certificates are welcome but not needed."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    certificate, key = options.tls_cert_file, options.tls_private_key_file
+    if not certificate:
+        from .selfsigned import self_signed
+
+        certificate, key = self_signed(options.cert_dir, advertised(options))
+    context.load_cert_chain(certificate, key)
+    context.set_alpn_protocols(["http/1.1"])
+    if options.client_ca_file:
+        context.load_verify_locations(options.client_ca_file)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def _refusal(status: int, message: str) -> Response:
+    if status == 413:
+        return error_response(RequestEntityTooLarge(f"limit is {MAX_BODY}"))
+    return error_response(APIError(message, code=status, reason="BadRequest" if status == 400 else ""))
+
+
+async def _always() -> None:
+    """Being able to answer is the check."""
+
+
+def _text(path: Path | None) -> str | None:
+    return str(path) if path else None
