@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -133,6 +134,23 @@ def test_two_ups_at_the_same_time_start_one_cluster(pyb: Shell) -> None:
     shown = [process.communicate(timeout=60)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert sorted("already running" in text for text in shown) == [False, True]
+    pyb("down")
+
+
+def test_up_waits_for_another_command_on_the_same_cluster(pyb: Shell) -> None:
+    data = pyb.home / ".pybernetes" / "pybernetes"
+    data.mkdir(parents=True)
+    command = [*tools.PYTHON, "up", "--nodes=0", "--store=memory", "--port=0"]
+    with open(data / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = subprocess.Popen(
+            command, env=pyb.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stderr is not None
+        assert "waiting for another pyb command" in process.stderr.readline()
+        assert [path.name for path in data.iterdir()] == ["lock"]
+    assert process.wait(60) == 0
+    process.stderr.close()
     pyb("down")
 
 

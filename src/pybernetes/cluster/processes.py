@@ -54,6 +54,7 @@ def start_supervisor(layout: Layout, components: Sequence[Component]) -> Events:
         for component in components
     ]
     files.write_private(layout.components_file, json.dumps(specs, indent=2).encode())
+    supervisor.rotate(str(layout.log(SUPERVISOR)))
     environment = {name: value for name, value in os.environ.items() if name != "PYB_COMMAND"}
     reading, writing = os.pipe()
     try:
