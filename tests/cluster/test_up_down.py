@@ -75,6 +75,11 @@ def pyb(tmp_path: Path) -> Iterator[Shell]:
             os.kill(process.pid, signal.SIGKILL)
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def ready(server: object, pki: Path) -> bool:
     port = int(str(server).rpartition(":")[2])
     return Probe("127.0.0.1", port, pki)()
@@ -366,6 +371,7 @@ def test_the_token_works_and_is_gone_with_the_next_start(pyb: Shell, kubectl: st
         pki = pyb.home / ".pybernetes" / "pybernetes" / "pki"
         command = [
             kubectl,
+            "--kubeconfig=/dev/null",
             f"--server={server}",
             f"--certificate-authority={pki}/ca.crt",
             '--token=to,k"en',
@@ -380,6 +386,33 @@ def test_the_token_works_and_is_gone_with_the_next_start(pyb: Shell, kubectl: st
     pyb.up()
     assert who(pyb.status()["server"]) == 1
     pyb("down")
+
+
+def test_the_store_can_be_an_etcd_of_the_users(pyb: Shell, tmp_path: Path, kubectl: str) -> None:
+    client, peer = (f"http://127.0.0.1:{tools.free_port()}" for _ in range(2))
+    etcd = subprocess.Popen(
+        [
+            *("etcd", f"--data-dir={tmp_path / 'etcd'}", "--log-level=error", f"--initial-cluster=default={peer}"),
+            *(f"--listen-client-urls={client}", f"--advertise-client-urls={client}"),
+            *(f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}"),
+        ]
+    )
+    port = int(client.rpartition(":")[2])
+    try:
+        tools.wait_until(lambda: listens(port), "etcd listens")
+        pyb.up("--store=etcd", f"--etcd-endpoints={client}")
+        assert pyb.status()["store"] == "etcd"
+        create = [kubectl, f"--kubeconfig={pyb.kubeconfig}", "create", "namespace", "kept"]
+        subprocess.run(create, check=True)
+        # Not one file of ours holds it: a cluster made anew on the same etcd still has the object.
+        pyb("down", "--purge")
+        pyb.up("--store=etcd", f"--etcd-endpoints={client}")
+        get = [kubectl, f"--kubeconfig={pyb.kubeconfig}", "get", "namespace", "kept", "-o", "name"]
+        assert subprocess.run(get, check=True, capture_output=True, text=True).stdout == "namespace/kept\n"
+        pyb("down")
+    finally:
+        etcd.kill()
+        etcd.wait()
 
 
 def test_on_a_terminal_the_progress_is_alive(pyb: Shell) -> None:
