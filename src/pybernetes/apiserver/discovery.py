@@ -1,7 +1,7 @@
 """What is served, for clients that want to know: `/api`, `/apis`, each group, each version, and all at once (v2).
 
-Documents are made when first asked for and kept; the aggregated ones carry an ETag, so that a client with a fresh copy is
-answered with 304 and nothing else.
+Documents are made when first asked for and kept; the aggregated ones carry an ETag, so that a client with a fresh
+copy is answered with 304 and nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on asyncio: one `Connection` for each client, requests one after another, bodies whole, answers in one write.
+"""HTTP/1.1 on asyncio: one `Connection` for each client, its requests one after another, answers in one write.
 
 Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that nobody above has to:
 

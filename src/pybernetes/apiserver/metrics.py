@@ -1,7 +1,7 @@
 """What the server counts, in upstream's names.
 
-Counting is on the path of every request and therefore only adds to numbers in dicts; the library that knows Prometheus's
-format is imported when somebody asks for `/metrics`.
+Counting is on the path of every request and therefore only adds to numbers in dicts; the library that knows
+Prometheus's format is imported when somebody asks for `/metrics`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,29 @@ if TYPE_CHECKING:
     from .requestinfo import RequestInfo
 
 BUCKETS = (
-    (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60)
+    0.005,
+    0.025,
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.6,
+    0.8,
+    1.0,
+    1.25,
+    1.5,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    10,
+    15,
+    20,
+    30,
+    45,
+    60,
 )  # upstream's apiserver_request_duration_seconds
 _WIDTH = len(BUCKETS) + 1
 _LABELS = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
@@ -82,7 +104,7 @@ class Metrics:
         from prometheus_client.process_collector import ProcessCollector
 
         registry = CollectorRegistry()
-        registry.register(self)  # type: ignore[arg-type]
+        registry.register(self)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
         text: bytes = generate_latest(registry)

@@ -1,8 +1,8 @@
 """What form the client wants its answer in, from the Accept header, and what form its body has.
 
 One seam for codecs: `MEDIA` lists what can be written. A media type that is not offered here is passed over as long
-as the client accepts another one, so that clients that prefer protobuf or CBOR fall back to JSON; if nothing is left the
-answer is 406, and a body in such a type is 415.
+as the client accepts another one, so that clients that prefer protobuf or CBOR fall back to JSON; if nothing is left
+the answer is 406, and a body in such a type is 415.
 """
 
 from __future__ import annotations

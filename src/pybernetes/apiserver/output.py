@@ -52,9 +52,7 @@ def answer(request: Request, resource: Resource, raw: bytes, form: Format, statu
     return write(raw, form, status)
 
 
-def answer_list(
-    request: Request, resource: Resource, raws: Sequence[bytes], meta: ListMeta, form: Format
-) -> Response:
+def answer_list(request: Request, resource: Resource, raws: Sequence[bytes], meta: ListMeta, form: Format) -> Response:
     """A list of objects."""
     if form.transform == "Table":
         return write(table(request, resource, raws, form, meta), form)
@@ -87,7 +85,13 @@ def partial_metadata(raw: bytes, version: str) -> bytes:
 
 
 def table(
-    request: Request, resource: Resource, raws: Sequence[bytes], form: Format, meta: ListMeta | None, *, head: bool = True
+    request: Request,
+    resource: Resource,
+    raws: Sequence[bytes],
+    form: Format,
+    meta: ListMeta | None,
+    *,
+    head: bool = True,
 ) -> bytes:
     """Objects as a Table; `meta` is None for a single object, whose resourceVersion the Table takes over."""
     from .printers.table import render

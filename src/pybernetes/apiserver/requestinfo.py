@@ -36,7 +36,7 @@ class RequestInfo(msgspec.Struct, gc=False):
     """What follows the subresource, as in `proxy/some/path`."""
 
     def flag(self, name: str) -> bool:
-        """A query parameter as upstream reads booleans: absent, 0 and false are false, the rest (even empty) is true."""
+        """A query parameter as upstream reads booleans: absent, 0 and false are false, all else is true."""
         value = self.query.get(name)
         return value is not None and value != "0" and value.lower() != "false"
 

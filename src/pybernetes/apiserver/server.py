@@ -80,12 +80,15 @@ class APIServer:
         options = self.options
         authenticators: list[Authenticator] = [ClientCertificate()]
         if options.token_auth_file:
-            authenticators.append(TokenFile(options.token_auth_file))
+            tokens = TokenFile(options.token_auth_file)
+            self.registry.token_authenticators.append(tokens)
+            authenticators.append(tokens)
         authenticators.append(Anonymous())
         modes: dict[str, Authorizer] = {"AlwaysAllow": AlwaysAllow(), "AlwaysDeny": AlwaysDeny()}
         paths = Paths(self.health, self.metrics, Discovery())
         handler = Dispatcher(self.registry, paths)
-        authorization = Authorization(handler, [modes[mode] for mode in options.authorization_mode])
+        self.registry.authorizers = [modes[mode] for mode in options.authorization_mode]
+        authorization = Authorization(handler, self.registry.authorizers)
         limited = MaxInFlight(authorization, options.max_requests_inflight, options.max_mutating_requests_inflight)
         self.metrics.in_flight = limited
         identified = Authentication(limited, authenticators)

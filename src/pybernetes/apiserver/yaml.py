@@ -22,7 +22,7 @@ _KubernetesLoader.yaml_implicit_resolvers = {
 def yaml_to_json(body: bytes) -> bytes:
     """One YAML document as JSON. Raises ValueError with the place of the mistake."""
     try:
-        value = yaml.load(body, Loader=_KubernetesLoader)  # noqa: S506 - a subclass of the safe loader
+        value = yaml.load(body, Loader=_KubernetesLoader)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise ValueError(" ".join(str(error).split())) from error
     try:
@@ -36,7 +36,7 @@ def _text_keys(value: object) -> object:
         return {_key(key): _text_keys(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_text_keys(each) for each in value]
-    if isinstance(value, float) and value in (float("inf"), float("-inf")) or value != value:
+    if (isinstance(value, float) and value in (float("inf"), float("-inf"))) or value != value:
         raise ValueError("a number must be finite")
     return value
 

@@ -1,4 +1,4 @@
-"""Bearer tokens from a file: `token,user,uid,"group1,group2"`, one a line. Read once, at the start, as upstream does."""
+"""Bearer tokens from a file: `token,user,uid,"group1,group2"`, one a line. Read once, at the start."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
+from pybernetes.api.authorization.v1 import NonResourceRule, ResourceRule, SubjectRulesReviewStatus
+
 from ..authn.user import User
 from ..requestinfo import RequestInfo
 
@@ -24,6 +26,10 @@ class Authorizer(Protocol):
         """The decision and its reason."""
         ...
 
+    def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
+        """What the user may do in a namespace, as far as it can be said in rules."""
+        ...
+
 
 class AlwaysAllow:
     """Everybody who has been identified may do everything."""
@@ -31,9 +37,17 @@ class AlwaysAllow:
     async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
         return Decision.ALLOW, ""
 
+    def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
+        everything = ResourceRule(verbs=["*"], api_groups=["*"], resources=["*"])
+        every_path = NonResourceRule(verbs=["*"], non_resource_urls=["*"])
+        return SubjectRulesReviewStatus(resource_rules=[everything], non_resource_rules=[every_path])
+
 
 class AlwaysDeny:
     """Nobody may do anything."""
 
     async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
         return Decision.NO_OPINION, "Everything is forbidden."
+
+    def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
+        return SubjectRulesReviewStatus(resource_rules=[], non_resource_rules=[])

@@ -11,6 +11,8 @@ from pybernetes.api.times import Clock
 from pybernetes.store.cache import Cache
 
 from ..admission.plugin import Chain
+from ..authn.user import Authenticator
+from ..authz.authorizer import Authorizer
 from .resource_store import ResourceStore
 from .strategy import Strategy
 
@@ -22,6 +24,8 @@ class Registry:
         self.cache = cache
         self.clock = clock
         self.admission = Chain([])
+        self.token_authenticators: list[Authenticator] = []
+        self.authorizers: list[Authorizer] = []
         self.service_cidrs: tuple[str, ...] = ()
         self.node_ports = (30000, 32767)
         self._event_ttl = event_ttl

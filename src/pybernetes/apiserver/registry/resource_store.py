@@ -28,7 +28,9 @@ Transform = Callable[[Any], Awaitable[Any]]
 class ResourceStore:
     """One resource in one version."""
 
-    def __init__(self, resource: Resource, storage: Resource, cache: Cache, strategy: Strategy, ttl: int | None) -> None:
+    def __init__(
+        self, resource: Resource, storage: Resource, cache: Cache, strategy: Strategy, ttl: int | None
+    ) -> None:
         self.resource = resource
         self.storage = storage  # the version it is stored as
         self.strategy = strategy

@@ -17,6 +17,7 @@ from pybernetes.api.batch.validation.job import (
     MANY_COMPLETIONS,
     MAX_PARALLELISM_OF_MANY,
 )
+from pybernetes.api.core.v1.pod import PodTemplateSpec
 from pybernetes.api.field import Path
 from pybernetes.api.meta.v1.labelselector import LabelSelector
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
@@ -77,8 +78,9 @@ class CronJobStrategy(WorkloadStrategy):
 
 def generate_selector(job: Job) -> None:
     """Label the job's pods with its name and uid and select them; labels the user gave stay, validation judges them."""
-    assert job.spec is not None and job.spec.template is not None and job.metadata is not None
-    template, uid, name = job.spec.template, job.metadata.uid or "", job.metadata.name or ""
+    assert job.metadata is not None
+    spec, uid, name = job.spec or JobSpec(), job.metadata.uid or "", job.metadata.name or ""
+    template = spec.template or PodTemplateSpec()
     if template.metadata is None:
         template.metadata = ObjectMeta()
     labels = template.metadata.labels
@@ -91,18 +93,17 @@ def generate_selector(job: Job) -> None:
         (CONTROLLER_UID, uid),
     ):
         labels.setdefault(key, value)
-    if job.spec.selector is None:
-        job.spec.selector = LabelSelector()
-    if job.spec.selector.match_labels is None:
-        job.spec.selector.match_labels = {}
-    job.spec.selector.match_labels.setdefault(CONTROLLER_UID, uid)
+    if spec.selector is None:
+        spec.selector = LabelSelector()
+    if spec.selector.match_labels is None:
+        spec.selector.match_labels = {}
+    spec.selector.match_labels.setdefault(CONTROLLER_UID, uid)
 
 
 def _label_like_its_pods(job: Job) -> None:
     """A Job without labels has those of its pods."""
-    assert job.spec is not None and job.metadata is not None
-    template = job.spec.template
-    if not job.metadata.labels and template is not None and template.metadata is not None:
+    template = job.spec.template if job.spec else None
+    if job.metadata and not job.metadata.labels and template and template.metadata:
         job.metadata.labels = template.metadata.labels
 
 

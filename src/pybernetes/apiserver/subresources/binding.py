@@ -44,7 +44,7 @@ async def assign(store: ResourceStore, name: str, binding: Binding, context: Con
         if pod.metadata.deletion_timestamp:
             raise store.conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
         if pod.spec.node_name:
-            raise store.conflict(name, f"pod {name} is already assigned to node \"{pod.spec.node_name}\"")
+            raise store.conflict(name, f'pod {name} is already assigned to node "{pod.spec.node_name}"')
         if pod.spec.scheduling_gates:
             raise store.conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
         pod.spec.node_name = node

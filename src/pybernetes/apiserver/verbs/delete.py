@@ -41,9 +41,7 @@ async def delete(registry: Registry, store: ResourceStore, request: Request) -> 
     return answer(request, store.resource, store.raw(item), form, status)
 
 
-async def delete_object(
-    store: ResourceStore, name: str, options: DeleteOptions, context: Context
-) -> tuple[Item, bool]:
+async def delete_object(store: ResourceStore, name: str, options: DeleteOptions, context: Context) -> tuple[Item, bool]:
     """Delete, or mark as being deleted; tells which. Raises Conflict if a precondition does not hold."""
     item = await store.get(context.namespace, name)
     while True:
@@ -67,7 +65,7 @@ async def delete_object(
 
 
 def decide(store: ResourceStore, obj: Any, options: DeleteOptions, now: float) -> str:
-    """What a delete does to the object: `remove` it, `mark` it (then it has been changed), or `wait` (nothing to do)."""
+    """What a delete does to the object: `remove` it, `mark` it (it has been changed then), or `wait`."""
     meta = obj.metadata
     strategy = store.strategy
     graceful = False

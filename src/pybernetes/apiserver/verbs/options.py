@@ -89,7 +89,7 @@ def _labels(text: str) -> labels.Selector | None:
         selector = labels.parse(text)
     except ValueError as error:
         raise BadRequest(str(error)) from error
-    return None if selector.empty else selector
+    return None if selector.empty() else selector
 
 
 def _fields(store: ResourceStore, text: str) -> fields.Selector | None:
@@ -100,7 +100,7 @@ def _fields(store: ResourceStore, text: str) -> fields.Selector | None:
     for requirement in selector.requirements:
         if requirement.field not in store.selectable:
             raise BadRequest(f"field label not supported: {requirement.field}")
-    return None if selector.empty else selector
+    return None if selector.empty() else selector
 
 
 def _integer(query: dict[str, str], name: str) -> int | None:
@@ -177,9 +177,7 @@ def decode_continue(text: str, prefix: str) -> tuple[str, int]:
     if token.v != "meta.k8s.io/v1":
         raise BadRequest(f"continue key is not valid: server does not recognize this encoded version {token.v}")
     if token.rv == 0:
-        raise BadRequest(
-            "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
-        )
+        raise BadRequest("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
     if not token.start:
         raise BadRequest("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")
     if any(part in ("", ".", "..") for part in token.start.removeprefix("/").split("/")):

@@ -43,9 +43,7 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
     return answer(request, store.resource, store.raw(item), form)
 
 
-async def patch_object(
-    store: ResourceStore, name: str, apply: Apply, options: WriteOptions, context: Context
-) -> Item:
+async def patch_object(store: ResourceStore, name: str, apply: Apply, options: WriteOptions, context: Context) -> Item:
     """Patch and store an object."""
 
     async def change(old: Any) -> Any:
@@ -60,7 +58,9 @@ async def patch_object(
         store.strategy.default(new)
         if new.metadata is None or new.metadata.name != old.metadata.name:
             said = new.metadata.name if new.metadata else ""
-            raise BadRequest(f"the name of the object ({said}) does not match the name on the URL ({old.metadata.name})")
+            raise BadRequest(
+                f"the name of the object ({said}) does not match the name on the URL ({old.metadata.name})"
+            )
         return await update_object(store, new, old, context)
 
     return await write_object(store, name, change, context)

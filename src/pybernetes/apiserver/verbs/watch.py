@@ -26,7 +26,9 @@ BOOKMARK_EVERY = 60.0  # seconds; upstream's bookmarkFrequency
 _CATCH_UP = 30.0  # seconds in which the store must hand out the past
 _BATCH = 512  # objects in one write of the initial state
 
-_FRAME = {kind: b'{"type":"%b","object":' % kind.encode() for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")}
+_FRAME = {
+    kind: b'{"type":"%b","object":' % kind.encode() for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
+}
 
 
 async def watch(store: ResourceStore, request: Request) -> None:

@@ -188,7 +188,9 @@ async def write_object(
     while True:
         new = await transform(store.decode(item))
         if finished(store, new):
-            written = Item(item.key, item.raw, item.revision) if context.dry_run else await _remove(store, item, context)
+            written = (
+                Item(item.key, item.raw, item.revision) if context.dry_run else await _remove(store, item, context)
+            )
         else:
             written = await _replace(store, item, new, context)
         if written is not None:

@@ -55,8 +55,10 @@ class ClusterIPs:
         return tuple(f"IPv{network.version}" for network in map(_network, self._registry.service_cidrs) if network)
 
     def placeholder(self, family: str) -> str:
-        """What a dry run shows instead of an address: the first of the range."""
-        return str(next(network.network_address for network in self._ranges(family)))
+        """What a dry run shows instead of an address: that of the range. Raises RangeFull if there is none."""
+        for network in self._ranges(family):
+            return str(network.network_address)
+        raise RangeFull
 
     async def take(self, namespace: str, name: str, address: Address, now: str, *, dry_run: bool = False) -> None:
         """Take this address for a Service. Raises AddressUnavailable."""

@@ -140,9 +140,9 @@ class ServicePools:
         namespace, name = (meta and meta.namespace) or "", (meta and meta.name) or ""
         spec = service.spec or ServiceSpec()
         if not wish:
-            if context.dry_run:
-                return self.ips.placeholder(family)
             try:
+                if context.dry_run:
+                    return self.ips.placeholder(family)
                 ip = await self.ips.take_any(namespace, name, family, context.now)
             except RangeFull as error:
                 raise InternalError(f'failed to allocate a serviceIP for Service "{name}": {error}') from None
@@ -170,7 +170,7 @@ class ServicePools:
         had = ports_of(old) if old else set()
         wishes: list[tuple[int, list[ServicePort]]] = []
         if spec.type in ("NodePort", "LoadBalancer"):
-            wishes = _wishes(spec, had, new=old is None)
+            wishes = _wishes(spec, _node_ports(old) if old else set(), new=old is None)
         checks = needs_health_check(spec) and not (old and needs_health_check(old))
         numbers = [number for number, _ in wishes]
         if checks:
@@ -263,10 +263,14 @@ def addresses_of(spec: ServiceSpec) -> list[str]:
 
 def ports_of(spec: ServiceSpec) -> set[int]:
     """The node ports a Service holds."""
-    ports = {port.node_port for port in spec.ports or () if port.node_port}
+    ports = _node_ports(spec)
     if spec.health_check_node_port and needs_health_check(spec):
         ports.add(spec.health_check_node_port)
     return ports
+
+
+def _node_ports(spec: ServiceSpec) -> set[int]:
+    return {port.node_port for port in spec.ports or () if port.node_port}
 
 
 def keep_allocated_values(spec: ServiceSpec, old: ServiceSpec) -> None:

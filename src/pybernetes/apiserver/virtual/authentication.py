@@ -1,0 +1,63 @@
+"""authentication.k8s.io: whose token is this, and who am I?"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from pybernetes.api.authentication.v1 import (
+    SelfSubjectReview,
+    SelfSubjectReviewStatus,
+    TokenReview,
+    TokenReviewStatus,
+    UserInfo,
+)
+from pybernetes.api.errors import BadRequest
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.resources import Resource
+
+from ..authn.user import User
+from ..http import Request, Response
+from ..registry.registry import Registry
+from ..subresources.body import answer_object, decode_body
+from ..verbs.options import write_options
+
+API_VERSION = "authentication.k8s.io/v1"
+
+
+async def token_reviews(registry: Registry, resource: Resource, request: Request) -> Response:
+    """Ask the authenticators about the token in the body."""
+    options = write_options(request.info.query, "CreateOptions")
+    review = decode_body(request, TokenReview, API_VERSION, options.field_validation)
+    token = review.spec.token if review.spec else None
+    if not token:
+        raise BadRequest("token is required for TokenReview in authentication")
+    asked = Request(request.connection, "GET", "/", "", {"authorization": f"Bearer {token}"}, b"")
+    status = TokenReviewStatus()
+    for authenticator in registry.token_authenticators:
+        user = await authenticator.authenticate(asked)
+        if user is not None:
+            status = TokenReviewStatus(authenticated=True, user=_info(user))
+            break
+    review.metadata = review.metadata or ObjectMeta()
+    review.status = status
+    return answer_object(request, review, API_VERSION, 201)
+
+
+async def self_subject_reviews(registry: Registry, resource: Resource, request: Request) -> Response:
+    """Tell the caller who they are."""
+    options = write_options(request.info.query, "CreateOptions")
+    decode_body(request, SelfSubjectReview, API_VERSION, options.field_validation)
+    review = SelfSubjectReview(metadata=ObjectMeta(), status=SelfSubjectReviewStatus(user_info=_info(request.user)))
+    return answer_object(request, review, API_VERSION, 201)
+
+
+def _info(user: User) -> UserInfo:
+    return UserInfo(
+        username=user.name, uid=user.uid or None, groups=list(user.groups) or None, extra=dict(user.extra) or None
+    )
+
+
+HANDLERS: dict[str, Callable[[Registry, Resource, Request], Awaitable[Response]]] = {
+    "tokenreviews": token_reviews,
+    "selfsubjectreviews": self_subject_reviews,
+}

@@ -1,0 +1,67 @@
+"""core: Bindings (the old way to bind a pod), and ComponentStatuses (how the parts of the control plane are)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from pybernetes.api.core.v1 import Binding, ComponentCondition, ComponentStatus
+from pybernetes.api.errors import BadRequest, NotFound
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.resources import Resource
+from pybernetes.api.scheme import encoder
+
+from ..http import Request, Response
+from ..negotiation import output_format
+from ..output import LIST_TRANSFORMS, OBJECT_TRANSFORMS, ListMeta, answer, answer_list
+from ..registry.registry import Registry
+from ..subresources.binding import assign
+from ..subresources.body import decode_body, success
+from ..verbs.options import write_options
+from ..verbs.writing import context_for
+
+
+async def bindings(registry: Registry, resource: Resource, request: Request) -> Response:
+    """Bind the pod that the body names."""
+    options = write_options(request.info.query, "CreateOptions")
+    binding = decode_body(request, Binding, "v1", options.field_validation)
+    name = binding.metadata.name if binding.metadata else None
+    if not name:
+        raise BadRequest("name is required")
+    context = context_for(registry, request, dry_run=options.dry_run)
+    context.subresource = "binding"
+    await assign(registry.store("", "v1", "pods"), name, binding, context)
+    return success(request)
+
+
+async def component_statuses(registry: Registry, resource: Resource, request: Request) -> Response:
+    """The store, and whatever else of the control plane can be asked from here."""
+    info = request.info
+    found = {"etcd-0": await _store_status(registry)}
+    if info.verb == "list":
+        form = output_format(request.headers, info.query, transforms=LIST_TRANSFORMS)
+        return answer_list(request, resource, [_raw(each) for each in found.values()], ListMeta(), form)
+    if info.name not in found:
+        raise NotFound("", "componentstatuses", info.name)
+    form = output_format(request.headers, info.query, transforms=OBJECT_TRANSFORMS)
+    return answer(request, resource, _raw(found[info.name]), form)
+
+
+async def _store_status(registry: Registry) -> ComponentStatus:
+    condition = ComponentCondition(type="Healthy", status="True", message="ok")
+    try:
+        await registry.cache.store.check()
+    except Exception as error:
+        condition = ComponentCondition(type="Healthy", status="False", error=str(error))
+    return ComponentStatus(metadata=ObjectMeta(name="etcd-0"), conditions=[condition])
+
+
+def _raw(status: ComponentStatus) -> bytes:
+    return encoder.encode(msgspec.structs.replace(status, kind="ComponentStatus", api_version="v1"))
+
+
+HANDLERS: dict[str, Callable[[Registry, Resource, Request], Awaitable[Response]]] = {
+    "bindings": bindings,
+    "componentstatuses": component_statuses,
+}
