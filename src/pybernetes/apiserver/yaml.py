@@ -10,7 +10,7 @@ _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _KubernetesLoader(_Loader):  # type: ignore[misc,valid-type]
-    """YAML as a superset of JSON: dates stay text, keys become text, only true and false are booleans of YAML 1.1's many."""
+    """YAML as a superset of JSON: dates stay text and keys become text."""
 
 
 _KubernetesLoader.yaml_implicit_resolvers = {

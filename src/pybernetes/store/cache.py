@@ -204,14 +204,14 @@ class Cache:
         last = key.rfind("/")
         return self.partitions.get(key[: key.rfind("/", 0, last) + 1]) or self.partitions.get(key[: last + 1])
 
-    async def wait_for(self, revision: int, timeout: float | None = None) -> bool:
+    async def wait_for(self, revision: int, patience: float | None = None) -> bool:
         """Wait until the cache has seen this revision; False when the time is up."""
         if self.revision >= revision:
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((revision, future))
         try:
-            await asyncio.wait_for(future, timeout)
+            await asyncio.wait_for(future, patience)
         except TimeoutError:
             return False
         return True

@@ -93,10 +93,10 @@ def attribute_reader(group: str, plural: str) -> Callable[[bytes, str, str], Att
     paths = [(label, _WIRE.get(label, label).split("."), _ZERO.get(label, "")) for label in selectable]
 
     def read_fields(raw: bytes, namespace: str, name: str) -> Attributes:
-        found = decode_partial(raw)
+        found: Any = decode_partial(raw)
         fields = {"metadata.name": name, "metadata.namespace": namespace}
         for label, path, zero in paths:
-            value = found
+            value: Any = found
             for part in path:
                 value = getattr(value, part, None)
             fields[label] = _text(value, zero)

@@ -24,6 +24,7 @@ def decode_body(request: Request, cls: type[T], api_version: str, validation: st
     if decoder is None:
         decoder = _decoders[cls] = msgspec.json.Decoder(cls)
     json = body if body is not None else to_json(request.body, body_media(request.headers))
+    obj: T
     obj, problems = strict.decode(cls, decoder, json, api_version, validation)
     request.warnings.extend(problems)
     strict.check_kind(obj, cls, api_version)

@@ -106,18 +106,18 @@ async def _at(store: ResourceStore, scope: str, after: str, revision: int, optio
         # A selector may leave out most of what is read, so a page may take several reads.
         limit = options.limit - len(found) if options.limit else 0
         try:
-            page = await store.history(scope, after, limit, revision)
+            past = await store.history(scope, after, limit, revision)
         except (Compacted, FutureRevision) as error:
             raise _expired(store, scope, after, revision, options) from error
         except StoreUnavailable as error:
             raise ServiceUnavailable(str(error)) from error
-        items = [Item(e.key, with_revision(e.value, e.revision), e.revision) for e in page.entries]
+        items = [Item(e.key, with_revision(e.value, e.revision), e.revision) for e in past.entries]
         found += [item for item in items if not options.selects or options.matches(store.attributes(item))]
-        if not page.remaining or not items:
+        if not past.remaining or not items:
             return ListPage(found, revision)
         after = items[-1].key
         if len(found) >= options.limit:
-            return ListPage(found, revision, after, page.remaining)
+            return ListPage(found, revision, after, past.remaining)
 
 
 def _expired(store: ResourceStore, scope: str, after: str, revision: int, options: ListOptions) -> ResourceExpired:

@@ -189,7 +189,9 @@ async def write_object(
         new = await transform(store.decode(item))
         if finished(store, new):
             written = (
-                Item(item.key, item.raw, item.revision) if context.dry_run else await _remove(store, item, context)
+                Item(item.key, item.raw, item.revision)
+                if context.dry_run
+                else await remove(store, item, store.decode(item), context)
             )
         else:
             written = await _replace(store, item, new, context)
@@ -210,10 +212,6 @@ async def _replace(store: ResourceStore, item: Item, new: Any, context: Context)
     if reservation is None:
         return await write
     return await asyncio.shield(_with_reservation(reservation, write, context))
-
-
-async def _remove(store: ResourceStore, item: Item, context: Context) -> Item | None:
-    return await remove(store, item, store.decode(item), context)
 
 
 async def remove(store: ResourceStore, item: Item, obj: Any, context: Context) -> Item | None:

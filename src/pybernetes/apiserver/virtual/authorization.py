@@ -36,9 +36,7 @@ async def subject_access_reviews(registry: Registry, resource: Resource, request
     spec = review.spec
     errors = _check(spec, resource.kind)
     if not spec or not (spec.user or spec.groups):
-        errors.append(
-            invalid("spec.user", spec.user or "" if spec else "", "at least one of user or group must be specified")
-        )
+        errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
     if resource.namespaced:
         attributes = spec.resource_attributes if spec else None
         if attributes is None:
@@ -66,14 +64,12 @@ async def self_subject_rules_reviews(registry: Registry, resource: Resource, req
     namespace = review.spec.namespace if review.spec else None
     if not namespace:
         raise BadRequest("no namespace on request")
-    status = SubjectRulesReviewStatus(resource_rules=[], non_resource_rules=[], incomplete=False)
-    for authorizer in registry.authorizers:
-        rules = authorizer.rules(request.user, namespace)
-        assert status.resource_rules is not None and status.non_resource_rules is not None
-        status.resource_rules += rules.resource_rules or []
-        status.non_resource_rules += rules.non_resource_rules or []
-        status.incomplete = bool(status.incomplete or rules.incomplete)
-    review.status = status
+    found = [authorizer.rules(request.user, namespace) for authorizer in registry.authorizers]
+    review.status = SubjectRulesReviewStatus(
+        resource_rules=[rule for each in found for rule in each.resource_rules or ()],
+        non_resource_rules=[rule for each in found for rule in each.non_resource_rules or ()],
+        incomplete=any(each.incomplete for each in found),
+    )
     return answer_object(request, review, API_VERSION, 201)
 
 
