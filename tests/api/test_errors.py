@@ -40,10 +40,10 @@ CASES = [
         {"group": "apps", "kind": "deployments"},
     ),
     (
-        errors.Forbidden.path("<u>", "get", "/x"),
+        errors.Forbidden.path("<u>", "get", "/x", why="<no>"),
         403,
         "Forbidden",
-        'forbidden: User "&lt;u&gt;" cannot get path "/x"',
+        'forbidden: User "&lt;u&gt;" cannot get path "/x": <no>',
         {},
     ),
     (errors.NotFound("", "pods", "x"), 404, "NotFound", 'pods "x" not found', {"name": "x", "kind": "pods"}),

@@ -79,7 +79,7 @@ def test_ignore_drops_them_silently() -> None:
         b'{"metadata":{"name":"a","name":"b"}}',
         b'{"metadata":{"name":"a" ,"name" :"b"}}',
         b'{"metadata":{"name":null,"name":"b"}}',
-        b'{"metadata":{"name":"x\\u0022","name":"b"}}',
+        b'{"metadata":{"name":"x","name":"\\u0022\\u0022\\u0022\\u0022"}}',
         b'{"metadata":{"na\\u006de":"a","name":"b"}}',
         b'{\n "metadata": {\n "name": "a",\n "name": "b"}}',
     ],
