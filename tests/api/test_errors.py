@@ -56,6 +56,13 @@ CASES = [
         {"group": "apps", "kind": "deployments"},
     ),
     (
+        errors.MethodNotAllowed(),
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+        {},
+    ),
+    (
         errors.NotAcceptable(["application/json", "application/yaml"]),
         406,
         "NotAcceptable",

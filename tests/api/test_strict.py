@@ -171,6 +171,18 @@ def test_at_most_a_hundred_problems_are_listed() -> None:
             b'{"spec":{"ports":[{"targetPort":true}]}}',
             "json: cannot unmarshal bool into Go struct field ServicePort.spec.ports.targetPort of type int32",
         ),
+        (
+            Pod,
+            b'{"spec":{"volumes":[{"name":"v","emptyDir":5}]}}',
+            "json: cannot unmarshal number into Go struct field Volume.spec.volumes.VolumeSource.emptyDir "
+            "of type v1.EmptyDirVolumeSource",
+        ),
+        (
+            Pod,
+            b'{"spec":{"containers":[{"livenessProbe":{"httpGet":{"port":[]}}}]}}',
+            "json: cannot unmarshal array into Go struct field "
+            "HTTPGetAction.spec.containers.livenessProbe.ProbeHandler.httpGet.port of type int32",
+        ),
         (Secret, b'{"data":{"a":"YQ"}}', "illegal base64 data at input byte 0"),
         (Secret, b'{"data":{"a":"YWJj!"}}', "illegal base64 data at input byte 4"),
     ],
@@ -191,7 +203,7 @@ def test_a_value_of_the_wrong_type_is_refused_in_gos_words(cls: type[Any], body:
             "json: cannot unmarshal number into Go struct field .kind of type string",
             '{"kind":5}',
         ),
-        (b'{"x":' * 20_000, "exceeded max depth", '{"x":{"x":{"x":{"x":{"x":{"x": ...'),
+        (b'{"x":' * 20_000, "invalid character '{' exceeded max depth", '{"x":{"x":{"x":{"x":{"x":{"x": ...'),
     ],
 )
 def test_a_body_that_is_no_object_is_unrecognized(body: bytes, message: str, summary: str) -> None:
@@ -242,7 +254,10 @@ def test_a_decoded_value_is_converted_the_same_way() -> None:
             'Deployment in version "v1" cannot be handled as a Pod: '
             "converting (v1.Deployment) to (core.Pod): unknown conversion",
         ),
-        ({"api_version": "a/b/c"}, "unexpected GroupVersion string: a/b/c"),
+        (
+            {"api_version": "a/b/c"},
+            "the object provided is unrecognized (must be of type Pod): unexpected GroupVersion string: a/b/c ({...)",
+        ),
     ],
 )
 def test_an_object_of_another_kind_is_refused(named: dict[str, str], message: str | None) -> None:
@@ -250,7 +265,7 @@ def test_an_object_of_another_kind_is_refused(named: dict[str, str], message: st
         strict.check_kind(Pod(**named), Pod, "v1")
         return
     with pytest.raises(BadRequest) as refused:
-        strict.check_kind(Pod(**named), Pod, "v1")
+        strict.check_kind(Pod(**named), Pod, "v1", b"{...")
     assert str(refused.value) == message
 
 

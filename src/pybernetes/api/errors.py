@@ -6,7 +6,8 @@
      ├── Forbidden                403  Forbidden
      ├── NotFound                 404  NotFound
      │    └── PathNotFound                                  nothing is served under this path
-     ├── MethodNotSupported       405  MethodNotAllowed
+     ├── MethodNotSupported       405  MethodNotAllowed     the resource has no such verb
+     │    └── MethodNotAllowed                              the path has no such method
      ├── NotAcceptable            406  NotAcceptable
      ├── AlreadyExists            409  AlreadyExists
      │    └── GenerateNameConflict                          every generated name was taken
@@ -169,6 +170,13 @@ class MethodNotSupported(APIError):
         qualified = _qualified(group, resource)
         message = f"{action} is not supported on resources of kind {quote(qualified)}"
         super().__init__(message, _details("", group, resource))
+
+
+class MethodNotAllowed(MethodNotSupported):
+    """The path is served, but not with this HTTP method."""
+
+    def __init__(self) -> None:
+        APIError.__init__(self, "the server does not allow this method on the requested resource", {})
 
 
 class NotAcceptable(APIError):

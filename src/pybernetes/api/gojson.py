@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 from .quote import quote
 
 MAX_DEPTH: Final = 10_000
+TOO_DEEP: Final = "invalid character '{' exceeded max depth"
 
 _SPACE = b" \t\r\n"
 _DIGITS = b"0123456789"
@@ -43,8 +44,8 @@ def loads(body: bytes) -> Any:
         text = _SURROGATE.sub(_pair_or_replacement, text)
     try:
         return json.loads(text, object_pairs_hook=Pairs, parse_float=Number, parse_int=_int, parse_constant=_constant)
-    except RecursionError:
-        raise SyntaxProblem("exceeded max depth") from None
+    except RecursionError:  # long before Go's limit; what is nested so deep is nobody's object
+        raise SyntaxProblem(syntax_problem(body) or TOO_DEEP) from None
     except ValueError:
         raise SyntaxProblem(syntax_problem(body) or "invalid character in JSON input") from None
 

@@ -75,15 +75,18 @@ def convert(cls: type[T], value: Any) -> tuple[T, list[str]]:
     return _convert(cls, _walk(cls, value))
 
 
-def check_kind(obj: Any, cls: type[Struct], api_version: str) -> None:
-    """Refuse an object whose kind or apiVersion is not the path's; what it leaves out is the path's."""
+def check_kind(obj: Any, cls: type[Struct], api_version: str, body: bytes = b"") -> None:
+    """Refuse an object whose kind or apiVersion is not the path's; what it leaves out is the path's.
+
+    `body` is where it came from, for the message.
+    """
     kind, version = obj.kind or cls.__name__, obj.api_version or api_version
     if kind == cls.__name__ and version == api_version:
         return
     from .scheme import split_api_version, type_for  # the table of everything served, needed only to complain
 
     if version.count("/") > 1:
-        raise BadRequest(f"unexpected GroupVersion string: {version}")
+        raise BadRequest(_unrecognized(cls, body, f"unexpected GroupVersion string: {version}"))
     if type_for(version, kind) is None:
         where = f'for version {quote(version)} in scheme "pkg/api/legacyscheme/scheme.go:30"'
         raise BadRequest(_cannot_be_handled(obj, cls, api_version, f"no kind {quote(kind)} is registered {where}"))
@@ -104,17 +107,17 @@ def _decode_slowly(cls: type[T], body: bytes, api_version: str) -> tuple[T, list
     try:
         value = gojson.loads(body)
     except SyntaxProblem as problem:
-        raise BadRequest(_unrecognized(cls, body, str(problem))) from None
+        raise BadRequest(_unparsable(cls, body, str(problem))) from None
     if value is not None and type(value) is not Pairs:
         target = (
             'Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
             'Kind string "json:\\"kind,omitempty\\"" }'
         )
-        raise BadRequest(_unrecognized(cls, body, f"json: cannot unmarshal {gojson.word(value)} into {target}"))
+        raise BadRequest(_unparsable(cls, body, f"json: cannot unmarshal {gojson.word(value)} into {target}"))
     for key, each in value or ():
         if key in ("apiVersion", "kind") and each is not None and type(each) is not str:
             why = f"json: cannot unmarshal {gojson.word(each)} into Go struct field .{key} of type string"
-            raise BadRequest(_unrecognized(cls, body, why))
+            raise BadRequest(_unparsable(cls, body, why))
     try:
         return _convert(cls, _walk(cls, value if value is not None else Pairs()))
     except DecodeError as error:
@@ -132,7 +135,7 @@ def _walk(cls: type[Struct], value: Any) -> _Walk:
         else:
             walk.value = walk.struct(value, cls, "", ())
     except RecursionError:
-        raise DecodeError("exceeded max depth") from None
+        raise DecodeError(gojson.TOO_DEEP) from None
     return walk
 
 
@@ -189,7 +192,9 @@ class _Walk:
             if value is None:
                 result.pop(key, None)
             else:
-                result[key] = self.read(value, info, at, cls.__name__, (*stack, key))
+                embedded, own = _EMBEDDED.get(cls.__name__, ("", ()))
+                below = (*stack, key) if not embedded or key in own else (*stack, embedded, key)
+                result[key] = self.read(value, info, at, cls.__name__, below)
         return result
 
     def read(self, value: Any, info: FieldInfo, path: str, owner: str, stack: tuple[str, ...]) -> Any:
@@ -279,6 +284,46 @@ class _Walk:
             self.error = f"json: cannot unmarshal {found} into Go {where} {go_type}"
 
 
+# Structs that are flat on the wire and have another one embedded in Go: its name, and the fields that are not in it.
+# It shows in error messages only.
+_REFERENCE = ("LocalObjectReference", ("key", "optional", "items", "defaultMode"))
+_EMBEDDED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Volume": ("VolumeSource", ("name",)),
+    "PersistentVolumeSpec": (
+        "PersistentVolumeSource",
+        (
+            "capacity",
+            "accessModes",
+            "claimRef",
+            "persistentVolumeReclaimPolicy",
+            "storageClassName",
+            "mountOptions",
+            "volumeMode",
+            "nodeAffinity",
+            "volumeAttributesClassName",
+        ),
+    ),
+    "Probe": (
+        "ProbeHandler",
+        (
+            "initialDelaySeconds",
+            "timeoutSeconds",
+            "periodSeconds",
+            "successThreshold",
+            "failureThreshold",
+            "terminationGracePeriodSeconds",
+        ),
+    ),
+    "EphemeralContainer": ("EphemeralContainerCommon", ("targetContainerName",)),
+    "ConfigMapEnvSource": _REFERENCE,
+    "ConfigMapKeySelector": _REFERENCE,
+    "ConfigMapProjection": _REFERENCE,
+    "ConfigMapVolumeSource": _REFERENCE,
+    "SecretEnvSource": _REFERENCE,
+    "SecretKeySelector": _REFERENCE,
+    "SecretProjection": _REFERENCE,
+}
+
 _CUSTOM = frozenset({"quantity", "int-or-string", "date-time", "micro-time", "duration"})
 _ZERO: dict[str, Any] = {
     "string": "",
@@ -332,9 +377,12 @@ def _cannot_be_handled_as(kind: Any, version: Any, cls: type[Struct], api_versio
     return f"{kind or cls.__name__} in version {quote(number)} cannot be handled as a {cls.__name__}: {why}"
 
 
+def _unparsable(cls: type[Struct], body: bytes, why: str) -> str:
+    return _unrecognized(cls, body, f"couldn't get version/kind; json parse error: {why}")
+
+
 def _unrecognized(cls: type[Struct], body: bytes, why: str) -> str:
-    reason = f"couldn't get version/kind; json parse error: {why}"
-    return f"the object provided is unrecognized (must be of type {cls.__name__}): {reason} ({_summary(body)})"
+    return f"the object provided is unrecognized (must be of type {cls.__name__}): {why} ({_summary(body)})"
 
 
 def _summary(body: bytes) -> str:
