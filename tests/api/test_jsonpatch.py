@@ -137,6 +137,11 @@ def test_a_copy_is_independent_of_its_origin() -> None:
     }
 
 
+def test_a_patch_can_be_applied_again() -> None:
+    patch = [op("add", "/a", value=[]), op("add", "/a/-", value={"b": 1}), op("replace", "/a/0/b", value=2)]
+    assert [jsonpatch.apply({}, patch) for _ in range(2)] == [{"a": [{"b": 2}]}] * 2
+
+
 def test_unknown_fields_of_operations_are_named() -> None:
     assert jsonpatch.unknown_fields([op("add", "/a", value=1), {"op": "add", "foo": 1}]) == [
         'json patch unknown field "[1].foo"'

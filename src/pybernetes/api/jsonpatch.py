@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Final
 
 import msgspec
@@ -63,7 +64,7 @@ def unknown_fields(patch: list[Any]) -> list[str]:
 
 
 def apply(document: Any, patch: list[Any]) -> Any:
-    """The document after all operations. The document given is changed in place: pass a fresh one."""
+    """The document after all operations. The document given is changed in place (pass a fresh one), the patch is not."""
     document = _Root(document)
     copied = [0]
     for index, operation in enumerate(check(patch)):
@@ -92,7 +93,7 @@ def _add(root: _Root, operation: dict[str, Any], copied: list[int]) -> None:
     container, key = _find(root, path)
     if container is None:
         raise _NotApplicable(f'add operation does not apply: doc is missing path: "{path}": missing value')
-    _insert(container, key, operation.get("value"))
+    _insert(container, key, _value(operation))
 
 
 def _remove(root: _Root, operation: dict[str, Any], copied: list[int]) -> None:
@@ -105,7 +106,7 @@ def _remove(root: _Root, operation: dict[str, Any], copied: list[int]) -> None:
 
 def _replace(root: _Root, operation: dict[str, Any], copied: list[int]) -> None:
     path = _text(operation, "path", "replace")
-    value = operation.get("value")
+    value = _value(operation)
     if path == "":
         if not isinstance(value, (dict, list)):
             raise _NotApplicable("replace operation value must be object or array")
@@ -176,6 +177,12 @@ _OPERATIONS: dict[str, Callable[[_Root, dict[str, Any], list[int]], None]] = {
     "copy": _copy,
     "test": _test,
 }
+
+
+def _value(operation: dict[str, Any]) -> Any:
+    """A copy: later operations change it in the document, and the patch may be applied again after a conflict."""
+    value = operation.get("value")
+    return deepcopy(value) if isinstance(value, (dict, list)) else value
 
 
 def _text(operation: dict[str, Any], field: str, kind: str) -> str:
