@@ -64,7 +64,7 @@ def unknown_fields(patch: list[Any]) -> list[str]:
 
 
 def apply(document: Any, patch: list[Any]) -> Any:
-    """The document after all operations. The document given is changed in place (pass a fresh one), the patch is not."""
+    """The document after all operations. The document is changed in place (pass a fresh one), the patch is not."""
     document = _Root(document)
     copied = [0]
     for index, operation in enumerate(check(patch)):
