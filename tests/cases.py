@@ -160,10 +160,16 @@ def _outcome(case: Case) -> dict[str, Any]:
 
 
 def normalized(value: Any, uid: str) -> Any:
-    """Without what differs from time to time."""
-    value = json.loads(json.dumps(value).replace(uid, "<uid>"))
+    """Without what differs from time to time, and without nulls, which say no more than nothing."""
+    value = _without_nulls(json.loads(json.dumps(value).replace(uid, "<uid>")))
     if isinstance(value, dict):
         for name in VOLATILE:
             value.get("metadata", {}).pop(name, None)
         value.get("metadata", {}).pop("namespace", None)
     return value
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

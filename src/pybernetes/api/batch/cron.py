@@ -72,20 +72,24 @@ class Schedule(NamedTuple):
     zone: tzinfo | None
 
     def following(self, after: datetime) -> datetime | None:
-        """The first moment after the given one (which has a zone), in its zone; None if there is none for years."""
+        """The first moment after the given one (which has a zone), in its zone; None if there is none for years.
+
+        A time that the switch to summer time leaves out does not happen, one that comes twice happens twice.
+        """
         zone = self.zone or after.tzinfo
-        local = after.astimezone(zone).replace(second=0, microsecond=0)
-        day, end = local.date(), local.year + _LOOK_AHEAD
-        while day.year <= end:
-            if day.month in self.months.values and self._matches_day(day.day, day.isoweekday() % 7):
-                for hour in sorted(self.hours.values):
-                    for minute in sorted(self.minutes.values):
-                        moment = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone)
-                        # A wall clock time that the switch to summer time leaves out does not happen.
-                        real = moment.astimezone(UTC)
-                        if real > after and real.astimezone(zone).replace(tzinfo=None) == moment.replace(tzinfo=None):
-                            return real.astimezone(after.tzinfo)
-            day += timedelta(days=1)
+        moment = after.astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
+        end = moment + timedelta(days=366 * _LOOK_AHEAD)
+        while moment < end:
+            local = moment.astimezone(zone)
+            if local.month not in self.months.values or not self._matches_day(local.day, local.isoweekday() % 7):
+                midnight = datetime(local.year, local.month, local.day, tzinfo=zone) + timedelta(days=1)
+                moment = max(midnight.astimezone(UTC), moment + timedelta(minutes=1))
+                continue
+            minutes = self.minutes.values if local.hour in self.hours.values else ()
+            later = [minute for minute in minutes if minute >= local.minute]
+            if later:
+                return (moment + timedelta(minutes=min(later) - local.minute)).astimezone(after.tzinfo)
+            moment += timedelta(minutes=60 - local.minute)
         return None
 
     def _matches_day(self, day: int, weekday: int) -> bool:

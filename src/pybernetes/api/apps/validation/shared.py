@@ -26,6 +26,14 @@ def in_order(**values: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(values))
 
 
+def go_form(value: Any) -> Any:
+    """A piece of a kind as upstream's own type prints: Go's names, and every field."""
+    if isinstance(value, msgspec.Struct):
+        fields = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+        return {wire[0].upper() + wire[1:]: go_form(getattr(value, name)) for name, wire in fields}
+    return [go_form(each) for each in value] if isinstance(value, list) else value
+
+
 def validate_immutable(new: Any, old: Any, path: Path) -> list[FieldError]:
     """A field that keeps its first value."""
     return [] if semantically_equal(new, old) else [invalid(path, new, IMMUTABLE)]

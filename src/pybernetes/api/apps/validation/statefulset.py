@@ -157,7 +157,7 @@ def _validate_retention(spec: StatefulSetSpec, path: Path) -> list[FieldError]:
 
 def _validate_claims(claims: Sequence[PersistentVolumeClaim], path: Path) -> list[FieldError]:
     # Imported here: most StatefulSets of a server's life are updates, which do not look at claims.
-    from ...core.validation.storage import validate_persistent_volume_claim_spec
+    from ...core.validation.persistentvolumeclaim import validate_persistent_volume_claim_spec
 
     errors: list[FieldError] = []
     for index, claim in enumerate(claims):

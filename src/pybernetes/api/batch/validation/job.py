@@ -10,6 +10,7 @@ from ...apps.validation.shared import (
     MISMATCH,
     SPEC,
     compiled,
+    go_form,
     in_order,
     template_labels,
     validate_immutable,
@@ -22,13 +23,14 @@ from ...field import FieldError, Path, invalid, not_supported, required, too_lon
 from ...labels import NOTHING
 from ...meta.v1.objectmeta import ObjectMeta
 from ...meta.validation import (
+    IMMUTABLE,
     has_invalid_label_value,
     validate_label_selector,
     validate_not_negative,
     validate_object_meta,
     validate_object_meta_update,
 )
-from ..v1 import Job, JobSpec, JobStatus, SuccessPolicy
+from ..v1 import Job, JobSpec, JobStatus, PodFailurePolicy, SuccessPolicy
 from .job_policies import validate_pod_failure_policy, validate_success_policy
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
@@ -68,12 +70,14 @@ def validate_job_update(new: Job, old: Job) -> list[FieldError]:
     errors += _validate_template_update(spec, before, old.status or JobStatus())
     errors += validate_immutable(spec.completion_mode, before.completion_mode, SPEC.child("completionMode"))
     if not semantically_equal(spec.pod_failure_policy, before.pod_failure_policy):
-        errors += validate_immutable(spec.pod_failure_policy, before.pod_failure_policy, SPEC.child("podFailurePolicy"))
+        errors.append(invalid(SPEC.child("podFailurePolicy"), _printed(spec.pod_failure_policy), IMMUTABLE))
     errors += validate_immutable(
         spec.backoff_limit_per_index, before.backoff_limit_per_index, SPEC.child("backoffLimitPerIndex")
     )
     errors += validate_immutable(spec.managed_by, before.managed_by, SPEC.child("managedBy"))
-    return errors + validate_immutable(spec.success_policy, before.success_policy, SPEC.child("successPolicy"))
+    if not semantically_equal(spec.success_policy, before.success_policy):
+        errors.append(invalid(SPEC.child("successPolicy"), _printed(spec.success_policy), IMMUTABLE))
+    return errors
 
 
 def _validate_whole(job: Job, *, prefixed_labels: bool, allow_invalid_values: bool) -> list[FieldError]:
@@ -155,14 +159,8 @@ def validate_job_spec(spec: JobSpec, path: Path) -> list[FieldError]:
     return errors + _validate_restart_policy(spec, template, path.child("template", "spec", "restartPolicy"))
 
 
-def _printed(policy: SuccessPolicy) -> Any:
-    return in_order(
-        Rules=[
-            {"SucceededIndexes": rule.succeeded_indexes, "SucceededCount": rule.succeeded_count}
-            for rule in policy.rules or ()
-        ]
-        or None
-    )
+def _printed(policy: PodFailurePolicy | SuccessPolicy | None) -> Any:
+    return None if policy is None else in_order(**go_form(policy))
 
 
 def _validate_managed_by(value: str, path: Path) -> list[FieldError]:
