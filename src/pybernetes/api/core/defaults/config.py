@@ -7,22 +7,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..v1.configuration import ConfigMap, Secret
-from ..wire import canonical_base64
 
 
 def default_config_map(obj: ConfigMap) -> None:
     """Nothing to fill in; empty maps are not kept."""
     obj.data = obj.data or None
-    if obj.binary_data:
-        canonical_base64(obj.binary_data, "ConfigMap")
-    else:
-        obj.binary_data = None
+    obj.binary_data = obj.binary_data or None
 
 
 def default_secret(obj: Secret) -> None:
     """`stringData` is only for writing: it wins over `data`, where it ends up."""
-    if obj.data:
-        canonical_base64(obj.data, "Secret")
     if obj.string_data:
         data = obj.data or {}
         for key, value in obj.string_data.items():

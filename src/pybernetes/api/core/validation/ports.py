@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...field import FieldError, Path, invalid, not_supported, required
-from ...names import is_port_name, is_port_number, is_qualified_name
+from ...names import is_qualified_name
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 
@@ -22,9 +22,3 @@ def validate_app_protocol(protocol: str | None, path: Path, errors: list[FieldEr
     """The `appProtocol` of the port at `path`: a qualified name, if any."""
     if protocol is not None:
         errors += [invalid(path.child("appProtocol"), protocol, problem) for problem in is_qualified_name(protocol)]
-
-
-def validate_port_number_or_name(port: int | str, path: Path) -> list[FieldError]:
-    """A port by number, or by the name a container gives it."""
-    problems = is_port_number(port) if isinstance(port, int) else is_port_name(port)
-    return [invalid(path, port, problem) for problem in problems]

@@ -26,8 +26,9 @@ from ..v1.service import (
     ServicePort,
     ServiceSpec,
 )
+from .common import validate_port_number_or_name
 from .endpoints import validate_endpoint_ip
-from .ports import validate_app_protocol, validate_port_number_or_name, validate_protocol
+from .ports import validate_app_protocol, validate_protocol
 from .service_addresses import (
     is_headless,
     validate_address_fields,
