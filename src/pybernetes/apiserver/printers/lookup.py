@@ -15,14 +15,29 @@ import msgspec
 from pybernetes.api import scheme
 from pybernetes.api.resources import Resource
 
-from .default import DEFAULT
+from .default import DEFAULT, Named
 from .printer import Printer
 
 # Packages of groups that have printers; the others (reviews, CRDs) get the default table.
 _PACKAGES: Final = frozenset(
     (
-        "core",
+        "admissionregistration",
+        "apiregistration",
         "apps",
+        "autoscaling",
+        "batch",
+        "certificates",
+        "coordination",
+        "core",
+        "discovery",
+        "flowcontrol",
+        "networking",
+        "node",
+        "policy",
+        "rbac",
+        "resource",
+        "scheduling",
+        "storage",
     )
 )
 
@@ -32,6 +47,8 @@ class Found(NamedTuple):
 
     printer: Printer
     decode: Callable[[bytes], Any]
+    converted: bool = False
+    """The object that is printed, and whose metadata is shown, is not the one of the bytes."""
 
 
 @cache
@@ -44,7 +61,14 @@ def find(resource: Resource) -> Found:
     decode = scheme.decoder(resource).decode
     if stored is resource:
         return Found(printer, decode)
-    return Found(printer, lambda raw: scheme.convert(decode(raw), resource, stored))
+    return Found(printer, lambda raw: scheme.convert(decode(raw), resource, stored), converted=True)
+
+
+@cache
+def find_subresource(kind: str) -> Found:
+    """How the kind of a subresource is printed, such as a Scale."""
+    printer = printer_of("autoscaling", kind)
+    return Found(printer, msgspec.json.Decoder(printer.shape or Named).decode)
 
 
 def printer_of(package: str, kind: str) -> Printer:

@@ -53,6 +53,8 @@ class Printer:
     """What to decode instead of the whole kind, where lists are long enough to make it worth it."""
     conditions: Callable[[Any], tuple[Condition, ...]] | None = None
     """What a client should know of the row, such as that its work is done."""
+    order: Callable[[Any], Any] | None = None
+    """What the rows of a list are sorted by, if not by name."""
 
 
 NAME: Final = Column("Name", format="name", description="Name of the object")

@@ -18,10 +18,12 @@ from pybernetes.api.times import Clock, SystemClock
 
 from ..output import partial_metadata
 from .default import DEFAULT
-from .lookup import find
+from .lookup import Found, find, find_subresource
 from .printer import Printer
 
 if TYPE_CHECKING:
+    from pybernetes.api.meta.v1 import ObjectMeta
+
     from ..output import ListMeta
 
 _CLOCK: Final = SystemClock()
@@ -37,6 +39,7 @@ class _Metadata(msgspec.Struct, rename="camel", gc=False):
 
 class _Object(msgspec.Struct, gc=False):
     metadata: _Metadata
+    kind: str = ""
 
 
 _object = msgspec.json.Decoder(_Object).decode
@@ -53,16 +56,23 @@ def render(
     clock: Clock = _CLOCK,
 ) -> bytes:
     """The JSON of a Table. `meta` is a list's; a single object (`meta` is None) gives its own resourceVersion."""
-    included = _included(include_object, version)
-    printer, decode = find(resource)
-    compute, conditions, now = printer.cells, printer.conditions, clock.now()
+    include = _inclusion(include_object, version)
+    printer, decode, converted = _find(resource, raws)
+    conditions, now = printer.conditions, clock.now()
+    objects = [(decode(raw), raw) for raw in raws]
+    if printer.order is not None:
+        order = printer.order
+        objects.sort(key=lambda pair: order(pair[0]))
     rows: list[bytes] = []
-    for raw in raws:
-        obj = decode(raw)
+    for obj, raw in objects:
         noted = conditions(obj) if conditions else ()
         rows.append(
             b'{"cells":%b,%b"object":%b}'
-            % (_encode(compute(obj, now)), b'"conditions":%b,' % _encode(noted) if noted else b"", included(raw))
+            % (
+                _encode(printer.cells(obj, now)),
+                b'"conditions":%b,' % _encode(noted) if noted else b"",
+                include(raw, obj.metadata if converted else None),
+            )
         )
     return b'{"kind":"Table","apiVersion":"meta.k8s.io/%b","metadata":%b,"columnDefinitions":%b,"rows":%b}' % (
         version.encode(),
@@ -73,16 +83,30 @@ def render(
     )
 
 
-def _included(include_object: str, version: str) -> Callable[[bytes], bytes]:
+def _find(resource: Resource, raws: Sequence[bytes]) -> Found:
+    """By the resource, unless the objects are of another kind: those of a subresource."""
+    if raws:
+        kind = _object(raws[0]).kind
+        if kind != resource.kind:
+            return find_subresource(kind)
+    return find(resource)
+
+
+def _inclusion(include_object: str, version: str) -> Callable[[bytes, ObjectMeta | None], bytes]:
+    """How an object is shown in its row; metadata is given if it is not that of the bytes."""
+
+    def metadata(raw: bytes, given: ObjectMeta | None) -> bytes:
+        return partial_metadata(raw if given is None else b'{"metadata":%b}' % _encode(given), version)
+
     match include_object:
         case "" | "Metadata":
-            return lambda raw: partial_metadata(raw, version)
+            return metadata
         case "Object":
-            return lambda raw: raw
+            return lambda raw, _: raw
         case "None":
-            return lambda raw: partial_metadata(raw, version) if _ends_initial_events(raw) else b"null"
+            return lambda raw, given: metadata(raw, given) if _ends_initial_events(raw) else b"null"
     error = field.invalid("includeObject", include_object, "must be 'Metadata', 'Object', 'None', or empty")
-    raise BadRequest(f"Unable to convert to Table as requested: {error.message()}")
+    raise BadRequest(f"Unable to convert to Table as requested: {error}")
 
 
 def _ends_initial_events(raw: bytes) -> bool:

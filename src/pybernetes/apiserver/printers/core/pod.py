@@ -16,7 +16,7 @@ from .. import duration
 from ..printer import AGE, NAME, NONE, Cells, Condition, Printer, text, wide
 
 
-class Shape(msgspec.Struct, rename="camel", frozen=True, gc=False):
+class Shape(msgspec.Struct, rename="camel", gc=False):
     """A part of a pod with the fields that are printed; others are skipped."""
 
 
@@ -71,13 +71,10 @@ class _State(Shape):
     terminated: _Terminated | None = None
 
 
-_NO_STATE: Final = _State()
-
-
 class _ContainerStatus(Shape):
     name: str = ""
-    state: _State = _NO_STATE
-    last_state: _State = _NO_STATE
+    state: _State = msgspec.field(default_factory=_State)
+    last_state: _State = msgspec.field(default_factory=_State)
     ready: bool = False
     restart_count: int = 0
     started: bool | None = None
@@ -106,9 +103,9 @@ class _Status(Shape):
 class Pod(Shape):
     """A pod, reduced to what is printed."""
 
-    metadata: _Metadata = _Metadata()
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
 
 
 class _Restarts(NamedTuple):
