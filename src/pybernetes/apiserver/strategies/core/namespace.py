@@ -44,5 +44,12 @@ class NamespaceStrategy(Strategy):
             return validate_namespace_finalize(new, old)
         return super().validate_update(new, old, context)
 
+    def held(self, obj: Any) -> bool:
+        return bool(obj.metadata.finalizers) or bool(obj.spec and obj.spec.finalizers)
+
+    def mark(self, obj: Any) -> None:
+        obj.status = obj.status or NamespaceStatus()
+        obj.status.phase = "Terminating"
+
 
 STRATEGIES: Final[dict[str, type[Strategy]]] = {"namespaces": NamespaceStrategy}
