@@ -114,7 +114,10 @@ class Store(Protocol):
         ...
 
     async def delete(self, key: str, *, revision: int) -> int:
-        """Delete the key if its entry is still at `revision`; return the deletion's revision. Raises `RevisionMismatch`."""
+        """Delete the key if its entry is still at `revision`; return the deletion's revision.
+
+        Raises `RevisionMismatch`.
+        """
         ...
 
     async def get(self, key: str) -> Entry | None:
@@ -122,7 +125,9 @@ class Store(Protocol):
         ...
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
-        """Entries whose key starts with `prefix` and is greater than `after`, at `revision` (0: now), `limit` at most (0: all).
+        """Entries whose key starts with `prefix` and is greater than `after`, in key order.
+
+        As of `revision` (0: now), `limit` at most (0: all).
 
         Raises `Compacted` or `FutureRevision`.
         """

@@ -1,0 +1,112 @@
+"""Watches of the stores that live in this process (memory, SQLite).
+
+A watch is either *behind* or *live*. Behind: it reads the store's history until it has caught up; so begins every
+watch, and so falls back a watch whose reader is so slow that `BACKLOG` events wait for it, which bounds the memory a
+slow reader can hold. Live: the store hands it each batch as soon as the batch is durable. Everything here runs on the
+event loop, so the step from behind to live cannot miss a change: both are decided between two awaits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from pybernetes.store.base import Event
+
+BACKLOG = 10_000
+PAGE = 500
+
+Replay = Callable[[str, int, int], Awaitable[tuple[list[Event], int]]]
+"""`replay(prefix, after, limit)`: the changes after `after`, and the revision up to which these are all there are."""
+
+
+class Feed:
+    """Hands durable changes to the watches."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self.revision = 0
+        """The last published revision: whatever is not newer is in the history that `replay` reads."""
+        self.watches: set[FeedWatch] = set()
+
+    def publish(self, events: list[Event], revision: int) -> None:
+        """Deliver `events`, which are all changes after the last published revision up to `revision`."""
+        self.revision = revision
+        for watch in self.watches:
+            watch.push(events)
+
+    def close(self) -> None:
+        """End every watch."""
+        for watch in list(self.watches):
+            watch.end()
+
+
+class FeedWatch:
+    """One reader's view of a feed; see `pybernetes.store.base.Watch`."""
+
+    def __init__(self, feed: Feed, prefix: str, after: int) -> None:
+        self._feed = feed
+        self._prefix = prefix
+        self._position = after
+        """Every change up to here was delivered (or lies before the start)."""
+        self._behind = True
+        self._closed = False
+        self._buffer: list[Event] = []
+        """Live only: what came after `_position`."""
+        self._waiter: asyncio.Future[None] | None = None
+        feed.watches.add(self)
+
+    def __aiter__(self) -> FeedWatch:
+        return self
+
+    async def __anext__(self) -> list[Event]:
+        while not self._closed:
+            if self._behind:
+                events, upto = await self._feed.replay(self._prefix, self._position, PAGE)
+                self._position = max(self._position, upto)
+                self._behind = self._position < self._feed.revision
+                if events:
+                    return events
+            elif self._buffer:
+                events, self._buffer = self._buffer, []
+                self._position = events[-1].revision
+                return events
+            else:
+                self._waiter = asyncio.get_running_loop().create_future()
+                try:
+                    await self._waiter
+                finally:
+                    self._waiter = None
+        raise StopAsyncIteration
+
+    async def close(self) -> None:
+        """Stop; a waiting reader ends its iteration."""
+        self.end()
+
+    def end(self) -> None:
+        """The same as `close`, for callers that are not coroutines."""
+        self._closed = True
+        self._feed.watches.discard(self)
+        self._buffer = []
+        self._wake()
+
+    def push(self, events: list[Event]) -> None:
+        """Take the changes of one batch."""
+        if self._behind:
+            return
+        position = self._position
+        mine = [e for e in events if e.revision > position and e.key.startswith(self._prefix)]
+        if not mine:
+            return
+        if not self._buffer:
+            self._buffer = mine
+        elif len(self._buffer) < BACKLOG:
+            self._buffer.extend(mine)
+        else:
+            self._behind = True
+            self._buffer = []
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,355 @@
+"""The embedded store: one SQLite file, group commit, nothing else to run.
+
+Writes are decided and numbered on the event loop, against an index in memory (key to revision). They gather until the
+batch before them is durable; then one transaction takes all of them, one `fdatasync` in a worker thread makes them
+durable, and all are acknowledged together. Why that is safe is written in `sqlite_file`.
+
+Statements run on the loop's thread, only the `fdatasync` does not: a thread that executes statements asks for the GIL
+at each of them and fights the loop for it, a thread that waits for the disk does not hold it.
+
+A write to a key on which another write is not yet durable waits for that one's outcome before it is decided, so it is
+never refused because of a change that its caller could not see by reading again; and a failed batch undoes nothing but
+itself, because no other write was decided on top of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from pybernetes.store.base import (
+    Compacted,
+    Entry,
+    Event,
+    FutureRevision,
+    KeyExists,
+    Page,
+    RevisionMismatch,
+    StoreUnavailable,
+    Watch,
+)
+from pybernetes.store.expiry import Expiries
+from pybernetes.store.feed import Feed, FeedWatch
+from pybernetes.store.sqlite_file import Row, SQLiteFile, SyncFailed
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+BATCH = 256
+"""Writes in one transaction: about 5 ms of the event loop with values of 5 KB."""
+CHECKPOINT_AFTER = 6 << 20
+"""Bytes of log. Less means more syncs of the database, more means a longer recovery and a larger file."""
+ROW_COST = 8 << 10
+"""Bytes of log that a row costs beside its value: a page of the table and one of the index, each 4 KB."""
+PURGE_STEP = 500
+"""Revisions compacted in one transaction; writers wait for that long."""
+RETRY_EXPIRY = 1.0
+"""Seconds until an expired key is tried again when the disk refused its deletion."""
+
+
+class _Write:
+    """A write that is decided and not yet durable."""
+
+    __slots__ = ("acknowledged", "row", "waiters")
+
+    def __init__(self, row: Row, acknowledged: asyncio.Future[int]) -> None:
+        self.row = row
+        self.acknowledged = acknowledged
+        self.waiters: list[asyncio.Future[None]] = []
+        """Writes to the same key, to be decided when this one is settled."""
+
+    def settle(self, error: StoreUnavailable | None) -> None:
+        if not self.acknowledged.done():
+            if error is None:
+                self.acknowledged.set_result(self.row[0])
+            else:
+                self.acknowledged.set_exception(error)
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class SQLiteStore:
+    """See `pybernetes.store.base.Store`."""
+
+    exclusive = True
+
+    def __init__(
+        self, path: str, *, clock: Callable[[], float] = time.time, sync: Callable[[int], None] = os.fdatasync
+    ) -> None:
+        self._file = SQLiteFile(path, sync=sync)
+        self._clock = clock
+        self._index: dict[str, int] = {}
+        """The revision of each key, durable writes only."""
+        self._pending: dict[str, _Write] = {}
+        """Writes that are not durable, at most one a key."""
+        self._queue: list[_Write] = []
+        """Those of `_pending` that no batch has taken, in the order of revisions."""
+        self._assigned = 1
+        """The last revision given to a write."""
+        self._durable = 1
+        """Everything up to here is on disk or was refused."""
+        self._compacted = 0
+        self._purged = 0
+        self._unfolded = 0
+        """About how many bytes of log wait for a checkpoint."""
+        self._closed: str | None = "the store is not open"
+        """Why nothing is done any more."""
+        self._broken: str | None = None
+        """Why nothing is written any more, though reading goes on."""
+        self._refused: int | None = None
+        """The size of the largest value of the last batch, if that batch failed."""
+        self._writer = asyncio.Lock()
+        """Held by whoever writes to the file."""
+        self._flusher: asyncio.Task[None] | None = None
+        self._checkpointer: asyncio.Task[None] | None = None
+        self._compactor = asyncio.Lock()
+        self._feed = Feed(self._replay)
+        self._expiries = Expiries(self._expire, clock)
+        self._threads = {name: ThreadPoolExecutor(1, f"store-{name}") for name in ("sync", "read", "upkeep")}
+
+    async def start(self) -> None:
+        contents = await self._in("upkeep", self._file.open)
+        self._index = contents.revisions
+        self._assigned = self._durable = self._feed.revision = contents.revision
+        self._compacted = contents.compacted
+        self._purged = contents.purged
+        self._closed = None
+        for due in contents.expires:
+            self._expiries.add(*due)
+
+    async def close(self) -> None:
+        """Make durable what was taken, refuse what comes, fold the log into the database."""
+        if self._closed is None:
+            self._closed = "the store is closed"
+        self._expiries.close()
+        while self._flusher is not None:
+            await asyncio.wait([self._flusher])
+        if self._checkpointer is not None:
+            await asyncio.wait([self._checkpointer])
+        async with self._compactor:
+            self._feed.close()
+            await self._in("read", lambda: None)
+            await self._in("upkeep", self._file.close)
+        for threads in self._threads.values():
+            threads.shutdown()
+
+    async def create(self, key: str, value: bytes, *, ttl: int | None = None) -> int:
+        while True:
+            if key in self._index:
+                raise KeyExists(key)
+            if key not in self._pending:
+                return await self._write(key, value, 0, ttl)
+            await self._settled(key)
+
+    async def update(self, key: str, value: bytes, *, revision: int, ttl: int | None = None) -> int:
+        return await self._replace(key, value, revision, ttl)
+
+    async def delete(self, key: str, *, revision: int) -> int:
+        return await self._replace(key, None, revision, None)
+
+    async def get(self, key: str) -> Entry | None:
+        self._refuse_when_closed()
+        revision = self._index.get(key)
+        return None if revision is None else Entry(key, self._file.value(revision), revision)
+
+    async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        while True:
+            self._refuse_when_closed()
+            at = revision or self._durable
+            if at > self._durable:
+                raise FutureRevision(at, self._durable)
+            if at >= self._compacted:
+                entries, remaining = await self._in("read", self._file.range, prefix, after, limit, at)
+                # Rows are purged only after `_compacted` has moved: if it is not past us now, none were missing.
+                if at >= self._compacted:
+                    return Page(entries, at, remaining)
+            if revision:
+                raise Compacted(revision, self._compacted)
+
+    def watch(self, prefix: str, *, after: int) -> Watch:
+        return FeedWatch(self._feed, prefix, after)
+
+    async def revision(self) -> int:
+        self._refuse_when_closed()
+        return self._durable
+
+    async def compact(self, revision: int) -> None:
+        async with self._compactor:
+            self._refuse_when_closed()
+            if revision > self._durable:
+                raise FutureRevision(revision, self._durable)
+            self._refuse_when_broken()
+            if revision > self._compacted:
+                async with self._writer:
+                    await self._in("upkeep", self._file.note_compaction, revision)
+                self._compacted = revision
+            while self._purged < self._compacted and self._closed is None:
+                end = min(self._purged + PURGE_STEP, self._compacted)
+                async with self._writer:
+                    await self._in("upkeep", self._file.purge, self._purged, end)
+                self._purged = end
+                self._fold_later(PURGE_STEP * 1024)
+
+    async def check(self) -> None:
+        self._refuse_when_broken()
+        if self._refused is not None:
+            async with self._writer:
+                if self._refused is not None:
+                    await self._in("upkeep", self._file.probe, self._refused)
+                    self._refused = None
+
+    # -- deciding --
+
+    async def _replace(self, key: str, value: bytes | None, revision: int, ttl: int | None) -> int:
+        while True:
+            current = self._index.get(key)
+            if current != revision:
+                raise RevisionMismatch(key, await self.get(key))
+            if key not in self._pending:
+                return await self._write(key, value, revision, ttl)
+            await self._settled(key)
+
+    def _write(self, key: str, value: bytes | None, previous: int, ttl: int | None) -> asyncio.Future[int]:
+        """Number a write that nothing stands against and queue it; the future is its acknowledgement."""
+        self._refuse_when_broken()
+        if "\0" in key:
+            raise ValueError(f"a key must not contain NUL: {key!r}")
+        self._assigned = revision = self._assigned + 1
+        loop = asyncio.get_running_loop()
+        expires = self._clock() + ttl if ttl else None
+        write = _Write((revision, key, previous, value is None, expires, value), loop.create_future())
+        self._pending[key] = write
+        self._queue.append(write)
+        if self._flusher is None:
+            self._flusher = loop.create_task(self._flush())
+        return write.acknowledged
+
+    def _settled(self, key: str) -> Awaitable[None]:
+        waiter = asyncio.get_running_loop().create_future()
+        self._pending[key].waiters.append(waiter)
+        return waiter
+
+    def _expire(self, key: str, revision: int) -> None:
+        if self._index.get(key) != revision or self._closed or self._broken:
+            return
+
+        def again(_: object = None) -> None:
+            self._expiries.add(self._clock() + RETRY_EXPIRY, key, revision)
+
+        if key in self._pending:  # It will be at another revision, unless that write fails.
+            again()
+        else:
+            deletion = self._write(key, None, revision, None)
+            deletion.add_done_callback(lambda done: again() if done.exception() else None)
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed is not None:
+            raise StoreUnavailable(self._closed)
+
+    def _refuse_when_broken(self) -> None:
+        if self._closed is not None or self._broken is not None:
+            raise StoreUnavailable(self._closed or self._broken)
+
+    # -- writing --
+
+    async def _flush(self) -> None:
+        """Write batch after batch until none is left."""
+        try:
+            while self._queue:
+                async with self._writer:
+                    batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
+                    await self._write_batch(batch)
+        finally:
+            self._flusher = None
+
+    async def _write_batch(self, batch: list[_Write]) -> None:
+        try:
+            if self._broken is not None:
+                raise StoreUnavailable(self._broken)
+            events = self._events(batch)
+            self._file.append([write.row for write in batch])
+            try:
+                await self._in("sync", self._file.sync)
+            except BaseException as error:
+                self._break(error)
+                raise
+        except BaseException as error:
+            self._fail(batch, str(error))
+            if not isinstance(error, Exception):
+                raise
+            return
+        self._refused = None
+        for write in batch:
+            revision, key, _, deleted, expires, _ = write.row
+            del self._pending[key]
+            if deleted:
+                del self._index[key]
+            else:
+                self._index[key] = revision
+                if expires:
+                    self._expiries.add(expires, key, revision)
+        self._durable = batch[-1].row[0]
+        self._feed.publish(events, self._durable)
+        for write in batch:
+            write.settle(None)
+        self._fold_later(sum(len(write.row[5] or b"") + ROW_COST for write in batch))
+
+    def _events(self, batch: list[_Write]) -> list[Event]:
+        if not self._feed.watches:
+            return []
+        value = self._file.value
+        return [
+            Event(key, new, revision, Entry(key, value(previous), previous) if previous else None)
+            for revision, key, previous, _, _, new in (write.row for write in batch)
+        ]
+
+    def _fail(self, batch: list[_Write], reason: str) -> None:
+        self._refused = max(len(write.row[5] or b"") for write in batch)
+        for write in batch:
+            del self._pending[write.row[1]]
+            write.settle(StoreUnavailable(reason))
+
+    def _break(self, error: BaseException) -> None:
+        """After a failed sync nobody knows what the disk holds: nothing is written until a restart finds out."""
+        log.error("the store takes no more writes: %s", error)
+        self._broken = f"no writes until a restart, because a sync failed: {error}"
+
+    # -- upkeep --
+
+    def _fold_later(self, size: int) -> None:
+        self._unfolded += size
+        if self._unfolded >= CHECKPOINT_AFTER and self._checkpointer is None and self._closed is None:
+            self._checkpointer = asyncio.get_running_loop().create_task(self._fold())
+
+    async def _fold(self) -> None:
+        """Copy the log into the database: most of it beside the writers, the rest while they wait a moment."""
+        try:
+            self._unfolded = 0
+            await self._in("upkeep", self._file.checkpoint)
+            async with self._writer:
+                await self._in("upkeep", self._file.restart)
+        except SyncFailed as error:
+            self._break(error)
+        except StoreUnavailable as error:
+            # The log keeps everything; the next attempt comes after as many bytes again.
+            log.warning("checkpoint put off: %s", error)
+        finally:
+            self._checkpointer = None
+
+    async def _replay(self, prefix: str, after: int, limit: int) -> tuple[list[Event], int]:
+        self._refuse_when_closed()
+        if after < self._compacted:
+            raise Compacted(after, self._compacted)
+        upto = self._durable
+        events = self._file.history(prefix, after, upto, limit)
+        await asyncio.sleep(0)  # A long replay lets others run between its pages.
+        return events, events[-1].revision if len(events) == limit else upto
+
+    async def _in(self, thread: str, function: Callable[..., T], *args: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads[thread], function, *args)
