@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from . import quote, schema
+from . import goprint, quote, schema
 from .base import Struct
 from .errors import APIError, BadRequest, PatchNotApplicable
 
@@ -144,9 +144,8 @@ def _check_order(changes: _List, order: _List, merge_key: str) -> None:
             continue
         (key,) = map(_identity, _keys_of([item], merge_key))
         if not any(_identity(_keys_of([other], merge_key)[0]) == key for other in remaining):
-            raise APIError(
-                f"The order in patch list:\n{_go(changes)}\n doesn't match {_ELEMENT_ORDER} list:\n{_go(order)}\n"
-            )
+            have, want = goprint.plain(changes), goprint.plain(order)
+            raise APIError(f"The order in patch list:\n{have}\n doesn't match {_ELEMENT_ORDER} list:\n{want}\n")
 
 
 def _merge_list(original: _List, patch: _List, item: _Type, merge_key: str, deletes: bool) -> _List:
@@ -226,7 +225,7 @@ def _element_type(*lists: _List) -> type:
     if types[0] is list:
         raise PatchNotApplicable("lists of lists are not supported")
     if len(types) > 1:
-        raise APIError(f"list element types are not identical: {_go(list(lists))}")
+        raise APIError(f"list element types are not identical: {goprint.plain(list(lists))}")
     return types[0]
 
 
@@ -267,7 +266,7 @@ def _target(key: str, prefix: str, malformed: str) -> str:
 
 def _key_of(item: Any, merge_key: str) -> Any:
     if merge_key not in _expect_map(item):
-        raise APIError(f"map: {_go(item)} does not contain declared merge key: {merge_key}")
+        raise APIError(f"map: {goprint.plain(item)} does not contain declared merge key: {merge_key}")
     return item[merge_key]
 
 
@@ -278,40 +277,16 @@ def _identity(value: Any) -> Any:
 
 def _expect_list(value: Any) -> _List:
     if not isinstance(value, list):
-        raise APIError(f"expected a []interface {{}}, but received a {_go_type(value)}")
+        raise APIError(f"expected a []interface {{}}, but received a {goprint.type_of(value)}")
     return value
 
 
 def _expect_map(value: Any) -> _Map:
     if not isinstance(value, dict):
-        raise APIError(f"expected a map[string]interface {{}}, but received a {_go_type(value)}")
+        raise APIError(f"expected a map[string]interface {{}}, but received a {goprint.type_of(value)}")
     return value
 
 
 def _unknown_directive(directive: Any, patch: _Map) -> APIError:
-    shown = directive if isinstance(directive, str) else f"%!s({_go_type(directive)}={_go(directive)})"
-    return APIError(f"unknown patch type: {shown} in map: {_go(patch)}")
-
-
-_GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", type(None): "%!s(<nil>)"}
-
-
-def _go_type(value: Any) -> str:
-    if isinstance(value, dict):
-        return "map[string]interface {}"
-    return "[]interface {}" if isinstance(value, list) else _GO_TYPES[type(value)]
-
-
-def _go(value: Any) -> str:
-    """A value as Go's `%v` prints it."""
-    if value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return quote.number(value)
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{_go(value[key])}" for key in sorted(value)) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(map(_go, value)) + "]"
-    return str(value)
+    shown = directive if isinstance(directive, str) else f"%!s({goprint.type_of(directive)}={goprint.plain(directive)})"
+    return APIError(f"unknown patch type: {shown} in map: {goprint.plain(patch)}")

@@ -1,0 +1,253 @@
+"""The managed fields of an object that was just created, in microseconds.
+
+A creator owns everything it sent, so the entry depends on the object alone and is written straight from the Struct as
+JSON text: for each class a row of texts and writers is made once, a field that is not set costs one comparison.
+What comes out is what `compare` finds between the empty object and this one; the tests hold the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from json.encoder import encode_basestring
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import astuple
+
+from .. import schema
+from ..base import Kind, Struct
+from ..meta.v1.objectmeta import ManagedFieldsEntry
+from . import paths
+from .compare import ABSENT, Walker, same
+from .fieldset import EMPTY, Set, encode
+from .items import NoIdentity, element
+from .kinds import complete, field_node
+from .node import Node
+from .objects import STRIPPED
+from .resetfields import Exclude
+
+Writer = Callable[[Any], str]
+"""From a value to JSON text; what it is the text of is said where it is made."""
+Row = str | Writer
+"""A text that does not depend on the value needs no call."""
+
+_SELF = '".":{}'
+
+
+def entries(
+    new: Kind, manager: str, api_version: str, subresource: str, now: str, reset_fields: Exclude | None
+) -> list[ManagedFieldsEntry]:
+    """The one entry of the creator, none if it owns nothing."""
+    try:
+        text = _object(type(new), reset_fields)(new)
+    except NoIdentity:
+        return []
+    if not text:
+        return []
+    return [
+        ManagedFieldsEntry(
+            manager=manager,
+            operation="Update",
+            api_version=api_version,
+            time=now,
+            fields_type="FieldsV1",
+            fields_v_1=msgspec.Raw(f"{{{text}}}".encode()),
+            subresource=subresource or None,
+        )
+    ]
+
+
+@cache
+def _object(cls: type[Kind], reset_fields: Exclude | None) -> Writer:
+    # Metadata itself is stripped, not what is in it; it was there before, so nobody owns it anyway.
+    excluded = STRIPPED - {("f:metadata",)}
+    return _struct(cls, True, excluded if reset_fields is None else excluded | reset_fields.fields)
+
+
+_STRUCTS: dict[tuple[type[Struct], bool, Set], Writer] = {}
+
+
+def _struct(cls: type[Struct], existed: bool, excluded: Set = EMPTY) -> Writer:
+    """Writes what is inside a struct. If it `existed`, with nothing set, only what differs from that is owned."""
+    known = _STRUCTS.get((cls, existed, excluded))
+    if known is not None:
+        return known
+    rows: list[Row] = []
+    constants: list[tuple[int, str]] = []
+
+    def write(value: Struct) -> str:
+        values = astuple(value)
+        found = [
+            row if row.__class__ is str else row(item)  # type: ignore[operator]
+            for row, item in zip(rows, values, strict=True)
+            if item is not None
+        ]
+        for at, text in constants:
+            if values[at] is None:
+                found.append(text)
+        # Every text begins with its name, so this sorts the names.
+        found.sort()
+        if existed:
+            return ",".join(filter(None, found))
+        return ",".join([_SELF, *filter(None, found)]) if found and found[-1] else ""
+
+    # Known before it is complete: some structs contain themselves.
+    _STRUCTS[cls, existed, excluded] = write
+    for at, info in enumerate(schema.fields(cls)):
+        name = paths.field(info.wire)
+        if (name,) in excluded:
+            rows.append("")
+            continue
+        rows.append(_field(info, existed, frozenset(path[1:] for path in excluded if path[0] == name)))
+        if info.always is not UNSET and not existed:
+            node = field_node(info)
+            constants.append((at, f'"{name}":{{{_anything(node)(complete(info.always, node))}}}'))
+    return write
+
+
+def _field(info: schema.FieldInfo, existed: bool, excluded: Set) -> Row:
+    """Writes `"f:name":{...}`, or nothing if the value is what was there before or what is never stored."""
+    name = f'"{paths.field(info.wire)}":'
+    if existed and info.always is not UNSET:
+        return _changed_field(name, info, excluded)
+    inner = _added(info)
+    if info.kind in (schema.LIST, schema.MAP):
+        # Empty ones are never stored.
+        leaf = name + "{}"
+        if isinstance(inner, str):
+            return lambda value: leaf if value else ""
+        return lambda value: f"{name}{{{inner(value)}}}" if value else ""
+    if isinstance(inner, str):
+        return f"{name}{{{inner}}}"
+    return lambda value: f"{name}{{{inner(value)}}}"
+
+
+def _changed_field(name: str, info: schema.FieldInfo, excluded: Set) -> Row:
+    """The same for a field that is always there: it is owned if its value is not the usual one."""
+    always, leaf = info.always, name + "{}"
+    if info.struct is not None and not info.atomic:
+        write = _struct(info.struct, True, excluded)
+
+        def struct(value: Struct) -> str:
+            inner = write(value)
+            return f"{name}{{{inner}}}" if inner else ""
+
+        return struct
+    if info.struct is not None:
+        node = field_node(info)
+        usual = complete(always, node)
+        return lambda value: leaf if complete(msgspec.to_builtins(value), node) != usual else ""
+    if info.kind in (schema.LIST, schema.MAP) and not info.atomic:
+        inside = _items(info) if info.kind == schema.LIST else _keys(info)
+        return lambda value: f"{name}{{{inside(value)}}}" if value != always else ""
+    if info.kind == schema.ANY:
+        node = field_node(info)
+
+        def anything(value: Any) -> str:
+            inner = _difference(always, msgspec.to_builtins(value), node)
+            return f"{name}{{{inner}}}" if inner is not None else ""
+
+        return anything
+    return lambda value: leaf if value != always else ""
+
+
+def _added(info: schema.FieldInfo) -> Row:
+    """Writes what is inside something that was not there before: its own mark and all that is below it."""
+    if info.kind == schema.ANY:
+        return _anything(field_node(info))
+    if info.atomic or info.kind not in (schema.STRUCT, schema.LIST, schema.MAP):
+        return ""
+    if info.struct is not None:
+        return _struct(info.struct, False)
+    inside = _items(info) if info.kind == schema.LIST else _keys(info)
+    return lambda value: f"{_SELF},{inside(value)}" if value else ""
+
+
+def _items(info: schema.FieldInfo) -> Writer:
+    """Writes the items of a set, or of a list with keys."""
+    node = field_node(info)
+    assert info.items is not None
+    assert node.list is not None
+    inner = _added(info.items)
+    if info.items.struct is not None and node.list.keys:
+        name_of = _name_by_keys(info.items.struct, node.list.keys)
+    else:
+        kind = node.list
+        name_of = lambda item: _name(element(kind, item))  # noqa: E731
+
+    def write(value: list[Any]) -> str:
+        names = list(map(name_of, value))
+        texts = [inner] * len(names) if isinstance(inner, str) else list(map(inner, value))
+        if len(names) == 1:
+            return f"{names[0][1]}:{{{texts[0]}}}"
+        rows = sorted(zip(names, texts, strict=True))
+        if len({quoted for _, quoted in names}) < len(names):
+            # Items that cannot be told apart are one field.
+            found: dict[_Name, str] = {}
+            for name, text in rows:
+                found[name] = "" if name in found else text
+            rows = list(found.items())
+        return ",".join([f"{quoted}:{{{text}}}" for (_, quoted), text in rows])
+
+    return write
+
+
+_Name = tuple[tuple[Any, ...], str]
+"""An element's place among others, and its text in JSON."""
+
+
+@lru_cache(16384)
+def _name(element: str) -> _Name:
+    return paths.order(element), encode_basestring(element)
+
+
+def _name_by_keys(struct: type[Struct], keys: tuple[str, ...]) -> Callable[[Any], _Name]:
+    """The name of a Struct in a list with keys. Few names are new: pods of one template have the same."""
+    fields = [schema.fields_by_wire(struct)[key] for key in keys]
+    usual = [info.always if info.always is not UNSET else info.default for info in fields]
+    values_of = attrgetter(*(info.name for info in fields))
+
+    @lru_cache(16384)
+    def name(values: Any) -> _Name:
+        given = values if len(keys) > 1 else (values,)
+        filled = [
+            (key, instead if value is None else value) for key, value, instead in zip(keys, given, usual, strict=True)
+        ]
+        pairs = [(key, value) for key, value in filled if value is not UNSET]
+        if not pairs:
+            raise NoIdentity("no keys")
+        return _name(paths.key(pairs))
+
+    return lambda item: name(values_of(item))
+
+
+def _keys(info: schema.FieldInfo) -> Writer:
+    """Writes the keys of a map."""
+    assert info.items is not None
+    inner = _added(info.items)
+    if isinstance(inner, str):
+        return lambda value: ",".join([encode_basestring("f:" + key) + ":{}" for key in sorted(value)])
+    return lambda value: ",".join([f"{encode_basestring('f:' + key)}:{{{inner(value[key])}}}" for key in sorted(value)])
+
+
+def _anything(node: Node) -> Writer:
+    """Writes what is inside a value of no fixed type that was not there before."""
+
+    def write(value: Any) -> str:
+        inner = _difference(ABSENT, msgspec.to_builtins(value), node)
+        return f"{_SELF},{inner}" if inner else ""
+
+    return write
+
+
+def _difference(old: Any, new: Any, node: Node) -> str | None:
+    walker = Walker()
+    walker.compare(old, new, node)
+    changes = walker.result()
+    found = changes.added | changes.modified
+    if not found:
+        return "" if old is ABSENT or not same(old, new) else None
+    return encode(found)[1:-1].decode()

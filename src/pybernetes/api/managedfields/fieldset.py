@@ -1,0 +1,106 @@
+"""Sets of fields: who owns what, and what changed.
+
+A set is a frozenset of paths, so union, intersection and difference are Python's own. A path in the set says nothing
+about the paths below or above it. On the wire a set is a tree (`FieldsV1`) in which `{}` is a leaf and `"."` says
+that an inner node is a member too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from .paths import Path, order, parse
+
+Set = frozenset[Path]
+Tree = dict[str, Any]
+"""Elements to subtrees; a member is marked by the key `"."` in its own subtree."""
+
+EMPTY: Set = frozenset()
+
+
+def decode(fields: Any) -> Set:
+    """From `fieldsV1`: its bytes, or the decoded object. ValueError if it is malformed."""
+    if fields is None:
+        return EMPTY
+    return _decode(bytes(fields) if isinstance(fields, bytes | msgspec.Raw) else msgspec.json.encode(fields))
+
+
+@lru_cache(4096)  # Objects made from one template have the same sets.
+def _decode(data: bytes) -> Set:
+    tree = msgspec.json.decode(data)
+    found: set[Path] = set()
+    if tree is not None:
+        _collect(tree, (), found)
+    return frozenset(found)
+
+
+def _collect(tree: Any, path: Path, found: set[Path]) -> None:
+    if not isinstance(tree, dict):
+        raise ValueError("expected an object")
+    inner = False
+    for text, subtree in tree.items():
+        if text == ".":
+            continue
+        element = parse(text)
+        if element is not None:
+            inner = True
+            _collect(subtree or {}, (*path, element), found)
+    if path and (not inner or "." in tree):
+        found.add(path)
+
+
+def encode(fields: Set) -> bytes:
+    """To `fieldsV1`, in upstream's order of elements."""
+    return _encode(fields)
+
+
+@lru_cache(4096)
+def _encode(fields: Set) -> bytes:
+    return msgspec.json.encode(_sorted(tree(fields)))
+
+
+def tree(fields: Set) -> Tree:
+    """The set as a tree, unsorted."""
+    root: Tree = {}
+    for path in fields:
+        node = root
+        for element in path:
+            node = node.setdefault(element, {})
+        node["."] = {}
+    return root
+
+
+def _sorted(node: Tree) -> Tree:
+    if len(node) == 1:
+        ((element, subtree),) = node.items()
+        return {} if element == "." else {element: _sorted(subtree)}
+    inner = sorted((element for element in node if element != "."), key=order)
+    result: Tree = {".": {}} if "." in node else {}
+    for element in inner:
+        result[element] = _sorted(node[element])
+    return result
+
+
+def without_below(fields: Set, removed: Set) -> Set:
+    """The set without these paths and everything below them."""
+    if not removed:
+        return fields
+    return frozenset(path for path in fields if not any(path[:length] in removed for length in range(1, len(path) + 1)))
+
+
+def walk(fields: Set) -> Iterator[Path]:
+    """The paths in the order of messages: at each node first its members, then what is below them."""
+    yield from _walk(tree(fields), ())
+
+
+def _walk(node: Tree, path: Path) -> Iterator[Path]:
+    inner = sorted((element for element in node if element != "."), key=order)
+    for element in inner:
+        if "." in node[element]:
+            yield (*path, element)
+    for element in inner:
+        yield from _walk(node[element], (*path, element))
