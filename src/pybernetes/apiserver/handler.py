@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 
-from pybernetes.api.errors import BadRequest, MethodNotSupported, PathNotFound
+from pybernetes.api.errors import MethodNotAllowed, PathNotFound
 
 from .http import Request, Response
 from .registry.registry import Registry
@@ -54,12 +54,12 @@ class Dispatcher:
             return await self._subresource(request)
         verb = info.verb
         if verb not in resource.verbs:
-            raise MethodNotSupported(resource.group, resource.plural, verb)
+            raise MethodNotAllowed
         if info.name and not resource.namespaced:
             info.namespace = ""
         elif resource.namespaced and not info.namespace and (info.name or verb == "create"):
             if verb == "create" and resource.stored:
-                raise BadRequest("an empty namespace may not be set during creation")
+                raise MethodNotAllowed
             if resource.stored:
                 raise PathNotFound
         if not resource.stored:
@@ -80,7 +80,7 @@ class Dispatcher:
         if subresource is None or not info.name:
             raise PathNotFound
         if info.verb not in subresource.verbs:
-            raise MethodNotSupported(resource.group, f"{resource.plural}/{info.subresource}", info.verb)
+            raise MethodNotAllowed
         if not resource.namespaced:
             info.namespace = ""
         store = registry.store(info.group, info.version, info.resource)

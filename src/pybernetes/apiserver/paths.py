@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from pybernetes.api.errors import MethodNotSupported, PathNotFound
+from pybernetes.api.errors import MethodNotAllowed, PathNotFound
 from pybernetes.version import GIT_VERSION
 
 from .discovery import Discovery
@@ -45,7 +45,7 @@ class Paths:
         if handler is None:
             raise PathNotFound
         if request.info.verb not in _READS:
-            raise MethodNotSupported("", path, request.info.verb)
+            raise MethodNotAllowed
         return await handler(request)
 
     async def _index(self, request: Request) -> Response:

@@ -36,6 +36,8 @@ class Context(msgspec.Struct, gc=False):
     field_manager: str = ""
     warnings: list[str] = []
     subresource: str = ""
+    reservation: Reservation | None = None
+    """What `Strategy.reserve` took for the update under way."""
 
 
 class Reservation(Protocol):

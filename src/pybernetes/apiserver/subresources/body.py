@@ -27,7 +27,7 @@ def decode_body(request: Request, cls: type[T], api_version: str, validation: st
     obj: T
     obj, problems = strict.decode(cls, decoder, json, api_version, validation)
     request.warnings.extend(problems)
-    strict.check_kind(obj, cls, api_version)
+    strict.check_kind(obj, cls, api_version, json)
     return obj
 
 

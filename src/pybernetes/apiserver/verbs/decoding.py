@@ -23,7 +23,7 @@ def decode_json(resource: Resource, json: bytes, validation: str, warnings: list
     api_version = resource.api_version
     obj, problems = strict.decode(resource.type, scheme.decoder(resource), json, api_version, validation)
     warnings.extend(problems)
-    strict.check_kind(obj, resource.type, api_version)
+    strict.check_kind(obj, resource.type, api_version, json)
     return obj
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybernetes.api.errors import Timeout
+from pybernetes.api.errors import TooLargeResourceVersion
 
 from ..registry.resource_store import ResourceStore
 
@@ -10,10 +10,7 @@ PATIENCE = 3.0  # seconds; upstream's blockTimeout
 
 
 async def wait_until_fresh(store: ResourceStore, revision: int) -> None:
-    """Return when the cache has seen the revision. Raises Timeout, as upstream words it."""
+    """Return when the cache has seen the revision. Raises TooLargeResourceVersion."""
     cache = store.cache
     if revision > cache.revision and not await cache.wait_for(revision, PATIENCE):
-        error = Timeout(f"Too large resource version: {revision}, current: {cache.revision}")
-        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-        error.details = {"retryAfterSeconds": 1, "causes": [cause]}
-        raise error
+        raise TooLargeResourceVersion(revision, cache.revision)

@@ -1,18 +1,18 @@
 """What creates and updates have in common: from a decoded object to a stored one.
 
-create:  metadata filled in → mutating admission → strategy → validation → validating admission → store
-update:  old object → metadata kept → strategy → mutating admission → validation → validating admission → store
+create:  metadata filled in → mutating admission → reservation → strategy → validation → validating admission → store
+update:  metadata kept → mutating admission → reservation → strategy → validation → validating admission → store
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from pybernetes.api.errors import AlreadyExists, BadRequest, Conflict, GenerateNameConflict, Invalid
-from pybernetes.api.field import FieldError, required
+from pybernetes.api.errors import AlreadyExists, BadRequest, GenerateNameConflict, Invalid
+from pybernetes.api.field import FieldError, invalid, required
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.names import generate_name
 from pybernetes.api.times import rfc3339
@@ -92,56 +92,60 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
         raise BadRequest("resourceVersion should not be set on objects to be created")
     base = meta.generate_name
     generated = not meta.name and bool(base)
-    for attempt in range(_NAME_ATTEMPTS if generated else 1):
-        if generated:
-            meta.name = generate_name(base or "")
-        if attempt == 0:
-            await _prepare(store, obj, context)
-        try:
-            return await _store_new(store, obj, context)
-        except AlreadyExists:
-            if not generated:
-                raise
-    raise GenerateNameConflict(store.resource.group, store.resource.plural, meta.name or "")
-
-
-async def _prepare(store: ResourceStore, obj: Any, context: Context) -> None:
-    """Fill in, admit and validate a new object."""
-    meta = obj.metadata
-    strategy = store.strategy
+    if generated:
+        meta.name = generate_name(base or "")
     meta.uid = new_uid()
     meta.creation_timestamp = context.now
     meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
-    meta.self_link = None
-    meta.generation = None
-    admission = context.registry.admission
+    meta.self_link = meta.generation = None
     attributes = _attributes(store, CREATE, obj, None, context, meta.name or "")
-    await admission.admit(attributes)
-    obj = attributes.new
-    strategy.prepare_for_create(obj, context)
-    if not meta.name:
-        check(store, "", [required("metadata.name", "name or generateName is required")])
-    check(store, meta.name, strategy.validate(obj, context))
-    context.warnings.extend(strategy.warnings_on_create(obj, context))
-    await admission.validate(attributes)
+    await context.registry.admission.admit(attributes)
+    for _ in range(_NAME_ATTEMPTS):
+        try:
+            return await _unless_reserved(store, _make(store, attributes, context))
+        except AlreadyExists:
+            if not generated:
+                raise
+            meta.name = generate_name(base or "")
+    raise GenerateNameConflict(store.resource.group, store.resource.plural, meta.name or "")
 
 
-async def _store_new(store: ResourceStore, obj: Any, context: Context) -> Item:
-    reservation = await store.strategy.reserve(obj, None, context) if store.strategy.reserves else None
-    if reservation is None:
+async def _make(store: ResourceStore, attributes: Attributes, context: Context) -> Item:
+    """Check a new object and store it."""
+    obj, strategy = attributes.new, store.strategy
+    reservation = await strategy.reserve(obj, None, context) if strategy.reserves else None
+    async with _settling(reservation, context):
+        strategy.prepare_for_create(obj, context)
+        name = obj.metadata.name
+        if not name:
+            check(store, "", [required("metadata.name", "name or generateName is required")])
+        check(store, name, strategy.validate(obj, context))
+        context.warnings.extend(strategy.warnings_on_create(obj, context))
+        await context.registry.admission.validate(attributes)
         return await store.create(obj, dry_run=context.dry_run)
-    # Shielded: a client that leaves must not make us give back what a stored object holds.
-    return await asyncio.shield(_with_reservation(reservation, store.create(obj, dry_run=context.dry_run), context))
 
 
-async def _with_reservation(reservation: Reservation, write: Awaitable[T], context: Context) -> T:
-    try:
-        written = await write
-    except BaseException:
-        await reservation.rollback()
-        raise
-    await (reservation.rollback() if context.dry_run or written is None else reservation.commit())
-    return written
+class _settling:
+    """Keeps a reservation if what is done under it succeeds, and gives it back if not."""
+
+    def __init__(self, reservation: Reservation | None, context: Context) -> None:
+        self._reservation = reservation
+        self._dry_run = context.dry_run
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._reservation is not None:
+            await (self._reservation.rollback() if kind or self._dry_run else self._reservation.commit())
+
+
+async def _unless_reserved(store: ResourceStore, write: Coroutine[Any, Any, T]) -> T:
+    """Wait for a write; where it holds reservations it goes on even when the client leaves.
+
+    Otherwise we could give back what an object that was stored after all still holds.
+    """
+    return await (asyncio.shield(write) if store.strategy.reserves else write)
 
 
 async def update_object(store: ResourceStore, new: Any, old: Any, context: Context) -> Any:
@@ -152,10 +156,10 @@ async def update_object(store: ResourceStore, new: Any, old: Any, context: Conte
     if meta.resource_version and meta.resource_version != before.resource_version:
         raise store.conflict(before.name)
     if meta.uid and meta.uid != before.uid:
-        raise _precondition(store, before.name, f"UID in precondition: {meta.uid}, UID in object meta: {before.uid}")
+        why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {before.uid}"
+        raise store.conflict(before.name, why)
     if not meta.resource_version and not strategy.allow_unconditional_update:
-        error = FieldError("FieldValueInvalid", "metadata.resourceVersion", 0, "must be specified for an update")
-        check(store, before.name, [error])
+        check(store, before.name, [invalid("metadata.resourceVersion", 0, "must be specified for an update")])
     meta.name = meta.name or before.name
     meta.uid = before.uid
     meta.creation_timestamp = before.creation_timestamp
@@ -164,40 +168,55 @@ async def update_object(store: ResourceStore, new: Any, old: Any, context: Conte
     meta.generation = before.generation
     meta.generate_name = meta.generate_name or before.generate_name
     meta.self_link = None
-    prepare, validate = strategy.rules(context.subresource)
-    prepare(new, old, context)
     admission = context.registry.admission
     attributes = _attributes(store, UPDATE, new, old, context, before.name)
     await admission.admit(attributes)
     new = attributes.new
-    check(store, before.name, validate(new, old, context))
-    if not context.subresource:
-        context.warnings.extend(strategy.warnings_on_update(new, old, context))
-    await admission.validate(attributes)
+    reservation = await strategy.reserve(new, old, context) if strategy.reserves else None
+    try:
+        prepare, validate = strategy.rules(context.subresource)
+        prepare(new, old, context)
+        check(store, before.name, validate(new, old, context))
+        if not context.subresource:
+            context.warnings.extend(strategy.warnings_on_update(new, old, context))
+        await admission.validate(attributes)
+    except BaseException:
+        if reservation is not None:
+            await reservation.rollback()
+        raise
+    context.reservation = reservation
     return new
 
 
-async def write_object(
-    store: ResourceStore, name: str, transform: Transform, context: Context, *, current: Item | None = None
-) -> Item:
+async def write_object(store: ResourceStore, name: str, transform: Transform, context: Context) -> Item:
     """Replace an object by what `transform` makes of it, tried again when somebody was faster.
 
     An object that was only waiting for its finalizers is removed instead when the last one is gone.
     """
-    item = current or await store.get(context.namespace, name)
     while True:
-        new = await transform(store.decode(item))
-        if finished(store, new):
-            written = (
-                Item(item.key, item.raw, item.revision)
-                if context.dry_run
-                else await remove(store, item, store.decode(item), context)
-            )
-        else:
-            written = await _replace(store, item, new, context)
+        item = await store.get(context.namespace, name)
+        written = await _unless_reserved(store, _write_once(store, item, transform, context))
         if written is not None:
             return written
-        item = await store.get(context.namespace, name)
+
+
+async def _write_once(store: ResourceStore, item: Item, transform: Transform, context: Context) -> Item | None:
+    context.reservation = None
+    old = store.decode(item)
+    new = await transform(old)
+    if finished(store, new):
+        async with _settling(context.reservation, context):
+            return item if context.dry_run else await remove(store, item, store.decode(item), context)
+    try:
+        written = await store.replace(item, new, dry_run=context.dry_run)
+    except BaseException:
+        if context.reservation is not None:
+            await context.reservation.rollback()
+        raise
+    if context.reservation is not None:
+        kept = written is not None and not context.dry_run
+        await (context.reservation.commit() if kept else context.reservation.rollback())
+    return written
 
 
 def finished(store: ResourceStore, obj: Any) -> bool:
@@ -206,21 +225,16 @@ def finished(store: ResourceStore, obj: Any) -> bool:
     return bool(meta.deletion_timestamp) and not meta.deletion_grace_period_seconds and not store.strategy.held(obj)
 
 
-async def _replace(store: ResourceStore, item: Item, new: Any, context: Context) -> Item | None:
-    reservation = await store.strategy.reserve(new, store.decode(item), context) if store.strategy.reserves else None
-    write = store.replace(item, new, dry_run=context.dry_run)
-    if reservation is None:
-        return await write
-    return await asyncio.shield(_with_reservation(reservation, write, context))
-
-
 async def remove(store: ResourceStore, item: Item, obj: Any, context: Context) -> Item | None:
     """Take an object out of the store, and give back what it held; None if it has changed meanwhile."""
-    reservation = await store.strategy.reserve(None, obj, context) if store.strategy.reserves else None
-    if reservation is None:
+    if not store.strategy.reserves:
         return await store.delete(item)
-    return await asyncio.shield(_with_reservation(reservation, store.delete(item), context))
+    return await asyncio.shield(_remove_reserved(store, item, obj, context))
 
 
-def _precondition(store: ResourceStore, name: str, why: str) -> Conflict:
-    return store.conflict(name, f"Precondition failed: {why}")
+async def _remove_reserved(store: ResourceStore, item: Item, obj: Any, context: Context) -> Item | None:
+    reservation = await store.strategy.reserve(None, obj, context)
+    removed = await store.delete(item)
+    if reservation is not None:
+        await (reservation.rollback() if removed is None else reservation.commit())
+    return removed
