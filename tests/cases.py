@@ -150,8 +150,9 @@ def _outcome(case: Case) -> dict[str, Any]:
         meta, before = obj.metadata, old.metadata
         meta.uid, meta.creation_timestamp, meta.generation = before.uid, before.creation_timestamp, before.generation
         status = case.spec["do"] == "status"
-        (strategy.prepare_for_status_update if status else strategy.prepare_for_update)(obj, old, context)
-        errors = (strategy.validate_status_update if status else strategy.validate_update)(obj, old, context)
+        prepare, validate = strategy.rules("status" if status else "")
+        prepare(obj, old, context)
+        errors = validate(obj, old, context)
         warnings = [] if status or errors else strategy.warnings_on_update(obj, old, context)
     if errors:
         return {"errors": normalized([error.message() for error in errors], UID)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ... import names
 from ...core.v1.pod import PodTemplateSpec
+from ...core.validation.podtemplate import validate_pod_template_spec
 from ...field import FieldError, Path, invalid, not_supported, required
 from ...meta.validation import (
     has_invalid_label_value,
@@ -26,7 +27,6 @@ from .shared import (
     validate_counters,
     validate_immutable,
     validate_int_or_percent,
-    validate_pod_template_spec,
     validate_restarts,
 )
 
@@ -54,7 +54,7 @@ def validate_daemon_set_update(new: DaemonSet, old: DaemonSet) -> list[FieldErro
     errors = validate_object_meta_update(new.metadata, old.metadata)
     spec, before = new.spec or DaemonSetSpec(), old.spec or DaemonSetSpec()
     errors += validate_immutable(spec.selector, before.selector, SPEC.child("selector"))
-    return errors + validate_daemon_set_spec(spec, allow_invalid_values=has_invalid_label_value(before.selector))
+    return errors + validate_daemon_set_spec(spec, before)
 
 
 def validate_daemon_set_status_update(new: DaemonSet, old: DaemonSet) -> list[FieldError]:
@@ -65,9 +65,10 @@ def validate_daemon_set_status_update(new: DaemonSet, old: DaemonSet) -> list[Fi
     return errors + validate_collision_count(status.collision_count, before.collision_count, STATUS)
 
 
-def validate_daemon_set_spec(spec: DaemonSetSpec, *, allow_invalid_values: bool = False) -> list[FieldError]:
+def validate_daemon_set_spec(spec: DaemonSetSpec, before: DaemonSetSpec | None = None) -> list[FieldError]:
     """Which pod on every node, and how it is replaced."""
-    errors = validate_label_selector(spec.selector, SPEC.child("selector"), allow_invalid_values=allow_invalid_values)
+    lenient = before is not None and has_invalid_label_value(before.selector)
+    errors = validate_label_selector(spec.selector, SPEC.child("selector"), allow_invalid_values=lenient)
     template, path = spec.template or PodTemplateSpec(), SPEC.child("template")
     labels = template_labels(template)
     selector = compiled(spec.selector)
@@ -75,7 +76,7 @@ def validate_daemon_set_spec(spec: DaemonSetSpec, *, allow_invalid_values: bool 
         errors.append(invalid(path.child("metadata", "labels"), labels, MISMATCH))
     if spec.selector is not None and not spec.selector.match_labels and not spec.selector.match_expressions:
         errors.append(invalid(SPEC.child("selector"), spec.selector, "empty selector is invalid for daemonset"))
-    errors += validate_pod_template_spec(template, path)
+    errors += validate_pod_template_spec(template, path, before.template if before else None)
     errors += validate_restarts(template, "DaemonSet", path)
     errors += validate_not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
     strategy = spec.update_strategy or DaemonSetUpdateStrategy()

@@ -47,7 +47,7 @@ def validate_deployment_update(new: Deployment, old: Deployment) -> list[FieldEr
     """A changed Deployment: it selects the same pods for ever."""
     errors = validate_object_meta_update(new.metadata, old.metadata)
     spec, before = new.spec or DeploymentSpec(), old.spec or DeploymentSpec()
-    errors += validate_deployment_spec(spec)
+    errors += validate_deployment_spec(spec, before)
     errors += _validate_rollback(new)
     return errors + validate_immutable(spec.selector, before.selector, SPEC.child("selector"))
 
@@ -65,7 +65,7 @@ def validate_deployment_status_update(new: Deployment, old: Deployment) -> list[
     return errors + validate_collision_count(status.collision_count, before.collision_count, STATUS)
 
 
-def validate_deployment_spec(spec: DeploymentSpec) -> list[FieldError]:
+def validate_deployment_spec(spec: DeploymentSpec, before: DeploymentSpec | None = None) -> list[FieldError]:
     """How many pods of which kind, and how they are replaced."""
     errors = validate_not_negative(spec.replicas, SPEC.child("replicas"))
     errors += validate_required_selector(spec.selector, SPEC.child("selector"), "deployment")
@@ -74,7 +74,8 @@ def validate_deployment_spec(spec: DeploymentSpec) -> list[FieldError]:
         errors.append(invalid(SPEC.child("selector"), spec.selector, "invalid label selector"))
     else:
         template = spec.template or PodTemplateSpec()
-        errors += validate_template_for_replica_set(template, selector, SPEC.child("template"))
+        old = before.template if before else None
+        errors += validate_template_for_replica_set(template, selector, SPEC.child("template"), old)
     errors += validate_deployment_strategy(spec.strategy or DeploymentStrategy(), SPEC.child("strategy"))
     errors += validate_not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
     errors += validate_not_negative(spec.revision_history_limit, SPEC.child("revisionHistoryLimit"))

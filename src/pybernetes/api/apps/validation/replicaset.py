@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ... import names
 from ...core.v1.pod import PodTemplateSpec
+from ...core.validation.podtemplate import validate_pod_template_spec
 from ...field import FieldError, Path, invalid
 from ...labels import Selector
 from ...meta.validation import validate_not_negative, validate_object_meta, validate_object_meta_update
@@ -17,7 +18,6 @@ from .shared import (
     validate_counters,
     validate_immutable,
     validate_not_more,
-    validate_pod_template_spec,
     validate_required_selector,
     validate_restarts,
 )
@@ -43,7 +43,7 @@ def validate_replica_set_update(new: ReplicaSet, old: ReplicaSet) -> list[FieldE
     """A changed ReplicaSet: it selects the same pods for ever."""
     errors = validate_object_meta_update(new.metadata, old.metadata)
     spec, before = new.spec or ReplicaSetSpec(), old.spec or ReplicaSetSpec()
-    errors += validate_replica_set_spec(spec)
+    errors += validate_replica_set_spec(spec, before)
     return errors + validate_immutable(spec.selector, before.selector, SPEC.child("selector"))
 
 
@@ -59,7 +59,7 @@ def validate_replica_set_status_update(new: ReplicaSet, old: ReplicaSet) -> list
     return errors + validate_not_more(status, _AVAILABLE, status.ready_replicas, detail, STATUS)
 
 
-def validate_replica_set_spec(spec: ReplicaSetSpec) -> list[FieldError]:
+def validate_replica_set_spec(spec: ReplicaSetSpec, before: ReplicaSetSpec | None = None) -> list[FieldError]:
     """How many pods of which kind."""
     errors = validate_not_negative(spec.replicas, SPEC.child("replicas"))
     errors += validate_not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
@@ -70,15 +70,18 @@ def validate_replica_set_spec(spec: ReplicaSetSpec) -> list[FieldError]:
         errors.append(invalid(SPEC.child("selector"), spec.selector, "invalid label selector"))
     else:
         template = spec.template or PodTemplateSpec()
-        errors += validate_template_for_replica_set(template, selector, SPEC.child("template"))
+        old = before.template if before else None
+        errors += validate_template_for_replica_set(template, selector, SPEC.child("template"), old)
     return errors
 
 
-def validate_template_for_replica_set(template: PodTemplateSpec, selector: Selector, path: Path) -> list[FieldError]:
+def validate_template_for_replica_set(
+    template: PodTemplateSpec, selector: Selector, path: Path, old: PodTemplateSpec | None
+) -> list[FieldError]:
     """A pod template whose pods the selector finds again."""
     errors: list[FieldError] = []
     labels = template_labels(template)
     if not selector.empty() and not selector.matches(labels or {}):
         errors.append(invalid(path.child("metadata", "labels"), labels, MISMATCH))
-    errors += validate_pod_template_spec(template, path)
+    errors += validate_pod_template_spec(template, path, old)
     return errors + validate_restarts(template, "ReplicaSet", path)

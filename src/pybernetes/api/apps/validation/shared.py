@@ -26,14 +26,6 @@ def in_order(**values: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(values))
 
 
-def go_form(value: Any) -> Any:
-    """A piece of a kind as upstream's own type prints: Go's names, and every field."""
-    if isinstance(value, msgspec.Struct):
-        fields = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
-        return {wire[0].upper() + wire[1:]: go_form(getattr(value, name)) for name, wire in fields}
-    return [go_form(each) for each in value] if isinstance(value, list) else value
-
-
 def validate_immutable(new: Any, old: Any, path: Path) -> list[FieldError]:
     """A field that keeps its first value."""
     return [] if semantically_equal(new, old) else [invalid(path, new, IMMUTABLE)]
@@ -125,12 +117,3 @@ def validate_restarts(template: PodTemplateSpec, kind: str, path: Path) -> list[
 def template_labels(template: PodTemplateSpec) -> dict[str, str] | None:
     """The labels of the pods to be."""
     return template.metadata.labels if template.metadata else None
-
-
-def validate_pod_template_spec(template: PodTemplateSpec, path: Path) -> list[FieldError]:
-    """INTERIM seam until core/validation has it."""
-    try:
-        from ...core.validation.podtemplate import validate_pod_template_spec as real
-    except ImportError:
-        return []
-    return real(template, path)

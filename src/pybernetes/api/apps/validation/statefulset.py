@@ -10,6 +10,9 @@ from ...core.v1.persistentvolumeclaim import PersistentVolumeClaim, PersistentVo
 from ...core.v1.pod import PodSpec, PodTemplateSpec
 from ...core.v1.volume import Volume
 from ...core.v1.volumesource import PersistentVolumeClaimVolumeSource
+from ...core.validation.options import TEMPLATE, options_for_update
+from ...core.validation.podannotations import validate_pod_annotations
+from ...core.validation.podtemplate import validate_pod_template_spec
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
 from ...labels import Selector
@@ -34,7 +37,6 @@ from .shared import (
     validate_counters,
     validate_int_or_percent,
     validate_not_more,
-    validate_pod_template_spec,
     validate_required_selector,
     validate_restarts,
 )
@@ -58,14 +60,15 @@ _FORBIDDEN = (
 def validate_stateful_set(stateful_set: StatefulSet) -> list[FieldError]:
     """A new StatefulSet; its name becomes the host name of its pods."""
     errors = validate_object_meta(stateful_set.metadata, True, names.name_is_dns_label)
-    return errors + _validate_spec(stateful_set.spec or StatefulSetSpec(), new=True)
+    return errors + _validate_spec(stateful_set.spec or StatefulSetSpec())
 
 
 def validate_stateful_set_update(new: StatefulSet, old: StatefulSet) -> list[FieldError]:
     """A changed StatefulSet. What was accepted long ago and cannot change any more is not looked at again."""
     errors = validate_object_meta_update(new.metadata, old.metadata)
     spec, before = new.spec or StatefulSetSpec(), old.spec or StatefulSetSpec()
-    errors += _validate_spec(spec, new=False, skip_template=bool(_validate_spec(before, new=False)))
+    skip = bool(_validate_spec(before, before=before))
+    errors += _validate_spec(spec, before=before, skip_template=skip)
     if any(not semantically_equal(getattr(spec, name), getattr(before, name)) for name in _FIXED):
         errors.append(forbidden(SPEC, _FORBIDDEN))
     return errors
@@ -84,8 +87,11 @@ def validate_stateful_set_status_update(new: StatefulSet, old: StatefulSet) -> l
     return errors + validate_collision_count(status.collision_count, before.collision_count, STATUS)
 
 
-def _validate_spec(spec: StatefulSetSpec, *, new: bool, skip_template: bool = False) -> list[FieldError]:
+def _validate_spec(
+    spec: StatefulSetSpec, *, before: StatefulSetSpec | None = None, skip_template: bool = False
+) -> list[FieldError]:
     errors: list[FieldError] = []
+    new = before is None
     policy = spec.pod_management_policy
     if not policy:
         errors.append(required(SPEC.child("podManagementPolicy")))
@@ -108,7 +114,8 @@ def _validate_spec(spec: StatefulSetSpec, *, new: bool, skip_template: bool = Fa
     if selector is None:
         errors.append(invalid(SPEC.child("selector"), spec.selector, ""))
     else:
-        errors += _validate_template(spec, template, selector, SPEC.child("template"), skip_template)
+        old = before.template if before else None
+        errors += _validate_template(spec, template, selector, old, skip_template)
     return errors + validate_restarts(template, "StatefulSet", SPEC.child("template"))
 
 
@@ -167,18 +174,25 @@ def _validate_claims(claims: Sequence[PersistentVolumeClaim], path: Path) -> lis
 
 
 def _validate_template(
-    spec: StatefulSetSpec, template: PodTemplateSpec, selector: Selector, path: Path, skip: bool
+    spec: StatefulSetSpec, template: PodTemplateSpec, selector: Selector, old: PodTemplateSpec | None, skip: bool
 ) -> list[FieldError]:
     errors: list[FieldError] = []
+    path = SPEC.child("template")
     labels = template_labels(template)
     if not selector.empty() and not selector.matches(labels or {}):
         errors.append(invalid(path.child("metadata", "labels"), labels, MISMATCH))
     if not skip:
-        errors += validate_pod_template_spec(_as_the_controller_makes_it(spec, template), path)
+        errors += validate_pod_template_spec(_as_the_controller_makes_it(spec, template), path, old)
     # Once more at the places where very old clients look for them.
     errors += validate_labels(labels, path.child("labels"))
     annotations = template.metadata.annotations if template.metadata else None
-    return errors + validate_annotations(annotations, path.child("annotations"))
+    errors += validate_annotations(annotations, path.child("annotations"))
+    if annotations:
+        pod, options = template.spec or PodSpec(), TEMPLATE
+        if old is not None:
+            options = options_for_update(old.spec, old.metadata, is_pod=False)
+        errors += validate_pod_annotations(annotations, pod, path.child("annotations"), options)
+    return errors
 
 
 def _as_the_controller_makes_it(spec: StatefulSetSpec, template: PodTemplateSpec) -> PodTemplateSpec:

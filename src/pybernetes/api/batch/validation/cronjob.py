@@ -52,7 +52,7 @@ def _validate_spec(spec: CronJobSpec, before: CronJobSpec | None) -> list[FieldE
         errors.append(required(_SPEC.child("concurrencyPolicy")))
     elif policy not in _POLICIES:
         errors.append(not_supported(_SPEC.child("concurrencyPolicy"), policy, _POLICIES))
-    errors += _validate_template(spec.job_template or JobTemplateSpec(), _SPEC.child("jobTemplate", "spec"))
+    errors += _validate_template(spec.job_template, before, _SPEC.child("jobTemplate", "spec"))
     errors += validate_not_negative(spec.successful_jobs_history_limit, _SPEC.child("successfulJobsHistoryLimit"))
     return errors + validate_not_negative(spec.failed_jobs_history_limit, _SPEC.child("failedJobsHistoryLimit"))
 
@@ -90,9 +90,10 @@ def _validate_time_zone(zone: str, path: Path) -> list[FieldError]:
     return errors
 
 
-def _validate_template(template: JobTemplateSpec, path: Path) -> list[FieldError]:
-    spec = template.spec or JobSpec()
-    errors = validate_job_spec(spec, path)
+def _validate_template(template: JobTemplateSpec | None, before: CronJobSpec | None, path: Path) -> list[FieldError]:
+    spec = (template.spec if template else None) or JobSpec()
+    old = before.job_template.spec if before and before.job_template else None
+    errors = validate_job_spec(spec, path, old)
     if spec.selector is not None:
         errors.append(invalid(path.child("selector"), spec.selector, "`selector` will be auto-generated"))
     if spec.manual_selector:

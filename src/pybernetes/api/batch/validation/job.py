@@ -10,14 +10,14 @@ from ...apps.validation.shared import (
     MISMATCH,
     SPEC,
     compiled,
-    go_form,
     in_order,
     template_labels,
     validate_immutable,
-    validate_pod_template_spec,
 )
 from ...core.v1.affinity import Affinity
 from ...core.v1.pod import PodSpec, PodTemplateSpec
+from ...core.validation.common import go_form
+from ...core.validation.podtemplate import validate_pod_template_spec
 from ...equality import semantically_equal
 from ...field import FieldError, Path, invalid, not_supported, required, too_long
 from ...labels import NOTHING
@@ -52,19 +52,17 @@ _REPLACEMENT_POLICIES = ("Failed", "TerminatingOrFailed")
 
 def validate_job(job: Job) -> list[FieldError]:
     """A new Job, whose selector has been made already."""
-    return _validate_whole(job, prefixed_labels=True, allow_invalid_values=False)
+    return _validate_whole(job, None, prefixed_labels=True)
 
 
 def validate_job_update(new: Job, old: Job) -> list[FieldError]:
     """A changed Job. Upstream looks at the spec twice and so reports its errors twice."""
     spec, before = new.spec or JobSpec(), old.spec or JobSpec()
     had = template_labels(before.template or PodTemplateSpec()) or {}
-    lenient = has_invalid_label_value(before.selector)
-    errors = _validate_whole(
-        new, prefixed_labels=JOB_NAME in had and CONTROLLER_UID in had, allow_invalid_values=lenient
-    )
+    prefixed = JOB_NAME in had and CONTROLLER_UID in had
+    errors = _validate_whole(new, before, prefixed_labels=prefixed)
     errors += validate_object_meta_update(new.metadata, old.metadata)
-    errors += _validate_spec(spec, lenient)
+    errors += _validate_spec(spec, before)
     errors += _validate_completions(spec, before, SPEC.child("completions"))
     errors += validate_immutable(spec.selector, before.selector, SPEC.child("selector"))
     errors += _validate_template_update(spec, before, old.status or JobStatus())
@@ -80,11 +78,11 @@ def validate_job_update(new: Job, old: Job) -> list[FieldError]:
     return errors
 
 
-def _validate_whole(job: Job, *, prefixed_labels: bool, allow_invalid_values: bool) -> list[FieldError]:
+def _validate_whole(job: Job, before: JobSpec | None, *, prefixed_labels: bool) -> list[FieldError]:
     meta, spec = job.metadata or ObjectMeta(), job.spec or JobSpec()
     errors = validate_object_meta(meta, True, names.name_is_dns_subdomain)
     errors += _validate_generated_selector(meta, spec, prefixed_labels)
-    errors += _validate_spec(spec, allow_invalid_values)
+    errors += _validate_spec(spec, before)
     if spec.completion_mode == INDEXED and spec.completions is not None and spec.completions > 0:
         host = f"{meta.name or ''}-{spec.completions - 1}"
         if names.is_dns1123_label(host):
@@ -115,14 +113,13 @@ def _validate_generated_selector(meta: ObjectMeta, spec: JobSpec, prefixed: bool
     return errors
 
 
-def _validate_spec(spec: JobSpec, allow_invalid_values: bool) -> list[FieldError]:
-    errors = validate_job_spec(spec, SPEC)
+def _validate_spec(spec: JobSpec, before: JobSpec | None) -> list[FieldError]:
+    errors = validate_job_spec(spec, SPEC, before)
+    lenient = before is not None and has_invalid_label_value(before.selector)
     if spec.selector is None:
         errors.append(required(SPEC.child("selector")))
     else:
-        errors += validate_label_selector(
-            spec.selector, SPEC.child("selector"), allow_invalid_values=allow_invalid_values
-        )
+        errors += validate_label_selector(spec.selector, SPEC.child("selector"), allow_invalid_values=lenient)
     selector = compiled(spec.selector) if spec.selector is not None else NOTHING
     labels = template_labels(spec.template or PodTemplateSpec())
     if selector is not None and not selector.matches(labels or {}):
@@ -130,7 +127,7 @@ def _validate_spec(spec: JobSpec, allow_invalid_values: bool) -> list[FieldError
     return errors
 
 
-def validate_job_spec(spec: JobSpec, path: Path) -> list[FieldError]:
+def validate_job_spec(spec: JobSpec, path: Path, before: JobSpec | None = None) -> list[FieldError]:
     """Everything but the selector; the same in a Job and in a CronJob's template."""
     errors = validate_not_negative(spec.parallelism, path.child("parallelism"))
     errors += validate_not_negative(spec.completions, path.child("completions"))
@@ -155,7 +152,7 @@ def validate_job_spec(spec: JobSpec, path: Path) -> list[FieldError]:
             errors.append(invalid(at, _printed(spec.success_policy), "requires indexed completion mode"))
     errors += _validate_replacement_policy(spec, path.child("podReplacementPolicy"))
     template = spec.template or PodTemplateSpec()
-    errors += validate_pod_template_spec(template, path.child("template"))
+    errors += validate_pod_template_spec(template, path.child("template"), before.template if before else None)
     return errors + _validate_restart_policy(spec, template, path.child("template", "spec", "restartPolicy"))
 
 
