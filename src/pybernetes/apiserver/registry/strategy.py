@@ -38,6 +38,8 @@ class Context(msgspec.Struct, gc=False):
     subresource: str = ""
     reservation: Reservation | None = None
     """What `Strategy.reserve` took for the update under way."""
+    group: str = ""
+    """The API group of the request; that of the stored kind may be another (Events have two)."""
 
 
 class Reservation(Protocol):
@@ -157,7 +159,10 @@ class Strategy:
     # -- beside the object --------------------------------------------------------------------------------------
 
     async def reserve(self, new: Any | None, old: Any | None, context: Context) -> Reservation | None:
-        """Take what the object needs elsewhere (addresses, ports) before the write; None on either side = no object."""
+        """Take what the object needs elsewhere (addresses, ports), and write it into the object.
+
+        Called before the object is validated; None on either side = no object.
+        """
         return None
 
 

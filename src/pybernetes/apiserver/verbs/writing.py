@@ -50,6 +50,7 @@ def context_for(registry: Registry, request: Request, *, dry_run: bool, field_ma
         field_manager,
         request.warnings,
         info.subresource,
+        group=info.group,
     )
 
 

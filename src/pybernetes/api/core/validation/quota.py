@@ -283,8 +283,8 @@ def _validate_scope_selector(spec: ResourceQuotaSpec, path: Path) -> list[FieldE
             errors.append(invalid(path, value, "unsupported scope applied to resource"))
         if scope in _EXISTS_ONLY and operator != "Exists":
             detail = (
-                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
-                "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
+                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
+                "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
                 "ResourceQuotaScopeCrossNamespacePodAffinity"
             )
             errors.append(invalid(path.child("operator"), operator, detail))
