@@ -1,0 +1,212 @@
+"""How pods are created, updated and deleted.
+
+A new pod is Pending and knows its class of service. Its spec may hardly change; every change is a new generation.
+Deletion waits for the kubelet, unless no kubelet has the pod or nothing of it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from pybernetes.api import names
+from pybernetes.api.addresses import warnings_for_ip
+from pybernetes.api.core.containers import all_containers
+from pybernetes.api.core.defaults.pod import mirror_service_account
+from pybernetes.api.core.disabled import drop_disabled_pod_fields, drop_disabled_status_fields
+from pybernetes.api.core.matchlabelkeys import merge_match_label_keys
+from pybernetes.api.core.podconditions import POD_SCHEDULED, update_pod_condition
+from pybernetes.api.core.podresources import qos_class
+from pybernetes.api.core.v1 import Container, Pod, PodCondition, PodSpec, PodStatus, SecurityContext
+from pybernetes.api.core.validation.podannotations import APP_ARMOR, app_armor_from_annotation
+from pybernetes.api.core.validation.podresize import validate_ephemeral_containers_update, validate_pod_resize
+from pybernetes.api.core.validation.security import validate_app_armor_profile
+from pybernetes.api.equality import semantically_equal
+from pybernetes.api.field import FieldError, Path
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.apiserver.registry.strategy import Context, Prepare, Strategy, ValidateUpdate
+
+from .pod_warnings import pod_warnings
+
+_STATUS: Final = Path("status")
+_GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+class PodStrategy(Strategy):
+    """Pods."""
+
+    returns_deleted = True
+    graceful = True
+    has_generation = True
+
+    # -- create -------------------------------------------------------------------------------------------------
+
+    def prepare_for_create(self, obj: Pod, context: Context) -> None:
+        spec = obj.spec = obj.spec or PodSpec()
+        _meta(obj).generation = 1
+        obj.status = PodStatus(phase="Pending", qos_class=qos_class(spec))
+        mirror_service_account(spec)
+        drop_disabled_pod_fields(spec, None)
+        if spec.scheduling_gates:
+            gated = PodCondition(type=POD_SCHEDULED, status="False", reason="SchedulingGated", message=_GATED)
+            update_pod_condition(obj.status, gated, context.now)
+        if spec.affinity is not None or spec.topology_spread_constraints:
+            merge_match_label_keys(obj)
+        if _meta(obj).annotations:
+            _app_armor_from_annotations(obj, spec, context)
+
+    def warnings_on_create(self, obj: Pod, context: Context) -> list[str]:
+        warnings: list[str] = []
+        problems = names.is_dns1123_label(_meta(obj).name or "")
+        if problems:
+            warnings.append(
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+                f"a DNS label is recommended: [{' '.join(problems)}]"
+            )
+        return warnings + pod_warnings(obj)
+
+    # -- update -------------------------------------------------------------------------------------------------
+
+    def prepare_for_update(self, new: Pod, old: Pod, context: Context) -> None:
+        new.status = old.status
+        self._complete(new, old)
+
+    def changed(self, new: Pod, old: Pod) -> bool:
+        return not semantically_equal(new.spec, old.spec)
+
+    def warnings_on_update(self, new: Pod, old: Pod, context: Context) -> list[str]:
+        return []  # updates of pods are frequent, and hardly a human makes them
+
+    def prepare_for_status_update(self, new: Pod, old: Pod, context: Context) -> None:
+        new.spec = old.spec
+        _meta(new).owner_references = _meta(old).owner_references
+        status, before = new.status or PodStatus(), old.status or PodStatus()
+        new.status = status
+        if not status.qos_class:
+            status.qos_class = before.qos_class
+        _keep_observed_generations(status, before)
+        drop_disabled_status_fields(status, before)
+        for index, pod_ip in enumerate(status.pod_ips or ()):
+            context.warnings.extend(warnings_for_ip(_STATUS.child("podIPs").index(index).child("ip"), pod_ip.ip or ""))
+        for index, host_ip in enumerate(status.host_ips or ()):
+            context.warnings.extend(
+                warnings_for_ip(_STATUS.child("hostIPs").index(index).child("ip"), host_ip.ip or "")
+            )
+
+    def rules(self, subresource: str) -> tuple[Prepare, ValidateUpdate]:
+        if subresource == "ephemeralcontainers":
+            return self.prepare_for_ephemeral_containers_update, self.validate_ephemeral_containers_update
+        if subresource == "resize":
+            return self.prepare_for_resize, self.validate_resize
+        return super().rules(subresource)
+
+    def prepare_for_ephemeral_containers_update(self, new: Pod, old: Pod, context: Context) -> None:
+        """Keep everything but the ephemeral containers."""
+        wanted = new.spec.ephemeral_containers if new.spec is not None else None
+        _keep_metadata(new, old)
+        new.status = old.status
+        new.spec = msgspec.structs.replace(old.spec or PodSpec(), ephemeral_containers=wanted)
+        self._complete(new, old)
+
+    def validate_ephemeral_containers_update(self, new: Pod, old: Pod, context: Context) -> list[FieldError]:
+        """What is wrong with the ephemeral containers."""
+        return validate_ephemeral_containers_update(new, old)
+
+    def prepare_for_resize(self, new: Pod, old: Pod, context: Context) -> None:
+        """Keep everything but resources and resize policies; other containers are left for validation to refuse."""
+        after, before = new.spec or PodSpec(), old.spec or PodSpec()
+        same = len(after.containers or ()) == len(before.containers or ()) and len(after.init_containers or ()) == len(
+            before.init_containers or ()
+        )
+        if same:
+            new.spec = msgspec.structs.replace(
+                before,
+                resources=after.resources,
+                containers=_resized(after.containers, before.containers),
+                init_containers=_resized(after.init_containers, before.init_containers),
+            )
+            new.status = old.status
+            _keep_metadata(new, old)
+        self._complete(new, old)
+
+    def validate_resize(self, new: Pod, old: Pod, context: Context) -> list[FieldError]:
+        """What is wrong with the new resources."""
+        return validate_pod_resize(new, old)
+
+    def _complete(self, new: Pod, old: Pod) -> None:
+        if new.spec is not None:
+            mirror_service_account(new.spec)
+        drop_disabled_pod_fields(new.spec, old.spec)
+        if self.changed(new, old):
+            _meta(new).generation = (_meta(old).generation or 0) + 1
+
+    # -- delete -------------------------------------------------------------------------------------------------
+
+    def grace_period(self, obj: Pod, wanted: int | None) -> int:
+        spec, status = obj.spec or PodSpec(), obj.status or PodStatus()
+        if not spec.node_name or status.phase in ("Failed", "Succeeded"):
+            return 0
+        seconds = spec.termination_grace_period_seconds or 0 if wanted is None else wanted
+        return seconds if seconds >= 0 else 1
+
+
+def _meta(pod: Pod) -> ObjectMeta:
+    assert pod.metadata is not None  # the verbs see to it
+    return pod.metadata
+
+
+def _keep_metadata(new: Pod, old: Pod) -> None:
+    """Subresources do not change labels, annotations, finalizers and owners."""
+    for field in ("deletion_timestamp", "generation", "labels", "annotations", "finalizers", "owner_references"):
+        setattr(_meta(new), field, getattr(_meta(old), field))
+
+
+def _resized(new: list[Container] | None, old: list[Container] | None) -> list[Container] | None:
+    if not new or not old or any(mine.name != theirs.name for mine, theirs in zip(new, old, strict=True)):
+        return new
+    return [
+        msgspec.structs.replace(theirs, resources=mine.resources, resize_policy=mine.resize_policy)
+        for mine, theirs in zip(new, old, strict=True)
+    ]
+
+
+def _keep_observed_generations(status: PodStatus, before: PodStatus) -> None:
+    """A client that does not know about observed generations does not clear them."""
+    if not status.observed_generation:
+        status.observed_generation = before.observed_generation
+    known: dict[str | None, list[int | None]] = {}
+    for condition in before.conditions or ():
+        known.setdefault(condition.type, []).append(condition.observed_generation)
+    for condition in status.conditions or ():
+        generations = known.get(condition.type)
+        generation = generations.pop(0) if generations else None
+        if not condition.observed_generation:
+            condition.observed_generation = generation
+
+
+def _app_armor_from_annotations(pod: Pod, spec: PodSpec, context: Context) -> None:
+    """Give old AppArmor annotations the form of the field that replaced them."""
+    annotations = _meta(pod).annotations or {}
+    if (spec.os is not None and spec.os.name == "windows") or not any(key.startswith(APP_ARMOR) for key in annotations):
+        return
+    whole = spec.security_context.app_armor_profile if spec.security_context is not None else None
+    for container in all_containers(spec):
+        key = f"{APP_ARMOR}{container.name}"
+        own = container.security_context
+        if key not in annotations or (own is not None and own.app_armor_profile is not None):
+            continue
+        profile = app_armor_from_annotation(annotations[key])
+        if profile is not None and validate_app_armor_profile(profile, _STATUS):
+            profile = None
+        if profile is not None and profile != whole:
+            if container.security_context is None:
+                container.security_context = SecurityContext()
+            container.security_context.app_armor_profile = profile
+        elif profile is not None:
+            continue
+        at = Path("metadata", "annotations").key(key)
+        context.warnings.append(f'{at}: deprecated since v1.30; use the "appArmorProfile" field instead')
+
+
+STRATEGIES: Final = {"pods": PodStrategy}

@@ -1,0 +1,237 @@
+"""What the author of a pod, or of a template of one, should know although it is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pybernetes.api.addresses import warnings_for_ip
+from pybernetes.api.core.containers import AnyContainer, all_containers_with_path
+from pybernetes.api.core.podresources import quantity
+from pybernetes.api.core.v1 import NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec
+from pybernetes.api.core.validation.podannotations import (
+    APP_ARMOR,
+    SECCOMP_CONTAINER,
+    SECCOMP_POD,
+    app_armor_from_annotation,
+)
+from pybernetes.api.field import Path
+from pybernetes.api.names import is_label_value
+from pybernetes.api.quote import quote
+
+from .volume_warnings import volume_warnings
+
+_NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
+_SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_SYSCTLS: Final = 'non-functional in v1.11+; use the "sysctls" field instead'
+_ANNOTATIONS: Final = {
+    "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
+    "security.alpha.kubernetes.io/sysctls": _SYSCTLS,
+    "security.alpha.kubernetes.io/unsafe-sysctls": _SYSCTLS,
+}
+NODE_LABELS: Final = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "app.kubernetes.io/created-by": "deprecated since v1.9",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+
+
+def pod_warnings(pod: Pod) -> list[str]:
+    """What to know about a new pod."""
+    annotations = pod.metadata.annotations if pod.metadata is not None else None
+    return list(_warnings(pod.spec or PodSpec(), annotations or {}, Path("spec"), Path("metadata"), template=False))
+
+
+def pod_template_warnings(
+    path: Path, template: PodTemplateSpec | None, old: PodTemplateSpec | None = None
+) -> list[str]:
+    """What to know about the template of a pod at a place."""
+    if template is None:
+        return []
+    annotations = template.metadata.annotations if template.metadata is not None else None
+    spec = template.spec or PodSpec()
+    return list(_warnings(spec, annotations or {}, path.child("spec"), path.child("metadata"), template=True))
+
+
+def _warnings(
+    spec: PodSpec, annotations: Mapping[str, str], path: Path, meta: Path, *, template: bool
+) -> Iterator[str]:
+    yield from _node_labels(spec, path)
+    for index, constraint in enumerate(spec.topology_spread_constraints or ()):
+        at = path.child("topologySpreadConstraints").index(index)
+        key = constraint.topology_key or ""
+        if key in NODE_LABELS:
+            yield f"{at.child('topologyKey')}: {key} is {NODE_LABELS[key]}"
+        if constraint.label_selector is None:
+            yield f"{at.child('labelSelector')}: {_NULL_SELECTOR}"
+    for key, message in _ANNOTATIONS.items() if annotations else ():
+        if key in annotations:
+            yield f"{meta.child('annotations').key(key)}: {message}"
+    if spec.volumes:
+        yield from volume_warnings(spec.volumes, path.child("volumes"))
+    yield from _duplicates(spec, path)
+    for name in ("memory", "ephemeral-storage"):
+        yield from _fractional(spec.overhead, name, path.child("overhead"))
+    if annotations:
+        yield from _security_annotations(spec, annotations, path, meta, template)
+    for container, at in all_containers_with_path(spec, path):
+        yield from _container(container, at)
+    yield from _ports(spec, path)
+    grace = spec.termination_grace_period_seconds
+    if grace is not None and grace < 0:
+        at = path.child("terminationGracePeriodSeconds")
+        yield f"{at}: must be >= 0; negative values are invalid and will be treated as 1"
+    yield from _affinity(spec, path.child("affinity"))
+    for index, server in enumerate((spec.dns_config.nameservers if spec.dns_config is not None else None) or ()):
+        yield from warnings_for_ip(path.child("dnsConfig", "nameservers").index(index), server)
+    for index, alias in enumerate(spec.host_aliases or ()):
+        yield from warnings_for_ip(path.child("hostAliases").index(index).child("ip"), alias.ip or "")
+
+
+def _node_labels(spec: PodSpec, path: Path) -> Iterator[str]:
+    for key in spec.node_selector or ():
+        if key in NODE_LABELS:
+            yield f"{path.child('nodeSelector').key(key)}: {NODE_LABELS[key]}"
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if affinity is None:
+        return
+    at = path.child("affinity", "nodeAffinity")
+    required = affinity.required_during_scheduling_ignored_during_execution
+    for index, term in enumerate((required.node_selector_terms if required is not None else None) or ()):
+        where = at.child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").index(index)
+        yield from node_selector_term_warnings(term, where, check_values=False)
+    for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
+        if preferred.preference is not None:
+            where = at.child("preferredDuringSchedulingIgnoredDuringExecution").index(index).child("preference")
+            yield from node_selector_term_warnings(preferred.preference, where, check_values=True)
+
+
+def node_selector_term_warnings(term: NodeSelectorTerm, path: Path, *, check_values: bool) -> Iterator[str]:
+    """Labels of nodes that have a newer name, and values that no label has."""
+    for index, expression in enumerate(term.match_expressions or ()):
+        at, key = path.child("matchExpressions").index(index), expression.key or ""
+        if key in NODE_LABELS:
+            yield f"{at.child('key')}: {key} is {NODE_LABELS[key]}"
+        for number, value in enumerate(expression.values or ()) if check_values else ():
+            for problem in is_label_value(value):
+                yield f"{at.child('values').index(number)}: {value} is invalid, {problem}"
+
+
+def _duplicates(spec: PodSpec, path: Path) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, alias in enumerate(spec.host_aliases or ()):
+        ip = alias.ip or ""
+        if ip in seen:
+            yield f"{path.child('hostAliases').index(index).child('ip')}: duplicate ip {quote(ip)}"
+        seen.add(ip)
+    names = [each.name or "" for each in spec.image_pull_secrets or ()]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield f"{path.child('imagePullSecrets').index(index).child('name')}: duplicate name {quote(name)}"
+    for index, name in enumerate(names):
+        if not name:
+            yield f"{path.child('imagePullSecrets').index(index).child('name')}: invalid empty name {quote(name)}"
+
+
+def _fractional(resources: Mapping[str, Any] | None, name: str, path: Path) -> Iterator[str]:
+    if resources and name in resources:
+        value = quantity(resources[name])
+        if value.milli_value() % 1000:
+            yield f"{path.key(name)}: fractional byte value {quote(str(value))} is invalid, must be an integer"
+
+
+def _security_annotations(
+    spec: PodSpec, annotations: Mapping[str, str], path: Path, meta: Path, template: bool
+) -> Iterator[str]:
+    context, at = spec.security_context, meta.child("annotations")
+    if SECCOMP_POD in annotations and (context is None or context.seccomp_profile is None):
+        yield f"{at.key(SECCOMP_POD)}: {_SECCOMP}"
+    whole = context.app_armor_profile if context is not None else None
+    for container, _ in all_containers_with_path(spec, path):
+        own = container.security_context
+        key = f"{SECCOMP_CONTAINER}{container.name}"
+        if key in annotations and (own is None or own.seccomp_profile is None):
+            yield f"{at.key(key)}: {_SECCOMP}"
+        key = f"{APP_ARMOR}{container.name}"
+        unsaid = template and key in annotations and (own is None or own.app_armor_profile is None)
+        if unsaid and (whole is None or whole != app_armor_from_annotation(annotations[key])):
+            yield f'{at.key(key)}: deprecated since v1.30; use the "appArmorProfile" field instead'
+
+
+def _container(container: AnyContainer, path: Path) -> Iterator[str]:
+    resources = container.resources
+    if resources is not None:
+        for name in ("memory", "ephemeral-storage"):
+            if resources.limits:
+                yield from _fractional(resources.limits, name, path.child("resources", "limits"))
+            if resources.requests:
+                yield from _fractional(resources.requests, name, path.child("resources", "requests"))
+    if container.env and len(container.env) > 1:
+        seen: set[str] = set()
+        for index, variable in enumerate(container.env):
+            name = variable.name or ""
+            if name in seen:
+                reference = f"$({name})"
+                value = variable.value or ""
+                if variable.value_from is not None or value == reference or reference not in value:
+                    at = path.child("env").index(index)
+                    yield f"{at}: hides previous definition of {quote(name)}, which may be dropped when using apply"
+            seen.add(name)
+
+
+def _ports(spec: PodSpec, path: Path) -> Iterator[str]:
+    """Ports that are there twice, or nearly."""
+    taken: dict[tuple[int | None, str | None], list[tuple[Path, str, int]]] = {}
+    names: dict[str, Path] = {}
+    later: list[str] = []
+    for container, at in all_containers_with_path(spec, path):
+        for index, port in enumerate(container.ports or ()):
+            where = at.child("ports").index(index)
+            host_ip, host_port = port.host_ip or "", port.host_port or 0
+            if host_ip and not host_port:
+                form = (
+                    f"{{Name:{port.name or ''} HostPort:0 ContainerPort:{port.container_port or 0} "
+                    f"Protocol:{port.protocol or ''} HostIP:{host_ip}}}"
+                )
+                yield f"{where}: hostIP set without hostPort: {form}"
+            others = taken.setdefault((port.container_port, port.protocol), [])
+            for other, other_ip, other_port in others:
+                if host_ip == other_ip and host_port == other_port:
+                    yield f"{where}: duplicate port definition with {other}"
+                elif not host_port or not other_port:
+                    yield f"{where}: overlapping port definition with {other}"
+                elif host_port == other_port and bool(host_ip) != bool(other_ip):
+                    yield f"{where}: dangerously ambiguous port definition with {other}"
+            others.append((where, host_ip, host_port))
+            if port.name:
+                first = names.setdefault(port.name, where)
+                if first is not where:
+                    later.append(
+                        f"{where}: duplicate port name {quote(port.name)} with {first}, "
+                        f"services and probes that select ports by name will use {first}"
+                    )
+    yield from later
+
+
+def _affinity(spec: PodSpec, path: Path) -> Iterator[str]:
+    if spec.affinity is None:
+        return
+    for wire, each in (
+        ("podAffinity", spec.affinity.pod_affinity),
+        ("podAntiAffinity", spec.affinity.pod_anti_affinity),
+    ):
+        if each is None:
+            continue
+        for index, term in enumerate(each.required_during_scheduling_ignored_during_execution or ()):
+            if term.label_selector is None:
+                at = path.child(wire, "requiredDuringSchedulingIgnoredDuringExecution").index(index)
+                yield f"{at.child('labelSelector')}: {_NULL_SELECTOR}"
+        for index, weighted in enumerate(each.preferred_during_scheduling_ignored_during_execution or ()):
+            if weighted.pod_affinity_term is None or weighted.pod_affinity_term.label_selector is None:
+                at = path.child(wire, "preferredDuringSchedulingIgnoredDuringExecution").index(index)
+                yield f"{at.child('podAffinityTerm', 'labelSelector')}: {_NULL_SELECTOR}"

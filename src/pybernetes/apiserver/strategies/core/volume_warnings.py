@@ -1,0 +1,99 @@
+"""Volumes of plugins that are gone, and files of one volume that lie in each other's way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from pybernetes.api.core.podresources import quantity
+from pybernetes.api.core.v1 import Volume, VolumeProjection
+from pybernetes.api.field import Path
+from pybernetes.api.quote import quote
+
+_GONE: Final = (
+    ("photon_persistent_disk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("git_repo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("scale_io", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+)
+
+
+class _File(NamedTuple):
+    path: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{quote(self.path)} ({self.source})" if self.source else quote(self.path)
+
+
+def volume_warnings(volumes: list[Volume], path: Path) -> Iterator[str]:
+    """What to know about the volumes of a pod."""
+    for index, volume in enumerate(volumes):
+        for field, wire, message in _GONE:
+            if getattr(volume, field) is not None:
+                yield f"{path.index(index).child(wire)}: {message}"
+        template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
+        resources = template.spec.resources if template is not None and template.spec is not None else None
+        if resources is not None:
+            at = path.index(index).child("ephemeral", "volumeClaimTemplate", "spec", "resources")
+            for wire, part in (("requests", resources.requests), ("limits", resources.limits)):
+                if part and "storage" in part and quantity(part["storage"]).milli_value() % 1000:
+                    value = quote(str(part["storage"]))
+                    yield (
+                        f"{at.child(wire).key('storage')}: fractional byte value {value} is invalid, must be an integer"
+                    )
+    for volume in volumes:
+        yield from _overlaps(volume)
+
+
+def _overlaps(volume: Volume) -> Iterator[str]:
+    name = quote(volume.name or "")
+    if volume.config_map is not None and volume.config_map.items:
+        what = f"ConfigMap {quote(volume.config_map.name or '')}"
+        yield from _collisions(name, what, (_File(each.path or "", "") for each in volume.config_map.items))
+    if volume.secret is not None and volume.secret.items:
+        what = f"Secret {quote(volume.secret.secret_name or '')}"
+        yield from _collisions(name, what, (_File(each.path or "", "") for each in volume.secret.items))
+    if volume.downward_api is not None and volume.downward_api.items:
+        files = (_File(each.path or "", "") for each in volume.downward_api.items)
+        yield from _collisions(name, "DownwardAPI", files)
+    if volume.projected is not None:
+        files_of_all: list[_File] = []
+        for source in volume.projected.sources or ():
+            if source == VolumeProjection():
+                yield f"volume {name} (Projected) has no sources provided"
+            files_of_all += _files(source)
+        yield from _collisions(name, "Projected", files_of_all)
+
+
+def _files(source: VolumeProjection) -> list[_File]:
+    if source.config_map is not None and source.config_map.items:
+        what = f"ConfigMap {quote(source.config_map.name or '')}"
+        return [_File(each.path or "", what) for each in source.config_map.items]
+    if source.secret is not None and source.secret.items:
+        what = f"Secret {quote(source.secret.name or '')}"
+        return [_File(each.path or "", what) for each in source.secret.items]
+    if source.downward_api is not None and source.downward_api.items:
+        return [_File(each.path or "", "DownwardAPI") for each in source.downward_api.items]
+    if source.service_account_token is not None:
+        return [_File(source.service_account_token.path or "", "ServiceAccountToken")]
+    return []
+
+
+def _collisions(volume: str, what: str, files: Iterable[_File]) -> Iterator[str]:
+    seen: list[_File] = []
+    for file in files:
+        this = _File(file.path.rstrip("/"), file.source)
+        for other in seen:
+            if this.path and other.path and _overlap(this.path, other.path):
+                yield f"volume {volume} ({what}): overlapping paths: {this} with {other}"
+        seen.append(this)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
