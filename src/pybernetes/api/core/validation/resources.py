@@ -84,7 +84,8 @@ def validate_resource_quantity(name: str, value: Quantity, path: Path) -> list[F
     return errors
 
 
-def _container_name(name: str, path: Path) -> list[FieldError]:
+def validate_container_resource_name(name: str, path: Path) -> list[FieldError]:
+    """The name of something a container can have."""
     return [invalid(path, name, problem) for problem in _container_resource_name_problems(name)]
 
 
@@ -99,7 +100,7 @@ def validate_container_resources(
     resources: ResourceRequirements, claims: Collection[str], path: Path, options: PodOptions
 ) -> list[FieldError]:
     """What one container asks for."""
-    return _validate(resources, _container_name, claims, path, options)
+    return _validate(resources, validate_container_resource_name, claims, path, options)
 
 
 def _validate(

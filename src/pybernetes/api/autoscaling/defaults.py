@@ -1,0 +1,106 @@
+"""What is filled in for a HorizontalPodAutoscaler, in the version that is stored (v2).
+
+The rules for scaling are completed as soon as a client says anything about them: four pods or twice as many every 15
+seconds up, all at once down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from .v2 import (
+    ContainerResourceMetricSource,
+    ExternalMetricSource,
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerSpec,
+    HorizontalPodAutoscalerStatus,
+    HPAScalingPolicy,
+    HPAScalingRules,
+    MetricIdentifier,
+    MetricSpec,
+    MetricTarget,
+    ObjectMetricSource,
+    PodsMetricSource,
+    ResourceMetricSource,
+)
+
+CPU_UTILIZATION: Final = 80
+PERIOD_SECONDS: Final = 15
+
+
+def default_horizontal_pod_autoscaler(autoscaler: HorizontalPodAutoscaler) -> None:
+    """At least one replica, at 80 % of the requested CPU."""
+    spec = autoscaler.spec
+    if spec is None:
+        spec = autoscaler.spec = HorizontalPodAutoscalerSpec()
+    if spec.min_replicas is None:
+        spec.min_replicas = 1
+    if spec.max_replicas is None:
+        spec.max_replicas = 0
+    if not spec.metrics:
+        target = MetricTarget(type="Utilization", average_utilization=CPU_UTILIZATION)
+        spec.metrics = [MetricSpec(type="Resource", resource=ResourceMetricSource(name="cpu", target=target))]
+    else:
+        for metric in spec.metrics:
+            _default_metric(metric)
+    if spec.behavior is not None:
+        spec.behavior.scale_up = _completed(
+            spec.behavior.scale_up,
+            HPAScalingRules(
+                stabilization_window_seconds=0,
+                select_policy="Max",
+                policies=[
+                    HPAScalingPolicy(type="Pods", value=4, period_seconds=PERIOD_SECONDS),
+                    HPAScalingPolicy(type="Percent", value=100, period_seconds=PERIOD_SECONDS),
+                ],
+            ),
+        )
+        # How long to wait before scaling down is an option of the controller, and so stays open here.
+        spec.behavior.scale_down = _completed(
+            spec.behavior.scale_down,
+            HPAScalingRules(
+                select_policy="Max",
+                policies=[HPAScalingPolicy(type="Percent", value=100, period_seconds=PERIOD_SECONDS)],
+            ),
+        )
+    status = autoscaler.status
+    if status is None:
+        status = autoscaler.status = HorizontalPodAutoscalerStatus()
+    if status.desired_replicas is None:
+        status.desired_replicas = 0
+
+
+def _completed(rules: HPAScalingRules | None, otherwise: HPAScalingRules) -> HPAScalingRules:
+    if rules is None:
+        return otherwise
+    for name in rules.__struct_fields__:
+        if getattr(rules, name) is None:
+            setattr(rules, name, getattr(otherwise, name))
+    return rules
+
+
+Source = (
+    ObjectMetricSource | PodsMetricSource | ExternalMetricSource | ResourceMetricSource | ContainerResourceMetricSource
+)
+
+
+def _default_metric(metric: MetricSpec) -> None:
+    """What Go always writes: a target and the name of a metric, be they empty."""
+    sources: tuple[Source | None, ...] = (
+        metric.object,
+        metric.pods,
+        metric.external,
+        metric.resource,
+        metric.container_resource,
+    )
+    for source in sources:
+        if source is None:
+            continue
+        if source.target is None:
+            source.target = MetricTarget(type="")
+        if isinstance(source, ObjectMetricSource | PodsMetricSource | ExternalMetricSource) and source.metric is None:
+            source.metric = MetricIdentifier(name="")
+
+
+DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {"HorizontalPodAutoscaler": default_horizontal_pod_autoscaler}
