@@ -238,18 +238,23 @@ def test_dry_run_changes_nothing(client: Client, namespace: str) -> None:
     assert client.post(f"{path}?dryRun=Some", config_map("b")).status == 422
 
 
-def test_status_and_spec_are_kept_apart(client: Client) -> None:
-    node = {"metadata": {"name": "kept-apart"}, "spec": {"unschedulable": True}, "status": {"phase": "Running"}}
-    made = client.post("/api/v1/nodes", node).json
-    assert made.get("status", {}).get("phase") is None
-    path = "/api/v1/nodes/kept-apart"
-    spec = client.patch(path, {"spec": {"unschedulable": None}, "status": {"phase": "Running"}}).json
-    assert not spec["spec"].get("unschedulable")
-    assert spec.get("status", {}).get("phase") is None
-    status = client.patch(f"{path}/status", {"spec": {"unschedulable": True}, "status": {"phase": "Running"}}).json
-    assert not status["spec"].get("unschedulable")
-    assert status["status"]["phase"] == "Running"
-    client.delete(path)
+def test_status_and_spec_are_kept_apart(client: Client, namespace: str) -> None:
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    spec = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    collection = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
+    made = client.post(collection, {"metadata": {"name": "r"}, "spec": spec, "status": {"replicas": 7}}).json
+    assert made["status"].get("replicas", 0) == 0
+    assert made["metadata"]["generation"] == 1
+    path = f"{collection}/r"
+    changed = client.patch(path, {"spec": {"replicas": 3}, "status": {"replicas": 8}}).json
+    assert (changed["spec"]["replicas"], changed["status"].get("replicas", 0)) == (3, 0)
+    assert changed["metadata"]["generation"] == 2
+    status = client.patch(f"{path}/status", {"spec": {"replicas": 4}, "status": {"replicas": 9}}).json
+    assert (status["spec"]["replicas"], status["status"]["replicas"]) == (3, 9)
+    assert status["metadata"]["generation"] == 2
 
 
 def test_an_update_may_create_where_upstream_lets_it(client: Client, namespace: str) -> None:
