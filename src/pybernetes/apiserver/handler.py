@@ -37,6 +37,9 @@ _WRITES: dict[str, WriteVerb] = {
 }
 
 
+_NAMED = frozenset(("get", "update", "patch", "delete"))
+
+
 class Dispatcher:
     """Calls the verb."""
 
@@ -53,15 +56,17 @@ class Dispatcher:
         if info.subresource:
             return await self._subresource(request)
         verb = info.verb
-        if verb not in resource.verbs:
+        if verb not in resource.verbs or (verb in _NAMED) != bool(info.name):
             raise MethodNotAllowed
-        if info.name and not resource.namespaced:
-            info.namespace = ""
-        elif resource.namespaced and not info.namespace and (info.name or verb == "create"):
-            if verb == "create" and resource.stored:
-                raise MethodNotAllowed
-            if resource.stored:
+        if not resource.namespaced:
+            if resource.plural != "namespaces" and info.namespace:
                 raise PathNotFound
+            info.namespace = ""
+        elif not info.namespace and verb not in ("list", "watch"):
+            if info.name:
+                raise PathNotFound
+            if resource.stored:
+                raise MethodNotAllowed
         if not resource.stored:
             handler = import_module(f"pybernetes.apiserver.virtual.{resource.package}").HANDLERS[resource.plural]
             answer: Response = await handler(registry, resource, request)

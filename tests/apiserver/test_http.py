@@ -1,0 +1,194 @@
+"""HTTP itself: forms, limits, connections that misbehave."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import yaml
+
+from apiserver.client import Client
+
+
+@contextmanager
+def raw(client: Client) -> Iterator[ssl.SSLSocket]:
+    """A TLS connection without a client on it."""
+    context = ssl.create_default_context(cafile=str(client.server.ca_file))
+    assert client.address.hostname
+    with (
+        socket.create_connection((client.address.hostname, client.address.port or 0), timeout=30) as plain,
+        context.wrap_socket(plain, server_hostname=client.address.hostname) as connection,
+    ):
+        yield connection
+
+
+def read_answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
+    """One answer with a Content-Length."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = connection.recv(65536)
+        assert part, f"closed after {data!r}"
+        data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+    fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:])
+    length = int(fields[b"Content-Length"])
+    while len(body) < length:
+        body += connection.recv(65536)
+    return int(head.split()[1]), body[:length]
+
+
+def test_several_requests_on_one_connection(client: Client) -> None:
+    request = f"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n\r\n".encode()
+    with raw(client) as connection:
+        for _ in range(3):
+            connection.sendall(request)
+            assert read_answer(connection)[0] == 200
+
+
+def test_pipelined_requests_are_answered_in_order(client: Client, namespace: str) -> None:
+    paths = ["/version", f"/api/v1/namespaces/{namespace}", "/healthz", "/nope"]
+    token = f"Authorization: Bearer {client.token}\r\n"
+    with raw(client) as connection:
+        connection.sendall("".join(f"GET {path} HTTP/1.1\r\nHost: x\r\n{token}\r\n" for path in paths).encode())
+        data = b""
+        while data.count(b"HTTP/1.1 ") < 4 or b"could not find" not in data:
+            part = connection.recv(65536)
+            assert part
+            data += part
+    places = [data.index(mark) for mark in (b"gitVersion", namespace.encode(), b"\r\n\r\nok", b"could not find")]
+    assert places == sorted(places)
+
+
+def test_a_chunked_body_is_put_together(client: Client, namespace: str) -> None:
+    body = json.dumps({"metadata": {"name": "chunked"}}).encode()
+    head = (
+        f"POST /api/v1/namespaces/{namespace}/configmaps HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+        f"Content-Type: application/json\r\nAuthorization: Bearer {client.token}\r\n\r\n"
+    ).encode()
+    pieces = [body[:7], body[7:8], body[8:]]
+    with raw(client) as connection:
+        connection.sendall(head)
+        for piece in pieces:
+            connection.sendall(b"%x\r\n%b\r\n" % (len(piece), piece))
+        connection.sendall(b"0\r\n\r\n")
+        assert read_answer(connection)[0] == 201
+
+
+def test_expect_continue(client: Client, namespace: str) -> None:
+    body = json.dumps({"metadata": {"name": "expected"}}).encode()
+    head = (
+        f"POST /api/v1/namespaces/{namespace}/configmaps HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+        f"Content-Type: application/json\r\nExpect: 100-continue\r\nAuthorization: Bearer {client.token}\r\n\r\n"
+    ).encode()
+    with raw(client) as connection:
+        connection.sendall(head)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 100 Continue")
+        connection.sendall(body)
+        assert read_answer(connection)[0] == 201
+
+
+@pytest.mark.parametrize("rubbish", [b"\x16\x03\x01 what\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"{}\r\n\r\n"])
+def test_what_is_not_http_gets_400_and_is_closed(client: Client, rubbish: bytes) -> None:
+    with raw(client) as connection:
+        connection.sendall(rubbish)
+        status, body = read_answer(connection)
+        assert status == 400
+        assert json.loads(body)["kind"] == "Status"
+        assert connection.recv(100) == b""
+
+
+def test_a_body_over_three_megabytes_is_refused(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    with raw(client) as connection:
+        connection.sendall(
+            f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {3 * 1024 * 1024 + 1}\r\n\r\n".encode()
+        )
+        status, body = read_answer(connection)
+        assert (status, json.loads(body)["reason"]) == (413, "RequestEntityTooLarge")
+    with raw(client) as connection:  # the same without saying so beforehand
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        piece = b"10000\r\n" + b"a" * 65536 + b"\r\n"
+        try:
+            for _ in range(60):
+                connection.sendall(piece)
+        except OSError:
+            pass  # the server closed before it had all
+        assert read_answer(connection)[0] == 413
+
+
+def test_headers_over_a_megabyte_are_refused(client: Client) -> None:
+    with raw(client) as connection:
+        connection.sendall(b"GET /version HTTP/1.1\r\nHost: x\r\n")
+        try:
+            for number in range(40):
+                connection.sendall(b"X-%d: %b\r\n" % (number, b"a" * 30000))
+        except OSError:
+            pass
+        assert read_answer(connection)[0] == 431
+
+
+def test_large_answers_are_compressed_when_the_client_can(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    made = client.post(path, {"metadata": {"name": "big"}, "data": {"x": "y" * 300_000}})
+    plain = client.get(f"{path}/big")
+    packed = client.get(f"{path}/big", Accept_Encoding="gzip")
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert len(packed.body) < 10_000
+    assert gzip.decompress(packed.body) == plain.body == made.body
+    assert "Content-Encoding" not in client.get("/version", Accept_Encoding="gzip").headers
+
+
+def test_yaml_in_and_out(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    text = b"metadata:\n  name: y\ndata:\n  n: '1'\n  date: '2024-01-01'\n"
+    made = client.post(path, text, Content_Type="application/yaml", Accept="application/yaml")
+    assert (made.status, made.headers["Content-Type"]) == (201, "application/yaml")
+    found = yaml.safe_load(made.body)
+    assert found["data"] == {"n": "1", "date": "2024-01-01"}
+    bad = client.post(path, b"a: [", Content_Type="application/yaml")
+    assert (bad.status, bad.json["reason"]) == (400, "BadRequest")
+
+
+def test_pretty_printing(client: Client) -> None:
+    assert client.get("/version?pretty=true").body.startswith(b'{\n  "major"')
+    assert client.get("/version", User_Agent="curl/8").body.startswith(b'{\n  "major"')
+    assert client.get("/version?pretty=false", User_Agent="curl/8").body.startswith(b'{"major"')
+
+
+def test_media_types_that_are_not_offered(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}"
+    proto = "application/vnd.kubernetes.protobuf"
+    refused = client.get(path, Accept=proto)
+    assert (refused.status, refused.json["reason"]) == (406, "NotAcceptable")
+    assert client.get(path, Accept=f"{proto},application/json").headers["Content-Type"] == "application/json"
+    assert client.get(path, Accept="application/cbor, */*;q=0.5").status == 200
+    body = client.post(f"{path}/configmaps", b"k8s\x00", Content_Type=proto)
+    assert (body.status, body.json["reason"]) == (415, "UnsupportedMediaType")
+
+
+def test_an_unfinished_request_does_not_hold_up_others(client: Client) -> None:
+    with raw(client) as stuck:
+        stuck.sendall(b"GET /version HTTP/1.1\r\nHost:")
+        started = time.monotonic()
+        assert client.get("/version").status == 200
+        assert time.monotonic() - started < 5
+
+
+def test_a_watcher_that_leaves_is_forgotten(client: Client, namespace: str) -> None:
+    def watchers() -> float:
+        lines = client.get("/metrics").body.decode().splitlines()
+        found = [line for line in lines if line.startswith('apiserver_longrunning_requests{resource="leases"')]
+        return float(found[0].split()[-1]) if found else 0.0
+
+    before = watchers()
+    with client.watch(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases?watch=true"):
+        assert watchers() == before + 1
+    deadline = time.monotonic() + 10
+    while watchers() != before:
+        assert time.monotonic() < deadline
