@@ -1,0 +1,49 @@
+"""What is filled in for the kinds of storage/v1 when a client leaves it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from .. import zeros
+from .v1 import CSIDriver, StorageClass
+
+
+def default_storage_class(obj: StorageClass) -> None:
+    """Volumes are made at once and deleted with their claims."""
+    zeros.fill(obj)
+    if obj.reclaim_policy is None:
+        obj.reclaim_policy = "Delete"
+    if obj.volume_binding_mode is None:
+        obj.volume_binding_mode = "Immediate"
+
+
+def default_csi_driver(obj: CSIDriver) -> None:
+    """A driver for persistent volumes that have to be attached."""
+    zeros.fill(obj)
+    spec = obj.spec
+    assert spec is not None
+    if spec.attach_required is None:
+        spec.attach_required = True
+    if spec.pod_info_on_mount is None:
+        spec.pod_info_on_mount = False
+    if spec.storage_capacity is None:
+        spec.storage_capacity = False
+    if spec.fs_group_policy is None:
+        spec.fs_group_policy = "ReadWriteOnceWithFSType"
+    if not spec.volume_lifecycle_modes:
+        spec.volume_lifecycle_modes = ["Persistent"]
+    if spec.requires_republish is None:
+        spec.requires_republish = False
+    if spec.se_linux_mount is None:
+        spec.se_linux_mount = False
+
+
+DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {
+    "CSIDriver": default_csi_driver,
+    "CSINode": zeros.fill,
+    "CSIStorageCapacity": zeros.fill,
+    "StorageClass": default_storage_class,
+    "VolumeAttachment": zeros.fill,
+    "VolumeAttributesClass": zeros.fill,
+}

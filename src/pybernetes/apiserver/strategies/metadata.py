@@ -1,0 +1,14 @@
+"""Metadata that an update of a status does not touch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def keep_metadata(new: Any, old: Any) -> None:
+    """Labels, annotations, finalizers and owners stay as they are: for kinds whose status is all that may change."""
+    meta, before = new.metadata, old.metadata
+    meta.labels = before.labels
+    meta.annotations = before.annotations
+    meta.finalizers = before.finalizers
+    meta.owner_references = before.owner_references
