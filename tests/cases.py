@@ -32,6 +32,7 @@ import yaml
 
 from pybernetes.api import scheme
 from pybernetes.api.errors import APIError
+from pybernetes.api.meta.validation import validate_common_create, validate_common_update
 from pybernetes.apiserver.registry.registry import strategy_for
 from pybernetes.apiserver.registry.strategy import Context
 from pybernetes.apiserver.verbs.decoding import decode_json
@@ -138,7 +139,7 @@ def _outcome(case: Case) -> dict[str, Any]:
         obj = received(body)
         obj.metadata.uid, obj.metadata.creation_timestamp = UID, NOW
         strategy.prepare_for_create(obj, context)
-        return obj, strategy.validate(obj, context)
+        return obj, strategy.validate(obj, context) or validate_common_create(obj.metadata, resource.namespaced)
 
     if case.stored is None:
         obj, errors = create(sent(case, case.base))
@@ -152,7 +153,7 @@ def _outcome(case: Case) -> dict[str, Any]:
         status = case.spec["do"] == "status"
         prepare, validate = strategy.rules("status" if status else "")
         prepare(obj, old, context)
-        errors = validate(obj, old, context)
+        errors = validate_common_update(meta, before, resource.namespaced) + validate(obj, old, context)
         warnings = [] if status or errors else strategy.warnings_on_update(obj, old, context)
     if errors:
         return {"errors": normalized([error.message() for error in errors], UID)}

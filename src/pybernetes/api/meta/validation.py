@@ -114,6 +114,17 @@ def validate_object_meta_update(
     return errors
 
 
+def validate_common_create(meta: ObjectMeta, namespaced: bool) -> list[FieldError]:
+    """What every new object must fulfil, asked when its kind has nothing against it."""
+    return validate_object_meta(meta, namespaced, names.name_is_path_segment)
+
+
+def validate_common_update(new: ObjectMeta, old: ObjectMeta, namespaced: bool) -> list[FieldError]:
+    """What every changed object must fulfil; reported besides what its kind finds, which may be the same."""
+    errors = validate_object_meta(new, namespaced, names.name_is_path_segment)
+    return errors + validate_object_meta_update(new, old)
+
+
 def _validate_common(meta: ObjectMeta, path: Path, errors: list[FieldError]) -> None:
     if meta.labels:
         errors += validate_labels(meta.labels, path.child("labels"))

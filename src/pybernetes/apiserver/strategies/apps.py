@@ -18,9 +18,12 @@ from pybernetes.api.apps.v1 import (
     StatefulSet,
     StatefulSetStatus,
 )
+from pybernetes.api.core.v1.persistentvolumeclaim import PersistentVolumeClaimSpec
 from pybernetes.api.equality import semantically_equal
+from pybernetes.api.field import Path
 from pybernetes.apiserver.registry.strategy import Context, Strategy
 
+from .core.persistentvolumeclaim import claim_spec_warnings
 from .workloads import WorkloadStrategy
 
 _KEEPS_ALL_REVISIONS = (
@@ -66,10 +69,13 @@ class StatefulSetStrategy(WorkloadStrategy):
         super().prepare_for_update(new, old, context)
 
     def warnings_on_create(self, obj: StatefulSet, context: Context) -> list[str]:
-        return super().warnings_on_create(obj, context) + _revision_warnings(obj)
+        warnings = super().warnings_on_create(obj, context) + _claim_warnings(obj)
+        return warnings + _revision_warnings(obj)
 
     def warnings_on_update(self, new: StatefulSet, old: StatefulSet, context: Context) -> list[str]:
-        return super().warnings_on_update(new, old, context) + _revision_warnings(new)
+        # Upstream writes this part of the path as Go does, but only here.
+        warnings = super().warnings_on_update(new, old, context) + _claim_warnings(new, "Spec")
+        return warnings + _revision_warnings(new)
 
 
 class DaemonSetStrategy(WorkloadStrategy):
@@ -115,6 +121,15 @@ def _drop_max_unavailable(new: StatefulSet, old: StatefulSet | None) -> None:
     before = old.spec.update_strategy if old and old.spec else None
     if before is None or before.rolling_update is None or before.rolling_update.max_unavailable is None:
         update.max_unavailable = None
+
+
+def _claim_warnings(stateful_set: StatefulSet, *inside: str) -> list[str]:
+    warnings: list[str] = []
+    claims = stateful_set.spec.volume_claim_templates if stateful_set.spec else None
+    for index, claim in enumerate(claims or ()):
+        path = Path("spec", "volumeClaimTemplates").index(index).child(*inside)
+        warnings += claim_spec_warnings(claim.spec or PersistentVolumeClaimSpec(), path)
+    return warnings
 
 
 def _revision_warnings(stateful_set: StatefulSet) -> list[str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from pybernetes.api import names
+from pybernetes.api.core.disabled import drop_disabled_pod_fields
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import Path
 from pybernetes.apiserver.registry.strategy import Context, Strategy
+
+from .core.pod_warnings import pod_template_warnings
 
 
 class WorkloadStrategy(Strategy):
@@ -32,6 +35,11 @@ class WorkloadStrategy(Strategy):
     def prepare_for_create(self, obj: Any, context: Context) -> None:
         super().prepare_for_create(obj, context)
         obj.status = self.new_status()
+        drop_disabled_pod_fields(self.template(obj).spec, None)
+
+    def prepare_for_update(self, new: Any, old: Any, context: Context) -> None:
+        drop_disabled_pod_fields(self.template(new).spec, self.template(old).spec)
+        super().prepare_for_update(new, old, context)
 
     def changed(self, new: Any, old: Any) -> bool:
         return not semantically_equal(new.spec, old.spec)
@@ -45,11 +53,6 @@ class WorkloadStrategy(Strategy):
 
     def template_warnings(self, new: Any, old: Any | None) -> list[str]:
         """What is worth knowing about the pod template."""
-        try:  # INTERIM until the core helper has it
-            from .core.pod_warnings import pod_template_warnings
-        except ImportError:
-            return []
-
         return pod_template_warnings(self.template_path(), self.template(new), self.template(old) if old else None)
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pybernetes.api.errors import AlreadyExists, BadRequest, GenerateNameConflict, Invalid
 from pybernetes.api.field import FieldError, invalid, required
 from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.meta.validation import validate_common_create, validate_common_update
 from pybernetes.api.names import generate_name
 from pybernetes.api.times import rfc3339
 from pybernetes.store.cache import Item
@@ -120,7 +121,8 @@ async def _make(store: ResourceStore, attributes: Attributes, context: Context) 
         name = obj.metadata.name
         if not name:
             check(store, "", [required("metadata.name", "name or generateName is required")])
-        check(store, name, strategy.validate(obj, context))
+        namespaced = store.resource.namespaced
+        check(store, name, strategy.validate(obj, context) or validate_common_create(obj.metadata, namespaced))
         context.warnings.extend(strategy.warnings_on_create(obj, context))
         await context.registry.admission.validate(attributes)
         return await store.create(obj, dry_run=context.dry_run)
@@ -177,7 +179,8 @@ async def update_object(store: ResourceStore, new: Any, old: Any, context: Conte
     try:
         prepare, validate = strategy.rules(context.subresource)
         prepare(new, old, context)
-        check(store, before.name, validate(new, old, context))
+        common = validate_common_update(new.metadata, before, store.resource.namespaced)
+        check(store, before.name, common + validate(new, old, context))
         if not context.subresource:
             context.warnings.extend(strategy.warnings_on_update(new, old, context))
         await admission.validate(attributes)
