@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import subprocess
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 from pybernetes.store.base import Event, Watch
@@ -24,42 +26,49 @@ class Clock:
 
 
 class Etcd:
-    """A real etcd on a free loopback port."""
+    """A real etcd on free loopback ports."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, name: str = "test", scheme: str = "http") -> None:
         self.folder = folder
-        self.port, self.peer_port = free_port(), free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.name = name
+        self.url = f"{scheme}://127.0.0.1:{free_port()}"
+        self.peer = f"http://127.0.0.1:{free_port()}"
         self.process: subprocess.Popen[bytes] | None = None
+        self.arguments: dict[str, str] = {}
 
-    def start(self) -> None:
-        peer = f"http://127.0.0.1:{self.peer_port}"
-        arguments = {
-            "name": "test",
+    def start(self, **more: str) -> None:
+        """Start it, or start it again with the same arguments."""
+        self.arguments = self.arguments or {
+            "name": self.name,
             "data-dir": str(self.folder / "data"),
             "listen-client-urls": self.url,
             "advertise-client-urls": self.url,
-            "listen-peer-urls": peer,
-            "initial-advertise-peer-urls": peer,
-            "initial-cluster": f"test={peer}",
+            "listen-peer-urls": self.peer,
+            "initial-advertise-peer-urls": self.peer,
+            "initial-cluster": f"{self.name}={self.peer}",
             "log-level": "error",
+            **more,
         }
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                ["etcd", *(f"--{name}={value}" for name, value in arguments.items())], stdout=log, stderr=log
+                ["etcd", *(f"--{name}={value}" for name, value in self.arguments.items())], stdout=log, stderr=log
             )
 
-    def wait(self) -> None:
+    def wait(self, context: ssl.SSLContext | None = None) -> None:
+        """Until it can take writes."""
         deadline = time.monotonic() + 30
         while True:
-            with contextlib.suppress(OSError), urllib.request.urlopen(self.url + "/health", timeout=1) as answer:
+            with (
+                contextlib.suppress(OSError),
+                urllib.request.urlopen(self.url + "/health", timeout=1, context=context) as answer,
+            ):
                 if b'"true"' in answer.read():
                     return
-            if time.monotonic() > deadline:
-                raise AssertionError((self.folder / "log").read_text())
+            assert time.monotonic() < deadline, (self.folder / "log").read_text()
             time.sleep(0.02)
 
     def kill(self) -> None:
+        """With SIGKILL."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -71,6 +80,13 @@ def free_port() -> int:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition, 30 s at most."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - the condition has no event to wait for
+            await asyncio.sleep(0.01)
 
 
 async def take(watch: Watch, count: int) -> list[Event]:
