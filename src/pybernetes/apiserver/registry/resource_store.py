@@ -7,6 +7,8 @@ condition that nobody was faster; who was not bound to a certain revision tries 
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -25,6 +27,42 @@ Transform = Callable[[Any], Awaitable[Any]]
 """Makes the new object from the present one. What it returns replaces it; it may change the one it was given."""
 
 
+class Turn:
+    """One after another, by key; the keys in `queues` are those being written, with who waits for them."""
+
+    __slots__ = ("_key", "_queues")
+
+    def __init__(self, queues: dict[str, deque[asyncio.Future[None]]], key: str) -> None:
+        self._queues = queues
+        self._key = key
+
+    async def __aenter__(self) -> None:
+        queue = self._queues.get(self._key)
+        if queue is None:
+            self._queues[self._key] = deque()
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():  # it was our turn already
+                self._next()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._next()
+
+    def _next(self) -> None:
+        queue = self._queues[self._key]
+        while queue:
+            future = queue.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+        del self._queues[self._key]
+
+
 class ResourceStore:
     """One resource in one version."""
 
@@ -38,6 +76,7 @@ class ResourceStore:
         self.cache = cache
         self._store = cache.store
         self._ttl = ttl
+        self._writing: dict[str, deque[asyncio.Future[None]]] = {}
         self._decode = scheme.decoder(storage).decode
         self._attributes = attribute_reader(resource.group, resource.plural)
         self._converts = resource.api_version != storage.api_version
@@ -132,6 +171,13 @@ class ResourceStore:
             await self.cache.consistent()
         except StoreUnavailable as error:
             raise ServiceUnavailable(str(error)) from error
+
+    def turn(self, namespace: str, name: str) -> Turn:
+        """To be held while an object is read and replaced, so that requests of this server do not race for it.
+
+        Correctness does not hang on it, the store compares revisions; it saves work that would be thrown away.
+        """
+        return Turn(self._writing, self.key(namespace, name))
 
     # -- writes -------------------------------------------------------------------------------------------------
 

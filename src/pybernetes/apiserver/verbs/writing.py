@@ -197,11 +197,12 @@ async def write_object(store: ResourceStore, name: str, transform: Transform, co
 
     An object that was only waiting for its finalizers is removed instead when the last one is gone.
     """
-    while True:
-        item = await store.get(context.namespace, name)
-        written = await _unless_reserved(store, _write_once(store, item, transform, context))
-        if written is not None:
-            return written
+    async with store.turn(context.namespace, name):
+        while True:
+            item = await store.get(context.namespace, name)
+            written = await _unless_reserved(store, _write_once(store, item, transform, context))
+            if written is not None:
+                return written
 
 
 async def _write_once(store: ResourceStore, item: Item, transform: Transform, context: Context) -> Item | None:

@@ -1,0 +1,207 @@
+"""What benchmarks share: servers to measure, wrk, the yardstick, results as a table and as JSON.
+
+The yardstick is a fixed thing measured on the machine at hand: an aiohttp TLS server that answers 2.4 KB.
+Upstream's rates are known as ratios to it (kube-apiserver v1.36.4 with etcd 3.6, both measured in one run on a 2-core machine: the fixed thing
+21,200 req/s, GET of a pod 3,850, POST of a ConfigMap 1,780-2,340, POST of a pod 952, on one connection 309), so that
+`times upstream` can be said on any machine. It is good to about a third either way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "bench" / "results"
+TOKEN = "bench-token"
+UPSTREAM = {"GET pod": 0.18, "POST configmap": 0.10, "POST pod": 0.045, "POST pod, 1 connection": 0.015}
+
+_HELLO = """
+import asyncio, ssl, sys, uvloop
+from aiohttp import web
+BODY = b'{"x":"' + b"a" * 2350 + b'"}'
+async def answer(request):
+    return web.Response(body=BODY, content_type="application/json")
+async def main():
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(sys.argv[1], sys.argv[2])
+    runner = web.ServerRunner(web.Server(answer), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", int(sys.argv[3]), ssl_context=tls).start()
+    await asyncio.sleep(3600)
+uvloop.run(main())
+"""
+
+
+class Rate(NamedTuple):
+    per_second: float
+    p50: str
+    p99: str
+    failed: int
+
+
+def wrk(url: str, *, seconds: int = 4, connections: int = 32, script: str = "") -> Rate:
+    """Load on one URL, from one thread of wrk."""
+    if not shutil.which("wrk"):
+        raise SystemExit("this benchmark needs wrk: `apt-get install wrk`")
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write(f'wrk.headers["Authorization"]="Bearer {TOKEN}"\n{script}\n')
+        file.flush()
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", file.name, "--latency", url]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
+
+    def find(pattern: str) -> str:
+        found = re.search(pattern, text)
+        assert found, text
+        return found.group(1)
+
+    return Rate(
+        float(find(r"Requests/sec:\s+([\d.]+)")),
+        find(r"50%\s+([\d.]+\w+)"),
+        find(r"99%\s+([\d.]+\w+)"),
+        int(bad.group(1)) if bad else 0,
+    )
+
+
+def sending(method: str, body: Any, content_type: str = "application/json") -> str:
+    """A wrk script that sends a body."""
+    text = json.dumps(json.dumps(body))
+    return f'wrk.method="{method}"; wrk.headers["Content-Type"]="{content_type}"; wrk.body={text}'
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def yardstick(folder: Path) -> float:
+    """Requests a second of the fixed thing."""
+    port = free_port()
+    make_certificate(folder)
+    command = [sys.executable, "-c", _HELLO, str(folder / "apiserver.crt"), str(folder / "apiserver.key"), str(port)]
+    server = subprocess.Popen(command)
+    try:
+        wait_for_port(port)
+        return max(wrk(f"https://127.0.0.1:{port}/", seconds=3).per_second for _ in range(2))
+    finally:
+        server.kill()
+        server.wait()
+
+
+def make_certificate(folder: Path) -> None:
+    from pybernetes.apiserver.selfsigned import self_signed
+
+    self_signed(folder, "127.0.0.1")
+
+
+def wait_for_port(port: int, seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
+            return
+        if time.monotonic() > deadline:
+            raise SystemExit(f"nothing listens on port {port}")
+        time.sleep(0.005)
+
+
+class Server:
+    """An API server that runs for a benchmark."""
+
+    def __init__(self, folder: Path, store: str, *flags: str) -> None:
+        self.port = free_port()
+        self.url = f"https://127.0.0.1:{self.port}"
+        (folder / "tokens.csv").write_text(f"{TOKEN},admin,admin,system:masters\n")
+        make_certificate(folder)
+        self._tls = ssl._create_unverified_context()
+        command = [
+            sys.executable,
+            *("-m", "pybernetes", "apiserver", f"--secure-port={self.port}", "--bind-address=127.0.0.1"),
+            *(f"--tls-cert-file={folder}/apiserver.crt", f"--tls-private-key-file={folder}/apiserver.key"),
+            *(f"--token-auth-file={folder}/tokens.csv", f"--etcd-servers={store}", *flags),
+        ]
+        started = time.perf_counter()
+        self.process = subprocess.Popen(command)
+        self.ready_after = self._wait(started)
+
+    def _wait(self, started: float) -> float:
+        while True:
+            if self.process.poll() is not None:
+                raise SystemExit("the API server ended while it started")
+            with contextlib.suppress(OSError):
+                if self.call("GET", "/readyz") == b"ok":
+                    return time.perf_counter() - started
+            time.sleep(0.002)
+
+    def call(self, method: str, path: str, body: Any = None) -> bytes:
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        with urllib.request.urlopen(request, context=self._tls) as response:
+            answer: bytes = response.read()
+            return answer
+
+    def resident_mb(self) -> float:
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", text)
+        assert found
+        return int(found.group(1)) / 1024
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
+@contextlib.contextmanager
+def etcd(folder: Path) -> Iterator[str]:
+    """A real etcd on the loopback; its URL."""
+    client, peer = free_port(), free_port()
+    url = f"http://127.0.0.1:{client}"
+    command = [
+        *("etcd", "--data-dir", str(folder / "etcd"), "--log-level", "error"),
+        *("--listen-client-urls", url, "--advertise-client-urls", url),
+        *("--listen-peer-urls", f"http://127.0.0.1:{peer}"),
+        *("--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}"),
+        *("--initial-cluster", f"default=http://127.0.0.1:{peer}"),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for_port(client)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+class Report:
+    """Rows that are printed as they come and appended to results/NAME.jsonl at the end."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rows: dict[str, Any] = {}
+
+    def row(self, title: str, value: float, unit: str, note: str = "") -> None:
+        self.rows[title] = value
+        shown = f"{value:,.0f}" if value >= 100 else f"{value:,.3f}" if value < 10 else f"{value:,.1f}"
+        print(f"{title:44} {shown:>10} {unit:6} {note}".rstrip(), flush=True)
+
+    def save(self) -> None:
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        line = {"time": time.strftime("%FT%TZ", time.gmtime()), "commit": commit, "cpus": os.cpu_count(), **self.rows}
+        with (RESULTS / f"{self.name}.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
