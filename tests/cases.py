@@ -3,7 +3,7 @@
 A file describes one kind: a `base` object and a list of `cases`, each of which edits it and says what comes out.
 
     name     what it is about
-    do       create (the default), update or status: what is asked for
+    do       create (the default), update, or the subresource that is updated, such as status
     before   edits that make the stored object of an update from the base
     edit     edits that make the object that is sent from the base, or from the stored object
     fixed    the object that is sent, instead of an edit
@@ -33,6 +33,7 @@ import yaml
 from pybernetes.api import scheme
 from pybernetes.api.errors import APIError
 from pybernetes.api.meta.validation import validate_common_create, validate_common_update
+from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.registry.registry import strategy_for
 from pybernetes.apiserver.registry.strategy import Context
 from pybernetes.apiserver.verbs.decoding import decode_json
@@ -40,6 +41,7 @@ from pybernetes.apiserver.verbs.decoding import decode_json
 UID = "8e2f1b6a-5f0e-4a0b-9b1e-3c1d7a2b4c5d"
 NOW = "2024-01-02T03:04:05Z"
 NAMESPACE = "cases"
+USER = User("admin", "1", ("system:masters", "system:authenticated"))
 VOLATILE = ("uid", "creationTimestamp", "resourceVersion", "managedFields", "selfLink")
 RECORDED = ("errors", "refused", "result", "warnings")
 
@@ -122,7 +124,7 @@ def _outcome(case: Case) -> dict[str, Any]:
     assert resource is not None
     storage = scheme.storage_resource(resource)
     strategy = strategy_for(storage)
-    context = Context(None, None, NOW, NAMESPACE if resource.namespaced else "")  # type: ignore[arg-type]
+    context = Context(None, USER, NOW, NAMESPACE if resource.namespaced else "")  # type: ignore[arg-type]
 
     def received(body: dict[str, Any]) -> Any:
         obj = decode_json(resource, json.dumps(body).encode(), "Ignore", [])
@@ -150,11 +152,11 @@ def _outcome(case: Case) -> dict[str, Any]:
         obj = received(sent(case, answered(old)))
         meta, before = obj.metadata, old.metadata
         meta.uid, meta.creation_timestamp, meta.generation = before.uid, before.creation_timestamp, before.generation
-        status = case.spec["do"] == "status"
-        prepare, validate = strategy.rules("status" if status else "")
+        subresource = "" if case.spec["do"] == "update" else case.spec["do"]
+        prepare, validate = strategy.rules(subresource)
         prepare(obj, old, context)
         errors = validate_common_update(meta, before, resource.namespaced) + validate(obj, old, context)
-        warnings = [] if status or errors else strategy.warnings_on_update(obj, old, context)
+        warnings = [] if subresource or errors else strategy.warnings_on_update(obj, old, context)
     if errors:
         return {"errors": normalized([error.message() for error in errors], UID)}
     result: dict[str, Any] = {"result": normalized(answered(obj), UID)}

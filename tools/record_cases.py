@@ -2,7 +2,8 @@
 
     PYTHONPATH=tests:src python tools/record_cases.py FOLDER --server https://127.0.0.1:6443 --token TOKEN [--check]
 
-The form of the files is described in tests/cases.py. With --check nothing is written; differences are shown instead.
+The form of the files is described in tests/cases.py. The token's user is `admin` with the uid 1, in `system:masters`.
+With --check nothing is written; differences are shown instead.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def record(server: Server, case: Case) -> dict[str, Any]:
     if code != 201:
         raise SystemExit(f"{case}: the stored object is refused: {stored.get('message')}")
     try:
-        suffix = "/status" if case.spec["do"] == "status" else ""
+        suffix = "" if case.spec["do"] == "update" else f"/{case.spec['do']}"
         url = f"{path}/{name}{suffix}?dryRun=All&fieldValidation=Ignore"
         return outcome(*server.call("PUT", url, sent(case, stored)), uid=stored["metadata"]["uid"])
     finally:
