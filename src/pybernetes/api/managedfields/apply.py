@@ -23,7 +23,7 @@ from .owned import fields_of, with_named
 from .ownership import drop, give, take, up_to_date
 from .resetfields import Filter
 from .validate import problems
-from .versions import Convert, Versions
+from .versions import Convert, Versions, builtin
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 """The manager of everything in an object that nobody managed until now."""
@@ -55,6 +55,8 @@ def apply(
     _check(config, node)
     current = zero(node, api_version) if live is None else plain(live, node, api_version)
     current["kind"] = kind
+    if convert is None and node.map is not None and node.map.builtin:
+        convert = builtin(kind)
     who = entries.identity(manager, APPLY, api_version, subresource)
     request = _Request(config, who, Versions(api_version, node, convert), now, reset_fields)
     try:

@@ -114,7 +114,7 @@ def _field(info: schema.FieldInfo, existed: bool, excluded: Set) -> Row:
     if existed and info.always is not UNSET:
         return _changed_field(name, info, excluded)
     inner = _added(info)
-    if info.kind in (schema.LIST, schema.MAP):
+    if info.kind in (schema.LIST, schema.MAP) and info.always is UNSET:
         # Empty ones are never stored.
         leaf = name + "{}"
         if isinstance(inner, str):

@@ -126,11 +126,11 @@ def _encode(name: Identity, owned: Owned, plain: bool) -> Any:
     return entry
 
 
-def is_reset(entries: list[Any] | None) -> bool:
-    """Whether these entries ask to forget all owners: an empty list, or one empty entry."""
-    if entries is None:
-        return False
-    return not entries or (len(entries) == 1 and _entry(entries[0]) == ManagedFieldsEntry())
+def is_reset(entries: list[Any] | None, builtin: bool) -> bool:
+    """Whether these entries ask to forget all owners: one empty entry, or none in a list (of built-in kinds only)."""
+    if not entries:
+        return builtin and entries is not None
+    return len(entries) == 1 and _entry(entries[0]) == ManagedFieldsEntry()
 
 
 def cap(managers: Managers) -> None:

@@ -16,7 +16,7 @@ from .node import Node
 from .objects import Object, changed_part, entries_of, has_uid, plain, without_entries, zero
 from .ownership import give, up_to_date
 from .resetfields import Exclude, Filter
-from .versions import Convert, Versions
+from .versions import Convert, Versions, builtin
 
 FIELD_MANAGER_MAX_LENGTH = 128
 
@@ -48,28 +48,23 @@ def record_update(
         return created.entries(new, manager or "unknown", api_version, subresource, now, reset_fields)
     if node is None:
         node = node_of(type(new))
-    managers = _known(entries_of(old), sent, subresource)
+    managers = _known(entries_of(old), sent, subresource, node.map is not None and node.map.builtin)
     if not managers and old is not None and has_uid(old):
         # Nobody applied to it yet, or somebody asked to forget; ownership starts again with the next apply.
         return []
+    if convert is None and isinstance(new, Kind):
+        convert = builtin(type(new).__name__)
     versions = Versions(api_version, node, convert)
+
+    def whole() -> tuple[Object, Object]:
+        before = zero(node, api_version) if old is None else plain(old, node, api_version)
+        return before, plain(new, node, api_version)
+
     try:
-        before = (
-            zero(node, api_version) if old is None else plain(old, node, api_version) if isinstance(old, dict) else None
-        )
-        if before is not None:
-            change = compare(before, plain(new, node, api_version), node)
-        else:
-            assert old is not None
-            change = compare(*changed_part(old, new, node, api_version), node)
-
-        def objects() -> tuple[Object, Object]:
-            whole = plain(new, node, api_version)
-            return (plain(old, node, api_version) if old is not None else zero(node, api_version)), whole
-
-        managers = up_to_date(managers, versions, lambda: objects()[0])
+        parts = whole() if old is None else changed_part(old, new, node, api_version)
+        managers = up_to_date(managers, versions, lambda: whole()[0])
         who = entries.identity(manager, UPDATE, api_version, subresource)
-        give(managers, who, change, versions, objects, now, reset_fields)
+        give(managers, who, compare(*parts, node), versions, whole, now, reset_fields)
     except NoIdentity:
         # What cannot be described is stored without a description.
         return []
@@ -91,10 +86,10 @@ def manager_name(field_manager: str, user_agent: str) -> str:
     return name.encode()[:FIELD_MANAGER_MAX_LENGTH].decode(errors="ignore")
 
 
-def _known(live: list[Any] | None, sent: list[Any] | None, subresource: str) -> Managers:
+def _known(live: list[Any] | None, sent: list[Any] | None, subresource: str, builtin: bool) -> Managers:
     """The managers to go on with: those the writer sent, if it may and did and they can be read, else those of live."""
     if not subresource:
-        if entries.is_reset(sent):
+        if entries.is_reset(sent, builtin):
             return {}
         managers = _readable(sent)
         if managers:

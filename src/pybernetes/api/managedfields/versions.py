@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .kinds import complete
+import msgspec
+
+from .. import scheme
+from .kinds import complete, node_of
 from .node import Node
 from .objects import Object
 
@@ -39,3 +42,18 @@ class Versions:
         converted, node = found
         self._nodes.setdefault(version, node)
         return complete({**converted, "apiVersion": version}, node), node
+
+
+def builtin(kind: str) -> Convert:
+    """The way between the versions of a built-in kind. Versions of other groups do not count, as upstream has it."""
+
+    def convert(obj: Object, version: str) -> tuple[Object, Node] | None:
+        group, name = scheme.split_api_version(version)
+        source = scheme.resource_for_kind(*scheme.split_api_version(obj["apiVersion"]), kind)
+        target = scheme.resource_for_kind(group, name, kind)
+        if source is None or target is None or source.group != target.group:
+            return None
+        value = msgspec.convert(obj, source.type)
+        return msgspec.to_builtins(scheme.convert(value, source, target)), node_of(target.type)
+
+    return convert
