@@ -26,7 +26,8 @@ from .authn.token_file import TokenFile
 from .authn.user import Authenticator
 from .authn.x509 import ClientCertificate
 from .authz.authorizer import AlwaysAllow, AlwaysDeny, Authorizer
-from .bootstrap import bootstrap
+from .bootstrap import bootstrap, keep
+from .bootstrap.service import remove_kubernetes_endpoint
 from .compaction import compact_regularly
 from .discovery import Discovery
 from .filters.authentication import Authentication
@@ -115,7 +116,9 @@ class APIServer:
         )
         self._server = server
         self.port = server.sockets[0].getsockname()[1]
-        await bootstrap(self.registry, advertised(self.options), self.port)
+        address = advertised(self.options)
+        await bootstrap(self.registry, address, self.port)
+        self._tasks.append(loop.create_task(keep(self.registry, address, self.port)))
         self._ready = True
         if self.options.etcd_compaction_interval:
             self._tasks.append(loop.create_task(compact_regularly(self.store, self.options.etcd_compaction_interval)))
@@ -133,6 +136,9 @@ class APIServer:
         self._server.close()
         for task in self._tasks:
             task.cancel()
+        if not self.store.exclusive:
+            with contextlib.suppress(APIError, StoreError):
+                await remove_kubernetes_endpoint(self.registry, advertised(self.options), self.port)
         await self.cache.end_watchers()
         await self._http.drain(_DRAIN)
         await self.cache.close()

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+
 from pybernetes.api.core.v1 import Namespace
-from pybernetes.api.errors import AlreadyExists
+from pybernetes.api.errors import AlreadyExists, APIError
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.times import rfc3339
+from pybernetes.store.base import StoreError
 
 from ..authn.user import User
 from ..registry.registry import Registry
 from ..registry.strategy import Context
 from ..verbs.writing import create_object
+from .service import ensure_kubernetes_service
+
+log = logging.getLogger(__name__)
 
 LOOPBACK = User("system:apiserver", groups=("system:masters",))
+INTERVAL = 10.0  # seconds; upstream's
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
@@ -21,6 +29,17 @@ async def bootstrap(registry: Registry, address: str, port: int) -> None:
     await registry.cache.consistent()
     for name in NAMESPACES:
         await ensure(registry, "", "v1", "namespaces", Namespace(metadata=ObjectMeta(name=name)))
+    await ensure_kubernetes_service(registry, address, port)
+
+
+async def keep(registry: Registry, address: str, port: int) -> None:
+    """Put right, again and again, what clients or other servers have changed. Runs until cancelled."""
+    while True:
+        await asyncio.sleep(INTERVAL)
+        try:
+            await bootstrap(registry, address, port)
+        except (APIError, StoreError) as error:
+            log.warning("bootstrap: %s", error)
 
 
 async def ensure(registry: Registry, group: str, version: str, plural: str, obj: object) -> None:
