@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
 from ... import names
 from ...field import FieldError, Path, invalid, not_supported, required, too_long
 from ...meta.validation import NOT_NEGATIVE
@@ -115,7 +117,19 @@ def with_default(resources: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return resources or {}
 
 
-# Go's names of fields that are not simply the wire's name with a capital.
+class InternalForm:
+    """A value as upstream's internal types print it in a message: every field, under the name it has in Go."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __str__(self) -> str:
+        return msgspec.json.encode(_go_form(self._value)).decode()
+
+
+# Names that are not simply the wire's with a capital.
 _GO_NAMES: Final = {
     "ip": "IP",
     "seLinuxOptions": "SELinuxOptions",
@@ -125,15 +139,14 @@ _GO_NAMES: Final = {
 _GO_STRINGS: Final = frozenset({"name", "type", "key", "operator", "user", "role", "level", "ip"})
 
 
-def go_form(value: Any) -> Any:
-    """A value as upstream's internal types print it: every field, under the name it has in Go."""
+def _go_form(value: Any) -> Any:
     if isinstance(value, list):
-        return [go_form(each) for each in value]
+        return [_go_form(each) for each in value] or None
     if hasattr(value, "__struct_fields__"):
         form: dict[str, Any] = {}
         for field, wire in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
             inner = getattr(value, field)
             name = _GO_NAMES.get(wire) or wire[0].upper() + wire[1:]
-            form[name] = "" if inner is None and wire in _GO_STRINGS else go_form(inner)
+            form[name] = "" if inner is None and wire in _GO_STRINGS else _go_form(inner)
         return form
     return value

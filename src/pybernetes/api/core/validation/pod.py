@@ -15,7 +15,7 @@ from ...names import name_is_dns_subdomain, range_error
 from ..v1.affinity import Affinity, NodeAffinity, NodeSelectorTerm
 from ..v1.container import Container
 from ..v1.pod import Binding, Pod, PodSpec
-from .common import go_form
+from .common import InternalForm
 from .container import validate_image_blanks
 from .options import POD, PodOptions, options_for_update
 from .podannotations import (
@@ -194,9 +194,9 @@ def _validate_node_affinity_mutation(new: NodeAffinity | None, old: NodeAffinity
     path = SPEC.child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     if before and len(before) != len(after):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [invalid(path, go_form(after) or None, detail)]
+        return [invalid(path, InternalForm(after), detail)]
     return [
-        invalid(path.index(index), go_form(term), "only additions are allowed (no mutations or deletions)")
+        invalid(path.index(index), InternalForm(term), "only additions are allowed (no mutations or deletions)")
         for index, (term, earlier) in enumerate(zip(after, before, strict=False))
         if not _only_additions(term, earlier)
     ]

@@ -12,7 +12,7 @@ from ...names import is_dns1123_subdomain_with_underscore, range_error
 from ..containers import all_containers, all_containers_with_path
 from ..v1.pod import PodDNSConfig, PodResourceClaim, PodSchedulingGroup, PodSpec
 from ..v1.volume import Volume
-from .common import dns1123_subdomain, go_form, validate_dns1123_label, validate_dns1123_subdomain
+from .common import InternalForm, dns1123_subdomain, validate_dns1123_label, validate_dns1123_subdomain
 from .container import validate_containers, validate_ephemeral_containers, validate_init_containers
 from .options import PodOptions
 from .os import validate_os, validate_windows_host_process
@@ -166,10 +166,10 @@ def _validate_resource_claims(claims: list[PodResourceClaim], meta: ObjectMeta |
         count = sum(value is not None for _, value in sources)
         if count > 1:
             detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            errors.append(invalid(at, go_form(claim), detail))
+            errors.append(invalid(at, InternalForm(claim), detail))
         if not count:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            errors.append(invalid(at, go_form(claim), detail))
+            errors.append(invalid(at, InternalForm(claim), detail))
         for wire, value in sources:
             if value is not None:
                 errors += validate_dns1123_subdomain(value, at.child(wire))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...addresses import is_valid_ip_for_legacy_field, parse_ip
-from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
+from ...field import FieldError, Path, duplicate, forbidden, internal, invalid, not_supported, required, too_long
 from ...meta.validation import IMMUTABLE, METADATA, validate_object_meta_update
 from ..podresources import quantity
 from ..resourcenames import is_native
@@ -24,7 +24,7 @@ from ..v1.pod import (
     PodStatus,
 )
 from .common import (
-    go_form,
+    InternalForm,
     validate_dns1123_label,
     validate_dns1123_subdomain,
     validate_id,
@@ -305,7 +305,11 @@ def _validate_ips(ips: Sequence[PodIP | HostIP], old: Sequence[PodIP | HostIP], 
         errors += is_valid_ip_for_legacy_field(path.index(index), each.ip or "", old=known)
     if len(ips) > 1:
         addresses = [parse_ip(each.ip or "") for each in ips]
+        if None in addresses:
+            bad = addresses.index(None)
+            why = f"failed to check for dual stack with error:invalid IP[{bad}]: {ips[bad].ip or ''}"
+            errors.append(internal(path, why))
         if len(ips) > 2 or len({each.version for each in addresses if each is not None}) < 2:
             detail = "may specify no more than one IP for each IP family"
-            errors.append(invalid(path, go_form(list(ips)), detail))
+            errors.append(invalid(path, InternalForm(list(ips)), detail))
     return errors

@@ -16,7 +16,7 @@ from ..v1.security import (
     Sysctl,
     WindowsSecurityContextOptions,
 )
-from .common import dns1123_subdomain, go_form, validate_id, validate_local_descending_path
+from .common import InternalForm, dns1123_subdomain, validate_id, validate_local_descending_path
 from .options import PodOptions, is_host_sysctl, sysctl_namespace
 
 _PROFILE_TYPES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
@@ -53,10 +53,10 @@ def validate_container_security_context(context: SecurityContext, host_users: bo
     if context.allow_privilege_escalation is False:
         if context.privileged:
             detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            errors.append(invalid(path, go_form(context), detail))
+            errors.append(invalid(path, InternalForm(context), detail))
         if context.capabilities is not None and "CAP_SYS_ADMIN" in (context.capabilities.add or ()):
             detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            errors.append(invalid(path, go_form(context), detail))
+            errors.append(invalid(path, InternalForm(context), detail))
     if context.windows_options is not None:
         errors += _validate_windows_options(context.windows_options, path.child("windowsOptions"))
     if context.app_armor_profile is not None:
@@ -130,7 +130,7 @@ def _validate_seccomp(profile: SeccompProfile, path: Path) -> list[FieldError]:
         else:
             errors += validate_local_descending_path(profile.localhost_profile, at)
     elif profile.localhost_profile is not None:
-        errors.append(invalid(at, go_form(profile), "can only be set when seccomp type is Localhost"))
+        errors.append(invalid(at, InternalForm(profile), "can only be set when seccomp type is Localhost"))
     return errors
 
 
@@ -171,7 +171,9 @@ def _validate_windows_options(options: WindowsSecurityContextOptions, path: Path
             errors.append(invalid(at, spec, f"gmsaCredentialSpec size must be under {_MAX_GMSA_KIB} KiB"))
     if options.run_as_user_name is not None:
         for problem in _user_name_problems(options.run_as_user_name):
-            errors.append(invalid(path.child("runAsUserName"), options.run_as_user_name, f"runAsUserName{problem}"))
+            errors.append(
+                invalid(path.child("runAsUserName"), InternalForm(options.run_as_user_name), f"runAsUserName{problem}")
+            )
     return errors
 
 
