@@ -1,8 +1,8 @@
 """What benchmarks share: servers to measure, wrk, the yardstick, results as a table and as JSON.
 
 The yardstick is a fixed thing measured on the machine at hand: an aiohttp TLS server that answers 2.4 KB. Upstream's
-rates are known as ratios to it, measured in one run on a 2-core machine (kube-apiserver v1.36.4 with etcd 3.6): the fixed
-thing 21,200 req/s, GET of a pod 3,850, POST of a ConfigMap 1,780-2,340, POST of a pod 952, on one connection 309. So
+rates are known as ratios to it, measured in one run on a 2-core machine (kube-apiserver v1.36.4 with etcd 3.6): the
+fixed thing 21,200 req/s, GET of a pod 3,850, POST of a ConfigMap 1,780-2,340, POST of a pod 952, on one connection 309. So
 `times upstream` can be said on any machine, to about a third either way.
 """
 

@@ -271,7 +271,7 @@ class Connection(asyncio.Protocol):
     async def _send(self, request: Request, response: Response) -> None:
         body = response.body
         headers = response.headers
-        if len(body) >= GZIP_MINIMUM and "gzip" in request.headers.get("accept-encoding", ""):
+        if len(body) >= GZIP_MINIMUM and "gzip" in request.headers.get("accept-encoding", "") and not _encoded(headers):
             body = await self._gzip(body)
             headers = [*(headers or ()), ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
         if request.method == "HEAD":
@@ -393,6 +393,10 @@ class HTTPServer:
 
 class _Refused(Exception):
     """Raised inside a parser callback: (status, message)."""
+
+
+def _encoded(headers: Headers | None) -> bool:
+    return headers is not None and any(name == "Content-Encoding" for name, _ in headers)
 
 
 def _quoted(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import socket
 from pathlib import Path
 
@@ -13,9 +14,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """The flags as attributes. Exits with a message on a bad one."""
     parser = argparse.ArgumentParser(prog="pyb apiserver", description="Serves the Kubernetes API.", allow_abbrev=False)
     add = parser.add_argument
-    add("--bind-address", default="0.0.0.0", help="address to listen on")
+    add("--bind-address", type=_address, default="0.0.0.0", help="address to listen on")
     add("--secure-port", type=_port, default=6443, help="port to listen on, 0 = any free one")
-    add("--advertise-address", default="", help="address that others reach this server at")
+    add("--advertise-address", type=_address, default="", help="address that others reach this server at")
     add("--tls-cert-file", type=_file, help="the server's certificate, with its chain")
     add("--tls-private-key-file", type=_file, help="the key of the certificate")
     add("--cert-dir", type=Path, default=Path("/var/run/kubernetes"), help="where a self-signed certificate is kept")
@@ -48,14 +49,22 @@ def advertised(options: argparse.Namespace) -> str:
     """The address to tell others: the one given, the one bound to, or the one of the default route."""
     if options.advertise_address:
         return str(options.advertise_address)
-    if options.bind_address not in ("0.0.0.0", "::", ""):
-        return str(options.bind_address)
+    bound = ipaddress.ip_address(options.bind_address)
+    if not bound.is_unspecified and not bound.is_loopback:
+        return str(bound)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # a documentation address; nothing is sent
             return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _file(text: str) -> Path:

@@ -40,6 +40,7 @@ from .handler import Dispatcher
 from .health import Health
 from .http import HTTPServer, Response
 from .metrics import Metrics
+from .openapi.handler import OpenAPI
 from .options import advertised
 from .output import error_response
 from .paths import Paths
@@ -87,6 +88,7 @@ class APIServer:
         authenticators.append(Anonymous())
         modes: dict[str, Authorizer] = {"AlwaysAllow": AlwaysAllow(), "AlwaysDeny": AlwaysDeny()}
         paths = Paths(self.health, self.metrics, Discovery())
+        paths.add("/openapi", OpenAPI(), prefix=True)
         handler = Dispatcher(self.registry, paths)
         self.registry.authorizers = [modes[mode] for mode in options.authorization_mode]
         authorization = Authorization(handler, self.registry.authorizers)

@@ -50,6 +50,8 @@ async def ensure_kubernetes_service(registry: Registry, address: str, port: int)
     """Make the range, the Service, and its endpoints what they should be; `address` is where this server is reached."""
     await ensure_default_service_cidr(registry)
     await _ensure_service(registry, port)
+    if ipaddress.ip_address(address).is_loopback:
+        return  # nobody else could come here, and endpoints may not say so
     if not registry.cache.store.exclusive:
         await _renew_lease(registry, address)
     await _ensure_endpoints(registry, await _alive(registry, address), port)
