@@ -10,6 +10,7 @@ from ..v1.service import Endpoints
 
 def default_endpoints(obj: Endpoints) -> None:
     """Ports are TCP."""
+    obj.subsets = obj.subsets or None
     for subset in obj.subsets or ():
         for port in subset.ports or ():
             if not port.protocol:

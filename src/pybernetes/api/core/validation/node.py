@@ -10,6 +10,7 @@ import msgspec
 
 from ...addresses import is_valid_cidr_for_legacy_field, parse_cidr
 from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ...godiff import in_order
 from ...gojson import syntax_problem
 from ...meta.validation import validate_label_name, validate_object_meta, validate_object_meta_update
 from ...names import DNS1123_SUBDOMAIN_MAX, is_config_map_key, is_label_value, name_is_dns_subdomain
@@ -62,7 +63,7 @@ def validate_node_status_update(new: Node, old: Node) -> list[FieldError]:
         key = (address.type or "", address.address or "")
         if key in seen:
             at = _STATUS.child("addresses").index(index)
-            errors.append(duplicate(at, {"Type": key[0], "Address": key[1]}))
+            errors.append(duplicate(at, in_order({"Type": key[0], "Address": key[1]})))
         seen.add(key)
     errors += _validate_pod_cidrs_stay(spec.pod_cidrs or [], before.pod_cidrs or [])
     if before.provider_id and before.provider_id != spec.provider_id:
@@ -98,7 +99,9 @@ def validate_taints(taints: list[Taint], path: Path) -> list[FieldError]:
         elif effect not in EFFECTS:
             errors.append(not_supported(at.child("effect"), effect, EFFECTS))
         if (key, effect) in seen:
-            error = duplicate(at, {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.time_added})
+            error = duplicate(
+                at, in_order({"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.time_added})
+            )
             error.detail = "taints must be unique by key and effect pair"
             errors.append(error)
         seen.add((key, effect))
@@ -213,7 +216,7 @@ def _validate_pod_cidrs_stay(new: list[str], old: list[str]) -> list[FieldError]
 def _validate_config_source(source: NodeConfigSource, path: Path, *, in_status: bool) -> list[FieldError]:
     """The kubelet's configuration in a ConfigMap: no longer used, still checked."""
     if source.config_map is None:
-        return [invalid(path, go_form(source), "exactly one reference subfield must be non-nil")]
+        return [invalid(path, in_order(go_form(source)), "exactly one reference subfield must be non-nil")]
     return _validate_config_map(source.config_map, path.child("configMap"), in_status)
 
 

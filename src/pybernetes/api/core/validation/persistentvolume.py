@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...godiff import diff
+from ...godiff import diff, in_order
 from ...meta.validation import IMMUTABLE, validate_immutable, validate_object_meta, validate_object_meta_update
 from ...names import is_label_value, name_is_dns_subdomain, range_error
 from ...quantity import parse
@@ -55,7 +55,7 @@ def validate_persistent_volume_update(new: PersistentVolume, old: PersistentVolu
     errors += validate_immutable(spec.volume_mode, before.volume_mode, Path("volumeMode"))
     if before.node_affinity is not None and not _same_affinity(spec.node_affinity, before.node_affinity):
         detail = f"{IMMUTABLE}, except for updating from beta label to GA"
-        errors.append(invalid(Path("nodeAffinity"), go_form(spec.node_affinity), detail))
+        errors.append(invalid(Path("nodeAffinity"), in_order(go_form(spec.node_affinity)), detail))
     if before.volume_attributes_class_name is not None and spec.volume_attributes_class_name is None:
         at = _SPEC.child("volumeAttributesClassName")
         errors.append(forbidden(at, "update from non-nil value to nil is forbidden"))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...field import FieldError, Path, duplicate, forbidden, invalid, required
+from ...godiff import in_order
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...names import is_qualified_name, name_is_dns_subdomain
 from ...quantity import Quantity, parse
@@ -280,7 +281,7 @@ def _validate_scope_selector(spec: ResourceQuotaSpec, path: Path) -> list[FieldE
                     for each in requirements
                 ]
             }
-            errors.append(invalid(path, value, "unsupported scope applied to resource"))
+            errors.append(invalid(path, in_order(value), "unsupported scope applied to resource"))
         if scope in _EXISTS_ONLY and operator != "Exists":
             detail = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "

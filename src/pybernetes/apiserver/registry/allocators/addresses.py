@@ -62,10 +62,15 @@ class ClusterIPs:
 
     async def take(self, namespace: str, name: str, address: Address, now: str, *, dry_run: bool = False) -> None:
         """Take this address for a Service. Raises AddressUnavailable."""
+        if dry_run:
+            # Looks at the range the server was started with only, as upstream does.
+            network = next((each for each in map(_network, self._registry.service_cidrs) if _same(each, address)), None)
+            if network is None or not contains(network, address):
+                why = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
+                raise AddressUnavailable(why)
+            return
         if not any(contains(network, address) for network in self._ranges(f"IPv{address.version}")):
             raise AddressUnavailable("the provided network does not match the current range")
-        if dry_run:
-            return
         try:
             await self._create(namespace, name, address, now)
         except AlreadyExists:
@@ -131,6 +136,10 @@ def contains(network: IPNetwork, address: Address) -> bool:
     if address.version != network.version or address not in network or address == network.network_address:
         return False
     return address.version == 6 or address != network.broadcast_address
+
+
+def _same(network: IPNetwork | None, address: Address) -> bool:
+    return network is not None and network.version == address.version
 
 
 def _network(cidr: str) -> IPNetwork | None:

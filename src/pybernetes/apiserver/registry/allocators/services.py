@@ -168,11 +168,11 @@ class ServicePools:
         """Ports of the Service, and one for health checks, in one go."""
         spec = service.spec or ServiceSpec()
         had = ports_of(old) if old else set()
-        wishes: list[tuple[int, list[ServicePort]]] = []
+        wishes: list[_Wish] = []
         if spec.type in ("NodePort", "LoadBalancer"):
-            wishes = _wishes(spec, _node_ports(old) if old else set(), new=old is None)
+            wishes = _new_wishes(spec, _node_ports(old)) if old else _wishes(spec)
         checks = needs_health_check(spec) and not (old and needs_health_check(old))
-        numbers = [number for number, _ in wishes]
+        numbers = [wish.number for wish in wishes]
         if checks:
             numbers.append(spec.health_check_node_port or ANY)
         try:
@@ -180,15 +180,16 @@ class ServicePools:
         except PortUnavailable as error:
             if error.position == len(wishes):
                 raise InternalError(_health_check_problem(spec, error)) from None
-            number, ports = wishes[error.position]
-            if number == ANY:
+            wish = wishes[error.position]
+            if wish.number == ANY:
                 raise InternalError(f"failed to allocate a nodePort: {error}") from None
-            at = _PORTS.index((spec.ports or []).index(ports[0])).child("nodePort")
-            raise self._invalid(service, [invalid(at, number, str(error))]) from None
+            index = next(index for index, port in enumerate(spec.ports or ()) if port is wish.ports[0])
+            at = _PORTS.index(index).child("nodePort")
+            raise self._invalid(service, [invalid(at, wish.number, str(error))]) from None
         if not context.dry_run:
             allocation.taken_ports = chosen
-        for (_, ports), number in zip(wishes, chosen, strict=False):
-            for port in ports:
+        for wish, number in zip(wishes, chosen, strict=False):
+            for port in wish.ports:
                 port.node_port = number
         if checks:
             spec.health_check_node_port = chosen[-1]
@@ -216,35 +217,45 @@ class ServicePools:
         return Invalid("", "Service", (service.metadata and service.metadata.name) or "", errors)
 
 
-def _wishes(spec: ServiceSpec, had: set[int], *, new: bool) -> list[tuple[int, list[ServicePort]]]:
-    """The node ports to take, each with the ports of the Service it is for.
+class _Wish:
+    """A node port to take, and the ports of the Service it is for."""
 
-    Two ports with one number (a name server listens on TCP and UDP) share a node port when the Service is new.
-    """
-    draws = spec.type == "NodePort" or spec.allocate_load_balancer_node_ports is not False
-    wishes: list[tuple[int, list[ServicePort]]] = []
-    by_port: dict[int | None, int] = {}
-    taken: dict[int, int] = {}
+    def __init__(self, number: int, port: ServicePort) -> None:
+        self.number = number
+        self.ports = [port]
+
+
+def _wishes(spec: ServiceSpec) -> list[_Wish]:
+    """The node ports of a new Service; ports with one number (a name server has TCP and UDP) share one."""
+    wishes: list[_Wish] = []
+    shared: dict[int | None, _Wish] = {}
     ports = spec.ports or []
     for port in ports:
         number = port.node_port or ANY
+        if number == ANY and not _draws_ports(spec):
+            continue
+        wish = shared.get(port.port)
+        if wish is not None and number in (ANY, wish.number):
+            wish.ports.append(port)
+            continue
+        if wish is None:
+            # A number that is asked for further down counts for all of them.
+            number = next((each.node_port for each in ports if each.port == port.port and each.node_port), ANY)
+        wishes.append(_Wish(number, port))
+        shared.setdefault(port.port, wishes[-1])
+    return wishes
+
+
+def _new_wishes(spec: ServiceSpec, had: set[int]) -> list[_Wish]:
+    """The node ports a changed Service needs besides those it has."""
+    wishes: list[_Wish] = []
+    for port in spec.ports or ():
+        number = port.node_port or ANY
         if number == ANY:
-            if not draws:
-                continue
-            if new:
-                if port.port in by_port:
-                    wishes[by_port[port.port]][1].append(port)
-                    continue
-                number = next((each.node_port for each in ports if each.port == port.port and each.node_port), ANY)
-        if number != ANY and number in had:
-            continue
-        if number != ANY and number in taken:
-            wishes[taken[number]][1].append(port)
-            continue
-        by_port.setdefault(port.port, len(wishes))
-        if number != ANY:
-            taken[number] = len(wishes)
-        wishes.append((number, [port]))
+            if _draws_ports(spec):
+                wishes.append(_Wish(ANY, port))
+        elif number not in had and all(wish.number != number for wish in wishes):
+            wishes.append(_Wish(number, port))
     return wishes
 
 
