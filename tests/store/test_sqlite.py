@@ -1,0 +1,521 @@
+"""The SQLite store beyond what all stores share: durability, and every way a disk or a file can fail."""
+
+# ruff: noqa: ASYNC220, ASYNC240 - looking at files from a test stalls nobody
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from store.tools import Clock, take, until
+
+from pybernetes.store import sqlite as module
+from pybernetes.store.base import Compacted, Entry, KeyExists, RevisionMismatch, StoreUnavailable
+from pybernetes.store.sqlite import SQLiteStore
+from pybernetes.store.sqlite_file import end_of
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "store.db")
+
+
+@contextlib.asynccontextmanager
+async def opened(path: str, **options: object) -> AsyncIterator[SQLiteStore]:
+    store = SQLiteStore(path, **options)  # type: ignore[arg-type]
+    await store.start()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+class Disk:
+    """An `fdatasync` that a test can hold up or break."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.go.set()
+        self.error: OSError | None = None
+        self.waiting = threading.Event()
+
+    def __call__(self, descriptor: int) -> None:
+        self.waiting.set()
+        assert self.go.wait(20)
+        if self.error is not None:
+            raise self.error
+        os.fdatasync(descriptor)
+
+    def hold(self) -> None:
+        self.waiting.clear()
+        self.go.clear()
+
+
+# -- durability --
+
+
+async def test_nothing_is_acknowledged_or_visible_before_the_sync(path: str) -> None:
+    disk = Disk()
+    async with opened(path, sync=disk) as store:
+        first = await store.create("/a", b"1")
+        watch = store.watch("/", after=first)
+        event = asyncio.ensure_future(take(watch, 1))
+        await asyncio.sleep(0)
+        disk.hold()
+        writer = asyncio.ensure_future(store.create("/b", b"2"))
+        await until(disk.waiting.is_set)
+        await asyncio.sleep(0.05)
+        assert not writer.done()
+        assert not event.done()
+        assert await store.get("/b") is None
+        assert await store.revision() == first
+        assert [entry.key for entry in (await store.range("/")).entries] == ["/a"]
+        disk.go.set()
+        revision = await writer
+        assert (await event)[0].revision == revision
+        assert await store.get("/b") == Entry("/b", b"2", revision)
+
+
+async def test_a_refusal_because_of_a_write_under_way_waits_until_that_write_is_durable(path: str) -> None:
+    disk = Disk()
+    async with opened(path, sync=disk) as store:
+        first = await store.create("/a", b"1")
+        disk.hold()
+        winner = asyncio.ensure_future(store.update("/a", b"2", revision=first))
+        new = asyncio.ensure_future(store.create("/b", b""))
+        await until(disk.waiting.is_set)
+        losers = [
+            asyncio.ensure_future(store.update("/a", b"3", revision=first)),
+            asyncio.ensure_future(store.delete("/a", revision=first)),
+            asyncio.ensure_future(store.create("/b", b"")),
+        ]
+        await asyncio.sleep(0.05)
+        assert not any(loser.done() for loser in losers)
+        disk.go.set()
+        second = await winner
+        await new
+        for loser in losers[:2]:
+            with pytest.raises(RevisionMismatch) as refused:
+                await loser
+            assert refused.value.current == Entry("/a", b"2", second)
+        with pytest.raises(KeyExists):
+            await losers[2]
+
+
+async def test_a_failed_sync_is_no_success_and_ends_all_writing_until_a_restart(path: str) -> None:
+    disk = Disk()
+    async with opened(path, sync=disk) as store:
+        first = await store.create("/a", b"1")
+        disk.hold()
+        disk.error = OSError(errno.EIO, "Input/output error")
+        under_way = asyncio.ensure_future(store.update("/a", b"2", revision=first))
+        await until(disk.waiting.is_set)
+        queued = [asyncio.ensure_future(store.create(f"/{number}", b"")) for number in range(3)]
+        behind = asyncio.ensure_future(store.update("/a", b"3", revision=first))
+        await asyncio.sleep(0)
+        disk.go.set()
+        for write in [under_way, behind, *queued]:
+            with pytest.raises(StoreUnavailable, match="Input/output error"):
+                await write
+        disk.error = None
+        for operation in (store.create("/c", b""), store.delete("/a", revision=first), store.check()):
+            with pytest.raises(StoreUnavailable, match="restart"):
+                await operation
+        assert await store.get("/a") == Entry("/a", b"1", first)
+        assert await store.revision() == first
+    async with opened(path) as store:
+        await store.check()
+        entry = await store.get("/a")
+        assert entry is not None
+        assert entry.value in (b"1", b"2")
+        assert await store.create("/c", b"") > first
+
+
+async def test_what_was_acknowledged_is_in_the_files_as_they_were_at_its_sync(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files are copied inside the sync: what is acknowledged by then must be found in them alone."""
+    monkeypatch.setattr(module, "CHECKPOINT_AFTER", 400_000)
+    acknowledged: dict[str, int] = {}
+    copies: list[tuple[Path, dict[str, int]]] = []
+    syncs: list[int] = []
+
+    def sync(descriptor: int) -> None:
+        os.fdatasync(descriptor)
+        syncs.append(descriptor)
+        if len(syncs) % 8 == 0:
+            folder = tmp_path / f"copy{len(copies)}"
+            folder.mkdir()
+            known = dict(acknowledged)
+            # The log first: a checkpoint between the two copies only adds to the database what the log has.
+            for suffix in ("-wal", ""):
+                shutil.copy(path + suffix, folder / f"store.db{suffix}")
+            copies.append((folder, known))
+
+    async with opened(path, sync=sync) as store:
+
+        async def write(name: str) -> None:
+            for number in range(60):
+                key = f"/{name}/{number:03}"
+                acknowledged[key] = await store.create(key, os.urandom(2000))
+
+        await asyncio.gather(*(write(str(number)) for number in range(5)))
+    assert len(copies) > 3
+    for folder, known in copies:
+        async with opened(str(folder / "store.db")) as store:
+            found = {entry.key: entry.revision for entry in (await store.range("/")).entries}
+            assert known.items() <= found.items()
+            assert await store.revision() >= max(known.values(), default=0)
+
+
+WRITER = """
+import asyncio, os, sys
+from pybernetes.store import sqlite
+sqlite.CHECKPOINT_AFTER = 300_000
+
+async def main():
+    store = sqlite.SQLiteStore(sys.argv[1])
+    await store.start()
+    os.write(1, b"revision %d\\n" % await store.revision())
+
+    async def write(name):
+        number = 0
+        while True:
+            number += 1
+            key = f"/{sys.argv[2]}/{name}/{number}"
+            revision = await store.create(key, os.urandom(1500))
+            os.write(1, b"create %s %d\\n" % (key.encode(), revision))
+            if number % 3 == 0:
+                revision = await store.delete(key, revision=revision)
+                os.write(1, b"delete %s %d\\n" % (key.encode(), revision))
+            if number % 20 == 0:
+                await store.compact(revision - 10)
+
+    await asyncio.gather(*(write(name) for name in range(8)))
+
+asyncio.run(main())
+"""
+
+
+async def test_what_was_acknowledged_survives_sigkill(path: str) -> None:
+    present: dict[str, int] = {}
+    gone: set[str] = set()
+    highest = 1
+    for round_ in range(12):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, path, str(round_)], stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        lines = [writer.stdout.readline()]
+        deadline = time.monotonic() + random.uniform(0.02, 0.25)
+        while time.monotonic() < deadline:
+            lines.append(writer.stdout.readline())
+        writer.send_signal(signal.SIGKILL)
+        lines += writer.stdout.readlines()
+        writer.wait()
+        writer.stdout.close()
+        started = int(lines[0].split()[1])
+        assert started >= highest, "revisions went back"
+        for line in lines[1:]:
+            what, key, revision = line.decode().split()
+            assert int(revision) > started
+            highest = max(highest, int(revision))
+            if what == "create":
+                present[key] = int(revision)
+            else:
+                del present[key]
+                gone.add(key)
+        async with opened(path) as store:
+            found = {entry.key: entry.revision for entry in (await store.range("/")).entries}
+            # A deletion may have reached the disk without having been acknowledged: at most one for each writer.
+            missing = present.keys() - found.keys()
+            assert len(missing) <= 8
+            assert all(int(key.rsplit("/", 1)[1]) % 3 == 0 for key in missing)
+            for key in missing:
+                del present[key]
+            assert present.items() <= found.items()
+            assert not gone & found.keys()
+            highest = await store.revision()
+            present = found
+    assert len(present) > 100
+
+
+# -- the log and compaction --
+
+
+async def test_the_log_is_folded_into_the_database_while_writers_go_on(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHECKPOINT_AFTER", 500_000)
+    async with opened(path) as store:
+        before = os.path.getsize(path + "-wal")
+
+        async def write(name: str) -> None:
+            for number in range(100):
+                await store.create(f"/{name}/{number}", b"x" * 5000)
+
+        await asyncio.gather(*(write(str(number)) for number in range(20)))
+        await until(lambda: store._checkpointer is None)
+        assert os.path.getsize(path) > 5_000_000
+        assert os.path.getsize(path + "-wal") <= max(before, 10_000_000)
+        assert len((await store.range("/")).entries) == 2000
+    assert not os.path.exists(path + "-wal")
+
+
+async def test_compaction_removes_rows_and_an_interrupted_one_is_taken_up(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PURGE_STEP", 5)
+    async with opened(path) as store:
+        revision = await store.create("/a", b"0")
+        for number in range(1, 30):
+            revision = await store.update("/a", b"%d" % number, revision=revision)
+        gone = await store.create("/gone", b"")
+        last = await store.delete("/gone", revision=gone)
+
+        def fail(begin: int, end: int) -> None:
+            raise StoreUnavailable("no room")
+
+        purge = store._file.purge
+        monkeypatch.setattr(store._file, "purge", lambda begin, end: (purge if end <= 10 else fail)(begin, end))
+        with pytest.raises(StoreUnavailable):
+            await store.compact(last)
+        with pytest.raises(Compacted):
+            await store.range("/", revision=revision)
+    async with opened(path) as store:
+        assert await store.revision() == last
+        with pytest.raises(Compacted):
+            await store.range("/", revision=revision)
+        await store.compact(last)
+        assert await store.get("/a") == Entry("/a", b"29", revision)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT key FROM kv").fetchall() == [("/a",)]
+    async with opened(path) as store:
+        assert await store.revision() == last, "the last revision was that of a deletion, now forgotten"
+        assert await store.create("/b", b"") == last + 1
+
+
+async def test_a_large_range_at_an_old_revision_while_writers_go_on(path: str) -> None:
+    async with opened(path) as store:
+        made = await asyncio.gather(*(store.create(f"/{number:05}", b"old") for number in range(2500)))
+        at = await store.revision()
+        changes = asyncio.gather(
+            *(store.update(f"/{number:05}", b"new", revision=made[number]) for number in range(2500))
+        )
+        page = await store.range("/", revision=at)
+        assert [entry.value for entry in page.entries] == [b"old"] * 2500
+        await changes
+        page = await store.range("/", revision=at, limit=1200)
+        assert ({entry.value for entry in page.entries}, page.remaining) == ({b"old"}, 1300)
+        page = await store.range("/", revision=at, limit=2000, after=page.entries[-1].key)
+        assert (len(page.entries), page.remaining) == (1300, 0)
+
+
+# -- time to live --
+
+
+async def test_a_time_to_live_goes_on_over_a_restart(path: str, clock: Clock) -> None:
+    async with opened(path, clock=clock) as store:
+        await store.create("/short", b"", ttl=100)
+        await store.create("/long", b"", ttl=10_000)
+        kept = await store.create("/kept", b"", ttl=100)
+        last = await store.update("/kept", b"", revision=kept)
+    clock.offset += 200
+    async with opened(path, clock=clock) as store:
+        events = await take(store.watch("/", after=last), 1)
+        assert (events[0].key, events[0].value) == ("/short", None)
+        assert [entry.key for entry in (await store.range("/")).entries] == ["/kept", "/long"]
+
+
+async def test_an_expiry_that_the_disk_refused_is_tried_again(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RETRY_EXPIRY", 0.05)
+    async with opened(path) as store:
+        await store.create("/a", b"", ttl=1)
+        append = store._file.append
+        refusals = 0
+
+        def refuse(rows: list[object]) -> None:
+            nonlocal refusals
+            refusals += 1
+            raise StoreUnavailable("full")
+
+        monkeypatch.setattr(store._file, "append", refuse)
+        await until(lambda: refusals > 1)
+        monkeypatch.setattr(store._file, "append", append)
+        await until(lambda: "/a" not in store._index)
+
+
+# -- failures --
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "none", str(folder)], capture_output=True).returncode:
+        pytest.skip("may not mount a small file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+async def fill_and_free(store: SQLiteStore, free: Callable[[], None]) -> None:
+    """Write until the disk refuses, and show that this is told, undone, and over when there is room again."""
+    known = {}
+    refused = []
+    for number in range(4000):
+        key = f"/{number:05}"
+        try:
+            known[key] = await store.create(key, b"x" * 10_000)
+        except StoreUnavailable as error:
+            refused.append((key, str(error)))
+            if len(refused) == 3:
+                break
+    assert "full" in refused[0][1]
+    with pytest.raises(StoreUnavailable, match="full"):
+        await store.check()
+    assert {entry.key: entry.revision for entry in (await store.range("/")).entries} == known
+    free()
+    await store.check()
+    for key, _ in refused:
+        known[key] = await store.create(key, b"again")
+    assert {entry.key: entry.revision for entry in (await store.range("/")).entries} == known
+    assert sorted(known.values())[-1] == await store.revision()
+
+
+async def test_a_full_disk_refuses_and_recovers(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(1 << 20))
+    async with opened(str(small_disk / "store.db")) as store:
+        await fill_and_free(store, ballast.unlink)
+        revision = await store.revision()
+        count = len((await store.range("/")).entries)
+    async with opened(str(small_disk / "store.db")) as store:
+        assert await store.revision() == revision
+        assert len((await store.range("/")).entries) == count
+
+
+async def test_a_full_database_refuses_and_recovers(path: str) -> None:
+    async with opened(path) as store:
+
+        def limit(pages: int) -> None:
+            for connection in store._file._connections:
+                connection.execute(f"PRAGMA max_page_count={pages}")
+
+        limit(200)
+        await fill_and_free(store, lambda: limit(100_000))
+
+
+async def test_a_failed_batch_undoes_only_itself(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(path) as store:
+        first = await store.create("/a", b"1")
+        append = store._file.append
+
+        def refuse(rows: list[object]) -> None:
+            monkeypatch.setattr(store._file, "append", append)
+            raise StoreUnavailable("full")
+
+        monkeypatch.setattr(store._file, "append", refuse)
+        watch = store.watch("/", after=first)
+        outcomes = await asyncio.gather(
+            store.update("/a", b"2", revision=first), store.create("/b", b""), return_exceptions=True
+        )
+        assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
+        assert await store.get("/a") == Entry("/a", b"1", first)
+        second = await store.update("/a", b"3", revision=first)
+        third = await store.create("/b", b"")
+        assert [event.revision for event in await take(watch, 2)] == [second, third]
+
+
+async def test_a_file_in_use_is_refused_by_name(path: str) -> None:
+    async with opened(path):
+        second = SQLiteStore(path)
+        with pytest.raises(StoreUnavailable, match=r"store\.db is in use by another process"):
+            await second.start()
+        await second.close()
+    async with opened(path) as store:
+        await store.check()
+
+
+async def test_a_file_that_another_program_locks_is_refused_by_name_and_untouched(path: str) -> None:
+    async with opened(path) as store:
+        first = await store.create("/a", b"1")
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreUnavailable, match=r"store\.db is locked by another process"):
+                await store.create("/b", b"")
+            other.execute("ROLLBACK")
+        assert await store.create("/b", b"") > first
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode=EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        store = SQLiteStore(path)
+        with pytest.raises(StoreUnavailable, match=r"store\.db is locked by another process"):
+            await store.start()
+        await store.close()
+
+
+@pytest.mark.parametrize("damage", ["garbage", "header", "pages", "short", "foreign", "newer"])
+async def test_a_damaged_or_foreign_file_is_refused_and_left_as_it_was(path: str, damage: str) -> None:
+    async with opened(path) as store:
+        for number in range(300):
+            await store.create(f"/registry/pods/default/{number}", b"x" * 500)
+    content = bytearray(Path(path).read_bytes())
+    match damage:
+        case "garbage":
+            content[:] = os.urandom(len(content))
+        case "header":
+            content[:16] = bytes(16)
+        case "pages":
+            content[4096:] = os.urandom(len(content) - 4096)
+        case "short":
+            del content[len(content) // 3 :]
+        case "foreign" | "newer":
+            with contextlib.closing(sqlite3.connect(path)) as connection:
+                name = "application_id" if damage == "foreign" else "user_version"
+                connection.execute(f"PRAGMA {name}=77")
+                connection.commit()
+            content[:] = Path(path).read_bytes()
+    Path(path).write_bytes(content)
+    store = SQLiteStore(path)
+    with pytest.raises(StoreUnavailable, match=r"store\.db"):
+        await store.start()
+    await store.close()
+    assert Path(path).read_bytes() == bytes(content)
+
+
+async def test_a_folder_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in ("missing", "file"):
+        store = SQLiteStore(str(tmp_path / folder / "store.db"))
+        with pytest.raises(StoreUnavailable, match=rf"{folder}/store\.db"):
+            await store.start()
+        await store.close()
+    (tmp_path / "closed").mkdir(mode=0o500)
+    if not os.access(tmp_path / "closed", os.W_OK):
+        with pytest.raises(StoreUnavailable, match="Permission denied"):
+            await SQLiteStore(str(tmp_path / "closed" / "store.db")).start()
+
+
+async def test_a_path_with_characters_of_urls_works(tmp_path: Path) -> None:
+    path = str(tmp_path / "a ?#%41.db")
+    async with opened(path) as store:
+        await store.create("/a", b"")
+    assert os.path.exists(path)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"),
+    [("", b""), ("/a", "/b"), ("a\U0010ffff", "b"), ("\U0010ffff", b""), ("\ud7ff", "\ue000")],
+)
+def test_the_end_of_a_prefix(prefix: str, end: str | bytes) -> None:
+    assert end_of(prefix) == end
