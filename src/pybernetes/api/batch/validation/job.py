@@ -10,16 +10,15 @@ from ...apps.validation.shared import (
     MISMATCH,
     SPEC,
     compiled,
-    in_order,
     template_labels,
     validate_immutable,
 )
 from ...core.v1.affinity import Affinity
 from ...core.v1.pod import PodSpec, PodTemplateSpec
-from ...core.validation.common import go_form
 from ...core.validation.podtemplate import validate_pod_template_spec
 from ...equality import semantically_equal
 from ...field import FieldError, Path, invalid, not_supported, required, too_long
+from ...goform import go_form
 from ...labels import NOTHING
 from ...meta.v1.objectmeta import ObjectMeta
 from ...meta.validation import (
@@ -47,6 +46,7 @@ MAX_PARALLELISM_OF_MANY: Final = 10_000
 MAX_FAILED_INDEXES_OF_MANY: Final = 10_000
 MAX_MANAGED_BY_BYTES: Final = 63
 
+_POINTERS = frozenset({"containerName", "succeededCount", "succeededIndexes"})
 _REPLACEMENT_POLICIES = ("Failed", "TerminatingOrFailed")
 
 
@@ -157,7 +157,7 @@ def validate_job_spec(spec: JobSpec, path: Path, before: JobSpec | None = None) 
 
 
 def _printed(policy: PodFailurePolicy | SuccessPolicy | None) -> Any:
-    return None if policy is None else in_order(**go_form(policy))
+    return None if policy is None else go_form(policy, pointers=_POINTERS)
 
 
 def _validate_managed_by(value: str, path: Path) -> list[FieldError]:
