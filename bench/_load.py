@@ -2,8 +2,8 @@
 
 The yardstick is a fixed thing measured on the machine at hand: an aiohttp TLS server that answers 2.4 KB. Upstream's
 rates are known as ratios to it, measured in one run on a 2-core machine (kube-apiserver v1.36.4 with etcd 3.6): the
-fixed thing 21,200 req/s, GET of a pod 3,850, POST of a ConfigMap 1,780-2,340, POST of a pod 952, on one connection 309. So
-`times upstream` can be said on any machine, to about a third either way.
+fixed thing 21,200 req/s, GET of a pod 3,850, POST of a ConfigMap 1,780-2,340, POST of a pod 952, on one connection 309.
+So `times upstream` can be said on any machine, to about a third either way.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--bind-address", type=_address, default="0.0.0.0", help="address to listen on")
     add("--secure-port", type=_port, default=6443, help="port to listen on, 0 = any free one")
-    add("--advertise-address", type=_address, default="", help="address that others reach this server at")
+    add("--advertise-address", type=_address, help="address that others reach this server at")
     add("--tls-cert-file", type=_file, help="the server's certificate, with its chain")
     add("--tls-private-key-file", type=_file, help="the key of the certificate")
     add("--cert-dir", type=Path, default=Path("/var/run/kubernetes"), help="where a self-signed certificate is kept")
