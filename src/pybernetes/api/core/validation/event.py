@@ -13,11 +13,10 @@ import msgspec
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, invalid, required
-from ...godiff import in_order
+from ...godiff import go_form, in_order
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...names import is_dns1123_subdomain, is_qualified_name, name_is_dns_subdomain
 from ..v1.event import Event
-from .common import go_form
 
 MAX_REPORTING_INSTANCE: Final = 128
 MAX_ACTION: Final = 128

@@ -10,7 +10,7 @@ import msgspec
 
 from ...addresses import is_valid_cidr_for_legacy_field, parse_cidr
 from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
-from ...godiff import in_order
+from ...godiff import go_form, in_order
 from ...gojson import syntax_problem
 from ...meta.validation import validate_label_name, validate_object_meta, validate_object_meta_update
 from ...names import DNS1123_SUBDOMAIN_MAX, is_config_map_key, is_label_value, name_is_dns_subdomain
@@ -18,7 +18,7 @@ from ...quantity import parse
 from ...quote import quote
 from ..v1.affinity import Taint
 from ..v1.node import ConfigMapNodeConfigSource, Node, NodeConfigSource, NodeSpec, NodeStatus
-from .common import POSITIVE, dns1123_label, dns1123_subdomain, go_form
+from .common import POSITIVE, dns1123_label, dns1123_subdomain
 from .resources import validate_resource_quantity
 
 TAINTS_ANNOTATION: Final = "scheduler.alpha.kubernetes.io/taints"

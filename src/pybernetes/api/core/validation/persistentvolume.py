@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...godiff import diff, in_order
+from ...godiff import diff, go_form, in_order
 from ...meta.validation import IMMUTABLE, validate_immutable, validate_object_meta, validate_object_meta_update
 from ...names import is_label_value, name_is_dns_subdomain, range_error
 from ...quantity import parse
@@ -18,7 +18,6 @@ from ..v1.reference import SecretReference
 from .common import (
     dns1123_label,
     dns1123_subdomain,
-    go_form,
     validate_csi_driver_name,
     validate_path_no_backsteps,
     validate_positive_quantity,

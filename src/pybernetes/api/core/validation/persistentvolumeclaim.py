@@ -9,7 +9,7 @@ import msgspec
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...godiff import diff
+from ...godiff import diff, go_form
 from ...meta.validation import (
     IMMUTABLE,
     validate_immutable,
@@ -27,7 +27,7 @@ from ..v1.persistentvolumeclaim import (
     VolumeResourceRequirements,
 )
 from ..v1.reference import TypedLocalObjectReference, TypedObjectReference
-from .common import dns1123_label, dns1123_subdomain, go_form, validate_positive_quantity
+from .common import dns1123_label, dns1123_subdomain, validate_positive_quantity
 from .persistentvolume import VOLUME_MODES, validate_access_modes
 from .resources import validate_resource_quantity
 
