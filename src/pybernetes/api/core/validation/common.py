@@ -57,14 +57,16 @@ def validate_positive_quantity(value: Quantity, path: Path) -> list[FieldError]:
     return [] if value.mantissa > 0 else [invalid(path, str(value), POSITIVE)]
 
 
-def validate_id(value: int | None, path: Path) -> list[FieldError]:
-    """The number of a user or group; absent is fine."""
-    return [] if value is None else [invalid(path, value, problem) for problem in names.is_user_id(value)]
+def validate_id(value: int | None, path: Path, name: str) -> list[FieldError]:
+    """The number of a user or group in a field of that name; absent is fine."""
+    if value is None or 0 <= value <= names.MAX_ID:
+        return []
+    return [invalid(path.child(name), value, problem) for problem in names.is_user_id(value)]
 
 
-def validate_file_mode(mode: int | None, path: Path) -> list[FieldError]:
-    """Permission bits; absent is fine."""
-    return [] if mode is None or 0 <= mode <= 0o777 else [invalid(path, mode, FILE_MODE)]
+def validate_file_mode(mode: int | None, path: Path, name: str = "defaultMode") -> list[FieldError]:
+    """Permission bits in a field of that name; absent is fine."""
+    return [] if mode is None or 0 <= mode <= 0o777 else [invalid(path.child(name), mode, FILE_MODE)]
 
 
 def validate_path_no_backsteps(target: str, path: Path) -> list[FieldError]:
@@ -76,6 +78,8 @@ def validate_path_no_backsteps(target: str, path: Path) -> list[FieldError]:
 
 def validate_local_descending_path(target: str, path: Path) -> list[FieldError]:
     """A relative path that never goes up."""
+    if ".." not in target and not target.startswith("/"):
+        return []
     errors = validate_path_no_backsteps(target, path)
     return [invalid(path, target, "must be a relative path"), *errors] if target.startswith("/") else errors
 
@@ -97,6 +101,8 @@ def validate_pull_policy(policy: str | None, path: Path) -> list[FieldError]:
 
 def validate_port_number_or_name(port: int | str | None, path: Path) -> list[FieldError]:
     """A port by its number or by its name."""
+    if type(port) is int and 0 < port < 65536:
+        return []
     if isinstance(port, str):
         return [invalid(path, port, problem) for problem in port_name(port)]
     return [invalid(path, port or 0, problem) for problem in names.is_port_number(port or 0)]
@@ -126,7 +132,7 @@ class InternalForm:
         self._value = value
 
     def __str__(self) -> str:
-        return msgspec.json.encode(_go_form(self._value)).decode()
+        return msgspec.json.encode(go_form(self._value)).decode()
 
 
 # Names that are not simply the wire's with a capital.
@@ -139,14 +145,15 @@ _GO_NAMES: Final = {
 _GO_STRINGS: Final = frozenset({"name", "type", "key", "operator", "user", "role", "level", "ip"})
 
 
-def _go_form(value: Any) -> Any:
+def go_form(value: Any) -> Any:
+    """A value with all its fields under their names in Go."""
     if isinstance(value, list):
-        return [_go_form(each) for each in value] or None
+        return [go_form(each) for each in value]
     if hasattr(value, "__struct_fields__"):
         form: dict[str, Any] = {}
         for field, wire in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
             inner = getattr(value, field)
             name = _GO_NAMES.get(wire) or wire[0].upper() + wire[1:]
-            form[name] = "" if inner is None and wire in _GO_STRINGS else _go_form(inner)
+            form[name] = "" if inner is None and wire in _GO_STRINGS else go_form(inner)
         return form
     return value

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import unified_diff
 from typing import Any, Final
 
 import msgspec
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
+from ...godiff import diff
 from ...meta.validation import METADATA, validate_object_meta, validate_object_meta_update
 from ...names import name_is_dns_subdomain, range_error
 from ..v1.affinity import Affinity, NodeAffinity, NodeSelectorTerm
@@ -194,7 +194,7 @@ def _validate_node_affinity_mutation(new: NodeAffinity | None, old: NodeAffinity
     path = SPEC.child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     if before and len(before) != len(after):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [invalid(path, InternalForm(after), detail)]
+        return [invalid(path, InternalForm(after or None), detail)]
     return [
         invalid(path.index(index), InternalForm(term), "only additions are allowed (no mutations or deletions)")
         for index, (term, earlier) in enumerate(zip(after, before, strict=False))
@@ -213,13 +213,7 @@ def _only_additions(new: NodeSelectorTerm, old: NodeSelectorTerm) -> bool:
 
 def difference(old: Any, new: Any) -> str:
     """The two as JSON, line by line, with what differs."""
-    before, after = (_lines(each) for each in (old, new))
-    return "".join(list(unified_diff(before, after, n=3))[2:])
-
-
-def _lines(value: Any) -> list[str]:
-    text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
-    return [f"{line}\n" for line in text.split("\n")]
+    return diff(msgspec.to_builtins(old), msgspec.to_builtins(new))
 
 
 def validate_pod_binding(binding: Binding) -> list[FieldError]:

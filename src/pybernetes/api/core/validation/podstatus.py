@@ -8,6 +8,7 @@ from typing import Final
 from ...addresses import is_valid_ip_for_legacy_field, parse_ip
 from ...field import FieldError, Path, duplicate, forbidden, internal, invalid, not_supported, required, too_long
 from ...meta.validation import IMMUTABLE, METADATA, validate_object_meta_update
+from ...names import is_group_id
 from ..podresources import quantity
 from ..resourcenames import is_native
 from ..v1.container import Container, ContainerStatus
@@ -134,10 +135,11 @@ def _validate_containers(status: PodStatus, before: PodStatus, spec: PodSpec, ol
                     errors.append(forbidden(at, "cannot be set for a windows pod"))
                 else:
                     user = each.user.linux
-                    errors += validate_id(user.uid, at.child("uid"))
-                    errors += validate_id(user.gid, at.child("gid"))
+                    errors += validate_id(user.uid, at, "uid")
+                    errors += validate_id(user.gid, at, "gid")
                     for number, group in enumerate(user.supplemental_groups or ()):
-                        errors += validate_id(group, at.child("supplementalGroups").index(number))
+                        where = at.child("supplementalGroups").index(number)
+                        errors += [invalid(where, group, problem) for problem in is_group_id(group)]
             if each.allocated_resources_status:
                 at = path.index(index).child("allocatedResourcesStatus")
                 if ephemeral:

@@ -14,7 +14,7 @@ _MAX_TOKEN_SECONDS = 1 << 32
 
 def validate_projected(source: ProjectedVolumeSource, path: Path, options: PodOptions) -> list[FieldError]:
     """All sources, each of exactly one kind."""
-    errors = validate_file_mode(source.default_mode, path.child("defaultMode"))
+    errors = validate_file_mode(source.default_mode, path)
     paths: set[str] = set()
     for index, projection in enumerate(source.sources or ()):
         errors += _validate_projection(projection, path, path.child("sources").index(index), paths, options)

@@ -112,6 +112,8 @@ def _validate(
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     limits, requests = resources.limits or {}, resources.requests or {}
+    if not limits and not requests and not resources.claims:
+        return errors
     compute = hugepages = False
     for part, values in (("limits", limits), ("requests", requests)):
         for name, value in values.items():
@@ -144,6 +146,8 @@ def _compare_with_limit(
     limit = limits.get(name)
     if limit is not None:
         most = quantity(limit)
+        if amount is most:
+            return
         if amount != most and not is_overcommit_allowed(name):
             errors.append(invalid(path.child("requests"), str(amount), f"must be equal to {name} limit of {most}"))
         elif amount > most:

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
+from ...names import is_group_id
 from ..containers import all_containers_with_path
 from ..v1.pod import PodSpec
 from ..v1.security import (
@@ -19,6 +20,7 @@ from ..v1.security import (
 from .common import InternalForm, dns1123_subdomain, validate_id, validate_local_descending_path
 from .options import PodOptions, is_host_sysctl, sysctl_namespace
 
+_EMPTY: Final = PodSecurityContext()
 _PROFILE_TYPES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 _MAX_APPARMOR_PROFILE: Final = 4095
 _MAX_SYSCTL: Final = 253
@@ -39,8 +41,8 @@ _DOTS: Final = re.compile(r"[. ]+")
 
 def validate_container_security_context(context: SecurityContext, host_users: bool, path: Path) -> list[FieldError]:
     """What one container may do."""
-    errors = validate_id(context.run_as_user, path.child("runAsUser"))
-    errors += validate_id(context.run_as_group, path.child("runAsGroup"))
+    errors = validate_id(context.run_as_user, path, "runAsUser")
+    errors += validate_id(context.run_as_group, path, "runAsGroup")
     mount = context.proc_mount
     if mount is not None:
         if mount not in ("Default", "Unmasked"):
@@ -68,11 +70,13 @@ def validate_pod_security_context(
     context: PodSecurityContext, spec: PodSpec, path: Path, options: PodOptions
 ) -> list[FieldError]:
     """What all containers of a pod may do."""
-    errors = validate_id(context.fs_group, path.child("fsGroup"))
-    errors += validate_id(context.run_as_user, path.child("runAsUser"))
-    errors += validate_id(context.run_as_group, path.child("runAsGroup"))
+    if context == _EMPTY and not spec.share_process_namespace:
+        return []
+    errors = validate_id(context.fs_group, path, "fsGroup")
+    errors += validate_id(context.run_as_user, path, "runAsUser")
+    errors += validate_id(context.run_as_group, path, "runAsGroup")
     for index, group in enumerate(context.supplemental_groups or ()):
-        errors += validate_id(group, path.child("supplementalGroups").index(index))
+        errors += _validate_group(group, path.child("supplementalGroups").index(index))
     if spec.share_process_namespace and spec.host_pid:
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(path.child("shareProcessNamespace"), True, detail))
@@ -96,6 +100,10 @@ def validate_pod_security_context(
     if context.app_armor_profile is not None:
         errors += validate_app_armor_profile(context.app_armor_profile, path.child("appArmorProfile"))
     return errors
+
+
+def _validate_group(group: int, path: Path) -> list[FieldError]:
+    return [invalid(path, group, problem) for problem in is_group_id(group)]
 
 
 def _validate_sysctls(sysctls: list[Sysctl], spec: PodSpec, path: Path, options: PodOptions) -> list[FieldError]:

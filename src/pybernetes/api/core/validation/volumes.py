@@ -26,6 +26,7 @@ from ..v1.volume import (
 )
 from ..v1.volumesource import EmptyDirVolumeSource, HostPathVolumeSource, ImageVolumeSource
 from .common import (
+    dns1123_label,
     dns1123_subdomain,
     validate_dns1123_label,
     validate_file_mode,
@@ -63,7 +64,7 @@ def validate_volumes(
         problems = _validate_source(volume, meta, at, options)
         if not name:
             problems.append(required(at.child("name")))
-        else:
+        elif dns1123_label(name):
             problems += validate_dns1123_label(name, at.child("name"))
         if name in good:
             problems.append(duplicate_error(at.child("name"), name))
@@ -168,7 +169,7 @@ def _validate_empty_dir(source: EmptyDirVolumeSource, path: Path) -> list[FieldE
 
 
 def _validate_downward_api(source: DownwardAPIVolumeSource, path: Path) -> list[FieldError]:
-    errors = validate_file_mode(source.default_mode, path.child("defaultMode"))
+    errors = validate_file_mode(source.default_mode, path)
     for file in source.items or ():
         errors += validate_downward_api_file(file, path)
     return errors
@@ -188,7 +189,7 @@ def _validate_secret(source: SecretVolumeSource, path: Path) -> list[FieldError]
     errors: list[FieldError] = []
     if not source.secret_name:
         errors.append(required(path.child("secretName")))
-    errors += validate_file_mode(source.default_mode, path.child("defaultMode"))
+    errors += validate_file_mode(source.default_mode, path)
     for index, item in enumerate(source.items or ()):
         errors += validate_key_to_path(item, path.child("items").index(index))
     return errors
@@ -198,7 +199,7 @@ def _validate_config_map(source: ConfigMapVolumeSource, path: Path) -> list[Fiel
     errors: list[FieldError] = []
     if not source.name:
         errors.append(required(path.child("name")))
-    errors += validate_file_mode(source.default_mode, path.child("defaultMode"))
+    errors += validate_file_mode(source.default_mode, path)
     for index, item in enumerate(source.items or ()):
         errors += validate_key_to_path(item, path.child("items").index(index))
     return errors
@@ -213,7 +214,7 @@ def validate_key_to_path(item: KeyToPath, path: Path) -> list[FieldError]:
         errors.append(required(path.child("path")))
     else:
         errors += validate_local_non_reserved_path(item.path, path.child("path"))
-    return errors + validate_file_mode(item.mode, path.child("mode"))
+    return errors + validate_file_mode(item.mode, path, "mode")
 
 
 def validate_downward_api_file(file: DownwardAPIVolumeFile, path: Path) -> list[FieldError]:
@@ -233,7 +234,7 @@ def validate_downward_api_file(file: DownwardAPIVolumeFile, path: Path) -> list[
         errors += validate_resource_field_selector(file.resource_field_ref, at, in_volume=True)
     else:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
-    return errors + validate_file_mode(file.mode, path.child("mode"))
+    return errors + validate_file_mode(file.mode, path, "mode")
 
 
 def _validate_ephemeral(
