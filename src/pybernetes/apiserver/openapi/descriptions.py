@@ -1,0 +1,64 @@
+"""Sentences about kinds and fields, for `kubectl explain`.
+
+Upstream's are not part of this project. The PyPI package `lightkube-models` carries them in its docstrings; when it is
+installed at the same level of the API (`pip install pybernetes[docs]`), they are taken from there, else our own short
+words about a kind have to do. The modules are read as text, not imported: they need more than is needed here.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import metadata, util
+from pathlib import Path
+
+from pybernetes.version import GIT_VERSION
+
+_CLASS = re.compile(r'^class (\w+)\(\w+\):\n    r?"""(.*?)"""', re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"^      \* \*\*(\S+?)\*\* ``.*?`` - ?", re.MULTILINE)
+_NOTHING: tuple[str, dict[str, str]] = ("", {})
+
+
+class Descriptions:
+    """Finds the sentences of a definition; knows none unless the package is there."""
+
+    def __init__(self) -> None:
+        self._folder = _folder()
+
+    def of(self, definition: str) -> tuple[str, dict[str, str]]:
+        """What a definition is, and what each of its fields is."""
+        if self._folder is None:
+            return _NOTHING
+        package, version, name = definition.split(".")[-3:]
+        return _module(self._folder / f"{package}_{version}.py").get(name, _NOTHING)
+
+
+def _folder() -> Path | None:
+    level = GIT_VERSION.removeprefix("v").rpartition(".")[0].partition("+")[0]
+    try:
+        if not metadata.version("lightkube-models").startswith(f"{level}."):
+            return None
+        spec = util.find_spec("lightkube.models")
+    except (metadata.PackageNotFoundError, ModuleNotFoundError):
+        return None
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+@cache
+def _module(path: Path) -> dict[str, tuple[str, dict[str, str]]]:
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return {}
+    return {match[1]: _docstring(match[2]) for match in _CLASS.finditer(text)}
+
+
+def _docstring(text: str) -> tuple[str, dict[str, str]]:
+    described, _, parameters = text.partition("**parameters**")
+    parts = _FIELD.split(parameters)[1:]
+    return _words(described), {name: _words(words) for name, words in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _words(text: str) -> str:
+    """The text without the layout of the docstring: paragraphs stay, their lines are joined."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n")).strip()
