@@ -15,6 +15,7 @@ from .schema import STRUCT, FieldInfo, fields
 
 _NAMES: Final = {
     "apiGroup": "APIGroup",
+    "apiGroups": "APIGroups",
     "apiVersion": "APIVersion",
     "cel": "CEL",
     "cephfs": "CephFS",
