@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...field import FieldError, Path, duplicate, required
-from ..v1 import (
-    FlowSchemaCondition,
-    FlowSchemaStatus,
-    PriorityLevelConfigurationCondition,
-    PriorityLevelConfigurationStatus,
-)
+from ..v1 import FlowSchemaStatus, PriorityLevelConfigurationStatus
 
 _CONDITIONS = Path("status", "conditions")
 
@@ -19,8 +15,7 @@ def validate_conditions(status: FlowSchemaStatus | PriorityLevelConfigurationSta
     """Each condition has a type of its own."""
     errors: list[FieldError] = []
     seen: set[str] = set()
-    conditions: Sequence[FlowSchemaCondition | PriorityLevelConfigurationCondition]
-    conditions = (status.conditions if status else None) or ()
+    conditions: Sequence[Any] = (status.conditions if status else None) or ()
     for index, condition in enumerate(conditions):
         path, kind = _CONDITIONS.index(index).child("type"), condition.type or ""
         if kind in seen:
