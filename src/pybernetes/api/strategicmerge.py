@@ -137,15 +137,18 @@ def _check_order(changes: _List, order: _List, merge_key: str) -> None:
     """Every item of the patch must be in the order, and in that order."""
     if not changes or not order:
         return
-    wanted = [item for item in changes if not (merge_key and _expect_map(item).get(_DIRECTIVE) == "delete")]
-    remaining = iter(order)
-    for item in wanted:
-        if _is_directive(item):
+    at = 0
+    for item in changes:
+        if merge_key and _expect_map(item).get(_DIRECTIVE) == "delete":
             continue
-        (key,) = map(_identity, _keys_of([item], merge_key))
-        if not any(_identity(_keys_of([other], merge_key)[0]) == key for other in remaining):
+        if at < len(order) and _is_directive(item):
+            continue
+        while at < len(order) and _name(order[at], merge_key) != _name(item, merge_key):
+            at += 1
+        if at == len(order):
             have, want = goprint.plain(changes), goprint.plain(order)
             raise APIError(f"The order in patch list:\n{have}\n doesn't match {_ELEMENT_ORDER} list:\n{want}\n")
+        at += 1
 
 
 def _merge_list(original: _List, patch: _List, item: _Type, merge_key: str, deletes: bool) -> _List:
@@ -193,6 +196,9 @@ def _obey_items(original: _List, patch: _List, merge_key: str) -> tuple[_List, _
 
 def _arrange(merged: _List, order: _List, live: _List, merge_key: str) -> _List:
     """Items named by `order` in that order; the others keep their place among them as far as `live` shows it."""
+    for at, item in enumerate(order if merge_key else ()):
+        if not isinstance(item, dict):
+            raise APIError(f"value for key {at} is not a map")
     wanted, seen = _places(_keys_of(order, merge_key)), _places(_keys_of(live, merge_key))
     items = [(_identity(key), item) for key, item in zip(_keys_of(merged, merge_key), merged, strict=True)]
     named = sorted((each for each in items if each[0] in wanted), key=lambda each: wanted[each[0]])
@@ -210,6 +216,10 @@ def _arrange(merged: _List, order: _List, live: _List, merge_key: str) -> _List:
 def _keys_of(items: _List, merge_key: str) -> _List:
     """What tells the items apart: the merge key of maps, scalars themselves."""
     return [_key_of(item, merge_key) for item in items] if merge_key else items
+
+
+def _name(item: Any, merge_key: str) -> Any:
+    return _identity(_key_of(item, merge_key) if merge_key else item)
 
 
 def _places(keys: _List) -> dict[Any, int]:
@@ -277,14 +287,18 @@ def _identity(value: Any) -> Any:
 
 def _expect_list(value: Any) -> _List:
     if not isinstance(value, list):
-        raise APIError(f"expected a []interface {{}}, but received a {goprint.type_of(value)}")
+        raise APIError(f"expected a []interface {{}}, but received a {_kind(value)}")
     return value
 
 
 def _expect_map(value: Any) -> _Map:
     if not isinstance(value, dict):
-        raise APIError(f"expected a map[string]interface {{}}, but received a {goprint.type_of(value)}")
+        raise APIError(f"expected a map[string]interface {{}}, but received a {_kind(value)}")
     return value
+
+
+def _kind(value: Any) -> str:
+    return "%!s(<nil>)" if value is None else goprint.type_of(value)
 
 
 def _unknown_directive(directive: Any, patch: _Map) -> APIError:

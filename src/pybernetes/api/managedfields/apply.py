@@ -93,7 +93,8 @@ class _Request:
         if self.keep is not None:
             fields = self.keep(fields)
         managers[self.who] = Owned(fields, self.versions.api_version)
-        if last is not None and last.fields:
+        # Who says all it said before, in the version it said it in, removes nothing.
+        if last is not None and not (last.fields <= fields and last.api_version == self.versions.api_version):
             merged = self._prune(merged, managers, last)
         change = compare(live, merged, node).filtered(self.keep)
         conflicts = take(managers, change, self.versions, lambda: (live, merged), self.keep, self.who)

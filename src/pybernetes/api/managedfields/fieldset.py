@@ -89,7 +89,8 @@ def without_below(fields: Set, removed: Set) -> Set:
     """The set without these paths and everything below them."""
     if not removed:
         return fields
-    return frozenset(path for path in fields if not any(path[:length] in removed for length in range(1, len(path) + 1)))
+    lengths = {len(path) for path in removed}
+    return frozenset(path for path in fields if removed.isdisjoint([path[:length] for length in lengths]))
 
 
 def walk(fields: Set) -> Iterator[Path]:

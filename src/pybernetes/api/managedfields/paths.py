@@ -32,7 +32,17 @@ def field(name: str) -> str:
 
 def key(pairs: Iterable[tuple[str, Any]]) -> str:
     """The element of a list's item with these keys."""
+    pairs = tuple(pairs)
+    # Lists are full of names and ports; other values are not told apart by Python (1 and True).
+    plain = all(value.__class__ is str or value.__class__ is int for _, value in pairs)
+    return _known_key(pairs) if plain else _key(pairs)
+
+
+def _key(pairs: tuple[tuple[str, Any], ...]) -> str:
     return "k:{" + ",".join(f"{_name(name)}:{_json(value)}" for name, value in sorted(pairs, key=_first)) + "}"
+
+
+_known_key = lru_cache(16384)(_key)
 
 
 def value(scalar: Any) -> str:
