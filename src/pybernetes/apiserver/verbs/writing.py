@@ -81,7 +81,7 @@ def _attributes(store: ResourceStore, operation: str, new: Any, old: Any, contex
 def check(store: ResourceStore, name: str, errors: list[FieldError]) -> None:
     """Raise Invalid if there are errors."""
     if errors:
-        raise Invalid(store.resource.group, store.resource.kind, name, errors)
+        raise Invalid(store.storage.group, store.storage.kind, name, errors)
 
 
 async def create_object(store: ResourceStore, obj: Any, context: Context) -> Item:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from ...addresses import is_valid_cidr_for_legacy_field, parse_cidr
-from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ...field import FieldError, Path, duplicate, forbidden, internal, invalid, not_supported, required
 from ...godiff import go_form, in_order
 from ...gojson import syntax_problem
 from ...meta.validation import validate_label_name, validate_object_meta, validate_object_meta_update
@@ -195,10 +195,10 @@ def _validate_pod_cidrs(cidrs: list[str], path: Path) -> list[FieldError]:
         errors += is_valid_cidr_for_legacy_field(path.index(index), cidr)
     if len(cidrs) > 1:
         parsed = [parse_cidr(cidr) for cidr in cidrs]
-        wrong = next((cidr for cidr, each in zip(cidrs, parsed, strict=True) if each is None), None)
+        wrong = next((index for index, each in enumerate(parsed) if each is None), None)
         if wrong is not None:
-            why = f"invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR address: {wrong}"
-            errors.append(FieldError("InternalError", path, "", why))
+            why = f"invalid CIDR[{wrong}]: <nil> (invalid CIDR address: {cidrs[wrong]})"
+            errors.append(internal(path, f"invalid PodCIDRs. failed to check with dual stack with error:{why}"))
         families = {each[1].version for each in parsed if each}
         if wrong is not None or len(families) < 2 or len(cidrs) > 2:
             errors.append(invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))

@@ -40,10 +40,12 @@ class ServiceStrategy(Strategy):
 
     def prepare_for_create(self, obj: Any, context: Context) -> None:
         obj.status = ServiceStatus(load_balancer=LoadBalancerStatus())
+        _hide_internal_traffic_policy(obj)
 
     def prepare_for_update(self, new: Any, old: Any, context: Context) -> None:
         new.status = old.status
         drop_type_dependent_fields(new, old)
+        _hide_internal_traffic_policy(new)
 
     def warnings_on_create(self, obj: Any, context: Context) -> list[str]:
         return service_warnings(obj)
@@ -81,6 +83,13 @@ class _Deletion:
 
     async def rollback(self) -> None:
         await self._allocation.rollback()
+
+
+def _hide_internal_traffic_policy(service: Service) -> None:
+    """An ExternalName has no traffic of its own; upstream once filled the policy in and does not show it since."""
+    spec = service.spec
+    if spec is not None and spec.type == "ExternalName" and spec.internal_traffic_policy in ("Cluster", "Local"):
+        spec.internal_traffic_policy = None
 
 
 def drop_type_dependent_fields(new: Service, old: Service) -> None:
