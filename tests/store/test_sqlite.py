@@ -22,7 +22,7 @@ import pytest
 from store.tools import Clock, take, until
 
 from pybernetes.store import sqlite as module
-from pybernetes.store.base import Compacted, Entry, KeyExists, RevisionMismatch, StoreUnavailable
+from pybernetes.store.base import Compacted, Entry, Event, KeyExists, RevisionMismatch, StoreUnavailable
 from pybernetes.store.sqlite import SQLiteStore
 from pybernetes.store.sqlite_file import end_of
 
@@ -86,6 +86,20 @@ async def test_nothing_is_acknowledged_or_visible_before_the_sync(path: str) -> 
         revision = await writer
         assert (await event)[0].revision == revision
         assert await store.get("/b") == Entry("/b", b"2", revision)
+
+
+async def test_a_watch_that_begins_while_a_batch_is_being_synced_sees_that_batch(path: str) -> None:
+    disk = Disk()
+    async with opened(path, sync=disk) as store:
+        first = await store.create("/a", b"1")
+        disk.hold()
+        writer = asyncio.ensure_future(store.update("/a", b"2", revision=first))
+        await until(disk.waiting.is_set)
+        watch = store.watch("/", after=first)
+        events = asyncio.ensure_future(take(watch, 1))
+        await until(lambda: not watch._behind)  # type: ignore[attr-defined]
+        disk.go.set()
+        assert await events == [Event("/a", b"2", await writer, Entry("/a", b"1", first))]
 
 
 async def test_a_refusal_because_of_a_write_under_way_waits_until_that_write_is_durable(path: str) -> None:
@@ -504,6 +518,23 @@ async def test_a_folder_that_cannot_be_written_is_refused_by_name(tmp_path: Path
     if not os.access(tmp_path / "closed", os.W_OK):
         with pytest.raises(StoreUnavailable, match="Permission denied"):
             await SQLiteStore(str(tmp_path / "closed" / "store.db")).start()
+
+
+async def test_the_files_are_for_their_owner_only(path: str) -> None:
+    async with opened(path) as store:
+        await store.create("/a", b"")
+        for suffix in ("", "-wal", "-shm", ".lock"):
+            assert os.stat(path + suffix).st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("leftover", ["empty", "no tables"])
+async def test_a_file_whose_making_was_interrupted_is_made(path: str, leftover: str) -> None:
+    Path(path).touch()
+    if leftover == "no tables":
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+    async with opened(path) as store:
+        assert await store.create("/a", b"") == 2
 
 
 async def test_a_path_with_characters_of_urls_works(tmp_path: Path) -> None:

@@ -41,15 +41,19 @@ from pybernetes.store.base import Entry, Event, StoreUnavailable
 APPLICATION_ID = 0x5059424E
 """Marks the file as ours (`PRAGMA application_id`)."""
 LAYOUT = 1
-WAL_FILL = 8 << 20
-"""Bytes of log laid out at the start; a little more than one round from checkpoint to checkpoint."""
+WAL_FILL = 4 << 20
+"""Bytes of log laid out at the start: 3 ms of it. From the second checkpoint on the log has its full size anyway."""
+WAL_LIMIT = 64 << 20
+"""Bytes: a log that a burst, or a reader in the way of checkpoints, has made longer is cut when it begins anew."""
 CHUNK = 1000
 """Rows of a range fetched by one statement."""
 
 Row = tuple[int, str, int, int, float | None, bytes | None]
 """revision, key, previous, deleted, expires, value"""
 
-SCHEMA = """
+SCHEMA = f"""
+PRAGMA application_id={APPLICATION_ID};
+PRAGMA user_version={LAYOUT};
 CREATE TABLE kv (
     revision INTEGER PRIMARY KEY,
     key TEXT NOT NULL,
@@ -105,12 +109,12 @@ class SQLiteFile:
         try:
             with self._errors():
                 self._take_lock()
-                new = not os.path.exists(self.path) or os.path.getsize(self.path) == 0
-                contents = Contents() if new else self._load()
+                # It holds secrets. SQLite gives the files beside it the same mode.
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                contents = self._load()
                 self._main = self._connect()
-                if new:
-                    self._main.execute(f"PRAGMA application_id={APPLICATION_ID}")
-                    self._main.execute(f"PRAGMA user_version={LAYOUT}")
+                if contents is None:
+                    contents = Contents()
                     self._main.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
                 self._reader = self._connect()
                 self._reader.text_factory = bytes
@@ -260,15 +264,22 @@ class SQLiteFile:
         except BlockingIOError:
             raise StoreUnavailable(f"{self.path} is in use by another process") from None
 
-    def _load(self) -> Contents:
+    def _load(self) -> Contents | None:
+        """What the file holds; None if it is new."""
         with open(self.path, "rb") as file:
-            if file.read(16) != b"SQLite format 3\0":
+            begin = file.read(16)
+            if not begin:
+                return None
+            if begin != b"SQLite format 3\0":
                 raise StoreUnavailable(f"{self.path} is damaged or not a database; it was left untouched")
         # Read-only, because closing a connection that may write folds the log into a file that we may yet refuse.
         connection = self._connect(read_only=True)
         try:
+            (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (layout,) = connection.execute("PRAGMA user_version").fetchone()
+            if not tables and not application:
+                return None  # We died before the first transaction.
             if application != APPLICATION_ID:
                 raise StoreUnavailable(f"{self.path} belongs to another program; it was left untouched")
             if layout != LAYOUT:
@@ -299,6 +310,7 @@ class SQLiteFile:
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute("PRAGMA wal_autocheckpoint=0")
             connection.execute("PRAGMA secure_delete=OFF")
+            connection.execute(f"PRAGMA journal_size_limit={WAL_LIMIT}")
         return connection
 
     def _checkpoint_and_restart(self) -> None:
