@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pybernetes.api import scheme
+from pybernetes.api import schema, scheme
 from pybernetes.api.errors import AlreadyExists, Conflict, NotFound, ServiceUnavailable
 from pybernetes.api.resources import Resource
 from pybernetes.store.base import Entry, KeyExists, Page, RevisionMismatch, StoreUnavailable
 from pybernetes.store.cache import Cache, Item, Partition, with_revision, without_revision
 
-from .selectable import SELECTABLE, Attributes, attribute_reader
+from .selectable import ALIASES, SELECTABLE, Attributes, attribute_reader
 from .strategy import Strategy
 
 _PATIENCE = 30.0  # seconds a write waits for its own echo from a shared store
@@ -80,9 +80,15 @@ class ResourceStore:
         self._decode = scheme.decoder(storage).decode
         self._attributes = attribute_reader(resource.group, resource.plural)
         self._converts = resource.api_version != storage.api_version
-        self.selectable = frozenset(
-            ("metadata.name", *(("metadata.namespace",) if resource.namespaced else ()))
-        ) | frozenset(SELECTABLE.get((resource.group, resource.plural), ()))
+        name = (resource.group, resource.plural)
+        self.aliases = ALIASES.get(name, {})
+        metadata = ("metadata.name", "metadata.namespace") if resource.namespaced else ("metadata.name",)
+        self.selectable = frozenset((*metadata, *(self.aliases or SELECTABLE.get(name, ()))))
+        self._always = [
+            (field.name, field.struct)
+            for field in schema.fields(storage.type)
+            if field.always == {} and field.struct and field.name != "metadata"
+        ]
 
     # -- keys ---------------------------------------------------------------------------------------------------
 
@@ -113,6 +119,9 @@ class ResourceStore:
         obj.kind = self.storage.kind
         obj.api_version = self.storage.api_version
         obj.metadata.resource_version = None
+        for name, struct in self._always:  # upstream always shows them, as in `status: {}`
+            if getattr(obj, name) is None:
+                setattr(obj, name, struct())
         return scheme.encoder.encode(obj)
 
     def raw(self, item: Item) -> bytes:

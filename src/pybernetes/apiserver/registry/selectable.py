@@ -50,6 +50,16 @@ SELECTABLE: dict[tuple[str, str], tuple[str, ...]] = {
     ("resource.k8s.io", "resourceslices"): ("spec.nodeName", "spec.driver"),
 }
 
+# The names that a version has for fields of the stored one; it knows these only.
+ALIASES: dict[tuple[str, str], dict[str, str]] = {
+    ("events.k8s.io", "events"): {
+        **{label.replace("involvedObject", "regarding"): label for label in _EVENT if "." in label},
+        "reportingController": "reportingComponent",
+        "reason": "reason",
+        "type": "type",
+    },
+}
+
 # What an absent field counts as, where it is not the empty string.
 _ZERO = {
     "spec.hostNetwork": "false",

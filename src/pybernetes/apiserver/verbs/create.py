@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..http import Request, Response
 from ..negotiation import output_format
-from ..output import OBJECT_TRANSFORMS, answer
+from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from .decoding import decode_object, field_manager
@@ -15,7 +15,7 @@ from .writing import context_for, create_object
 async def create(registry: Registry, store: ResourceStore, request: Request) -> Response:
     """Answer 201 with the object as it was stored."""
     info = request.info
-    form = output_format(request.headers, info.query, transforms=OBJECT_TRANSFORMS)
+    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = write_options(info.query, "CreateOptions")
     obj = decode_object(store, request, request.body, options.field_validation)
     obj = store.to_storage(obj)

@@ -18,7 +18,7 @@ from pybernetes.store.cache import Item
 from ..admission.plugin import DELETE, Attributes
 from ..http import Request, Response
 from ..negotiation import output_format
-from ..output import OBJECT_TRANSFORMS, answer, write
+from ..output import TRANSFORMS, answer, write
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
@@ -31,7 +31,7 @@ _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 async def delete(registry: Registry, store: ResourceStore, request: Request) -> Response:
     """Answer with the object if it lives on for a while or its kind shows it, else with a Status."""
     info = request.info
-    form = output_format(request.headers, info.query, transforms=OBJECT_TRANSFORMS)
+    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = delete_options(request)
     context = context_for(registry, request, dry_run=bool(options.dry_run))
     item, gone = await delete_object(store, info.name, options, context)

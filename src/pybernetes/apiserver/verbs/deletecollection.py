@@ -8,7 +8,7 @@ from pybernetes.api.errors import NotFound
 
 from ..http import Request, Response
 from ..negotiation import output_format
-from ..output import LIST_TRANSFORMS, ListMeta, answer_list
+from ..output import TRANSFORMS, ListMeta, answer_list
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from .delete import delete_object
@@ -22,7 +22,7 @@ _AT_ONCE = 64  # deletes under way; the store commits them together
 async def deletecollection(registry: Registry, store: ResourceStore, request: Request) -> Response:
     """Answer with the list of what was deleted."""
     info = request.info
-    form = output_format(request.headers, info.query, transforms=LIST_TRANSFORMS)
+    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = delete_options(request)
     context = context_for(registry, request, dry_run=bool(options.dry_run))
     page = await read_page(store, info.namespace, list_options(store, info.query))

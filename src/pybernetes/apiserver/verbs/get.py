@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..http import Request, Response
 from ..negotiation import output_format
-from ..output import OBJECT_TRANSFORMS, answer
+from ..output import TRANSFORMS, answer
 from ..registry.resource_store import ResourceStore
 from .freshness import wait_until_fresh
 from .options import parse_resource_version
@@ -13,7 +13,7 @@ from .options import parse_resource_version
 async def get(store: ResourceStore, request: Request) -> Response:
     """Answer with the object. A resourceVersion means 'at least that new'."""
     info = request.info
-    form = output_format(request.headers, info.query, transforms=OBJECT_TRANSFORMS)
+    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     version = info.query.get("resourceVersion", "") if info.query else ""
     if version:
         await wait_until_fresh(store, parse_resource_version(version))

@@ -15,7 +15,7 @@ from pybernetes.store.cache import Item, with_revision
 
 from ..http import Request, Response
 from ..negotiation import output_format
-from ..output import LIST_TRANSFORMS, ListMeta, answer_list
+from ..output import TRANSFORMS, ListMeta, answer_list
 from ..registry.resource_store import ResourceStore
 from .freshness import wait_until_fresh
 from .options import ListOptions, decode_continue, encode_continue, list_options
@@ -42,7 +42,7 @@ class ListPage(msgspec.Struct, gc=False):
 async def list_(store: ResourceStore, request: Request) -> Response:
     """Answer with the collection, or a page of it."""
     info = request.info
-    form = output_format(request.headers, info.query, transforms=LIST_TRANSFORMS)
+    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = list_options(store, info.query)
     page = await read_page(store, info.namespace, options)
     meta = ListMeta(str(page.revision))

@@ -100,6 +100,8 @@ def _fields(store: ResourceStore, text: str) -> fields.Selector | None:
     for requirement in selector.requirements:
         if requirement.field not in store.selectable:
             raise BadRequest(f"field label not supported: {requirement.field}")
+    if store.aliases:
+        selector = selector.transform(lambda field, value: (store.aliases.get(field, field), value))
     return None if selector.empty() else selector
 
 

@@ -18,7 +18,7 @@ from pybernetes.store.cache import Item
 
 from ..http import Request, Response
 from ..negotiation import output_format, patch_type
-from ..output import OBJECT_TRANSFORMS, answer
+from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
@@ -33,7 +33,7 @@ Apply = Callable[[Any], Any]
 async def patch(registry: Registry, store: ResourceStore, request: Request) -> Response:
     """Answer 200 with the object as it was stored."""
     info = request.info
-    form = output_format(request.headers, info.query, transforms=OBJECT_TRANSFORMS)
+    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     kind = patch_type(request.headers)
     options = write_options(info.query, "PatchOptions")
     manager = options.field_manager or field_manager(request)

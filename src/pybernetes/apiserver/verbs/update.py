@@ -9,7 +9,7 @@ from pybernetes.api.meta.v1 import ObjectMeta
 
 from ..http import Request, Response
 from ..negotiation import output_format
-from ..output import OBJECT_TRANSFORMS, answer
+from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from .decoding import decode_object, field_manager
@@ -20,7 +20,7 @@ from .writing import check_namespace, context_for, create_object, update_object,
 async def update(registry: Registry, store: ResourceStore, request: Request) -> Response:
     """Answer 200 with the object as it was stored, or 201 where an update may create it."""
     info = request.info
-    form = output_format(request.headers, info.query, transforms=OBJECT_TRANSFORMS)
+    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = write_options(info.query, "UpdateOptions")
     manager = options.field_manager or field_manager(request)
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager)

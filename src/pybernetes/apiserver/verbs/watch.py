@@ -10,13 +10,15 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 
+import msgspec
+
 from pybernetes.api.errors import APIError, ResourceExpired, ServiceUnavailable
 from pybernetes.store.base import Compacted, StoreUnavailable
 from pybernetes.store.cache import Change, Item, Watcher, change_of, with_revision, without_revision
 
 from ..http import Request
 from ..negotiation import output_format
-from ..output import OBJECT_TRANSFORMS, error_response, event_encoder
+from ..output import TRANSFORMS, event_encoder
 from ..registry.resource_store import ResourceStore
 from .freshness import wait_until_fresh
 from .options import ListOptions, list_options
@@ -35,7 +37,7 @@ async def watch(store: ResourceStore, request: Request) -> None:
     """Stream the changes until the time is up or the client leaves."""
     info = request.info
     options = list_options(store, info.query, watch=True)
-    form = output_format(request.headers, info.query, transforms=OBJECT_TRANSFORMS)
+    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     encode = event_encoder(request, store.resource, form)
     shared = None if form.transform == "Table" else (form.transform, form.version, store.resource.api_version)
     view = _view(store, options, encode, shared)
@@ -55,7 +57,7 @@ async def watch(store: ResourceStore, request: Request) -> None:
                 stream.write(piece)
                 await stream.drain()
         except APIError as error:
-            stream.write(b"%b%b}\n" % (_FRAME["ERROR"], error_response(error).body))
+            stream.write(b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(error.status())))
             stream.end()
             return
         loop = asyncio.get_running_loop()
@@ -78,7 +80,7 @@ async def watch(store: ResourceStore, request: Request) -> None:
                 await stream.drain()
         if watcher.ended:
             expired = ResourceExpired(f"too old resource version: {watcher.revision}")
-            stream.write(b"%b%b}\n" % (_FRAME["ERROR"], error_response(expired).body))
+            stream.write(b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(expired.status())))
         stream.end()
     finally:
         partition.watchers.discard(watcher)
