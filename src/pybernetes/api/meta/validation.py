@@ -116,13 +116,13 @@ def validate_object_meta_update(
 
 def validate_common_create(meta: ObjectMeta, namespaced: bool) -> list[FieldError]:
     """What every new object must fulfil, asked when its kind has nothing against it."""
-    return validate_object_meta(meta, namespaced, names.name_is_path_segment)
+    return validate_object_meta(meta, namespaced, names.name_is_path_segment, custom=True)
 
 
 def validate_common_update(new: ObjectMeta, old: ObjectMeta, namespaced: bool) -> list[FieldError]:
     """What every changed object must fulfil; reported besides what its kind finds, which may be the same."""
-    errors = validate_object_meta(new, namespaced, names.name_is_path_segment)
-    return errors + validate_object_meta_update(new, old)
+    errors = validate_object_meta(new, namespaced, names.name_is_path_segment, custom=True)
+    return errors + validate_object_meta_update(new, old, custom=True)
 
 
 def _validate_common(meta: ObjectMeta, path: Path, errors: list[FieldError]) -> None:

@@ -67,7 +67,10 @@ def _default_files(files: list[DownwardAPIVolumeFile] | None) -> None:
 def _default_projected(projected: ProjectedVolumeSource) -> None:
     if projected.default_mode is None:
         projected.default_mode = MODE
-    for source in projected.sources or ():
+    if not projected.sources:
+        projected.sources = None
+        return
+    for source in projected.sources:
         if source.service_account_token is not None and source.service_account_token.expiration_seconds is None:
             source.service_account_token.expiration_seconds = TOKEN_SECONDS
         if source.downward_api is not None:

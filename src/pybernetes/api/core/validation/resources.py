@@ -148,9 +148,10 @@ def _compare_with_limit(
         most = quantity(limit)
         if amount is most:
             return
-        if amount != most and not is_overcommit_allowed(name):
+        compared = amount.cmp(most)
+        if compared and not is_overcommit_allowed(name):
             errors.append(invalid(path.child("requests"), str(amount), f"must be equal to {name} limit of {most}"))
-        elif amount > most:
+        elif compared > 0:
             detail = f"must be less than or equal to {name} limit of {most}"
             errors.append(invalid(path.child("requests"), str(amount), detail))
     elif not is_overcommit_allowed(name):

@@ -82,24 +82,24 @@ def validate_pod_security_context(
         errors.append(invalid(path.child("shareProcessNamespace"), True, detail))
     if context.sysctls:
         errors += _validate_sysctls(context.sysctls, spec, path.child("sysctls"), options)
-    for wire, value, supported in (
-        ("fsGroupChangePolicy", context.fs_group_change_policy, ("Always", "OnRootMismatch")),
-        ("supplementalGroupsPolicy", context.supplemental_groups_policy, ("Merge", "Strict")),
-        (
-            "seLinuxChangePolicy",
-            context.se_linux_change_policy,
-            ("MountOption", "Recursive") if options.any_selinux_change_policy else ("Recursive",),
-        ),
-    ):
-        if value is not None and value not in supported:
-            errors.append(not_supported(path.child(wire), value, supported))
+    errors += _validate_choice(
+        context.fs_group_change_policy, ("Always", "OnRootMismatch"), path, "fsGroupChangePolicy"
+    )
     if context.seccomp_profile is not None:
         errors += _validate_seccomp(context.seccomp_profile, path.child("seccompProfile"))
     if context.windows_options is not None:
         errors += _validate_windows_options(context.windows_options, path.child("windowsOptions"))
     if context.app_armor_profile is not None:
         errors += validate_app_armor_profile(context.app_armor_profile, path.child("appArmorProfile"))
+    groups = context.supplemental_groups_policy
+    errors += _validate_choice(groups, ("Merge", "Strict"), path, "supplementalGroupsPolicy")
+    policies = ("MountOption", "Recursive") if options.any_selinux_change_policy else ("Recursive",)
+    errors += _validate_choice(context.se_linux_change_policy, policies, path, "seLinuxChangePolicy")
     return errors
+
+
+def _validate_choice(value: str | None, supported: tuple[str, ...], path: Path, name: str) -> list[FieldError]:
+    return [] if value is None or value in supported else [not_supported(path.child(name), value, supported)]
 
 
 def _validate_group(group: int, path: Path) -> list[FieldError]:

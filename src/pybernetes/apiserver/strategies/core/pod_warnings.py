@@ -44,7 +44,8 @@ NODE_LABELS: Final = {
 def pod_warnings(pod: Pod) -> list[str]:
     """What to know about a new pod."""
     annotations = pod.metadata.annotations if pod.metadata is not None else None
-    return list(_warnings(pod.spec or PodSpec(), annotations or {}, Path("spec"), Path("metadata"), template=False))
+    warnings = _warnings(pod.spec or PodSpec(), annotations or {}, Path("spec"), Path("metadata"), template=False)
+    return list(dict.fromkeys(warnings))
 
 
 def pod_template_warnings(
@@ -55,7 +56,8 @@ def pod_template_warnings(
         return []
     annotations = template.metadata.annotations if template.metadata is not None else None
     spec = template.spec or PodSpec()
-    return list(_warnings(spec, annotations or {}, path.child("spec"), path.child("metadata"), template=True))
+    warnings = _warnings(spec, annotations or {}, path.child("spec"), path.child("metadata"), template=True)
+    return list(dict.fromkeys(warnings))
 
 
 def _warnings(

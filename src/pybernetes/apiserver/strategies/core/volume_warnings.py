@@ -63,12 +63,11 @@ def _overlaps(volume: Volume) -> Iterator[str]:
         files = (_File(each.path or "", "") for each in volume.downward_api.items)
         yield from _collisions(name, "DownwardAPI", files)
     if volume.projected is not None:
-        files_of_all: list[_File] = []
+        seen: list[_File] = []
         for source in volume.projected.sources or ():
             if source == VolumeProjection():
                 yield f"volume {name} (Projected) has no sources provided"
-            files_of_all += _files(source)
-        yield from _collisions(name, "Projected", files_of_all)
+            yield from _collisions(name, "Projected", _files(source), seen)
 
 
 def _files(source: VolumeProjection) -> list[_File]:
@@ -85,8 +84,9 @@ def _files(source: VolumeProjection) -> list[_File]:
     return []
 
 
-def _collisions(volume: str, what: str, files: Iterable[_File]) -> Iterator[str]:
-    seen: list[_File] = []
+def _collisions(volume: str, what: str, files: Iterable[_File], seen: list[_File] | None = None) -> Iterator[str]:
+    """Files that are in the way of others, among these and those seen before."""
+    seen = [] if seen is None else seen
     for file in files:
         this = _File(file.path.rstrip("/"), file.source)
         for other in seen:
