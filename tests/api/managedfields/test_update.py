@@ -8,7 +8,7 @@ import pytest
 
 from pybernetes.api import managedfields, scheme
 from pybernetes.api.errors import ApplyConflict
-from pybernetes.api.managedfields import entries, scale
+from pybernetes.api.managedfields import entries, resetfields, scale
 from pybernetes.api.managedfields.paths import show
 
 
@@ -109,10 +109,48 @@ def test_replicas_belong_to_who_scaled() -> None:
     }
 
 
+def test_who_owned_only_replicas_owns_nothing_after_another_scaled() -> None:
+    mappings: scale.Mappings = {"apps/v1": ("f:spec", "f:replicas")}
+    parent = [entry("owner", "Apply", {"f:spec": {"f:replicas": {}}}, version="apps/v1")]
+    after = [entry("hpa", "Update", {"f:spec": {"f:replicas": {}}}, version="autoscaling/v1")]
+    merged = scale.to_parent(parent, after, mappings, "apps/v1", plain=True)
+    assert owners(merged) == {"hpa apps/v1": [".spec.replicas"]}
+
+
 def test_unchanged_scale_leaves_the_entries_alone() -> None:
     mappings: scale.Mappings = {"apps/v1": ("f:spec", "f:replicas")}
     parent = [entry("owner", "Apply", {"f:spec": {"f:replicas": {}}}, version="apps/v1")]
     assert scale.to_parent(parent, scale.to_scale(parent, mappings), mappings, "apps/v1", plain=True) == parent
+
+
+@pytest.mark.parametrize(
+    ("group", "plural", "subresource", "kept"),
+    [
+        ("", "pods", "", "ephemeral labels resources spec"),
+        ("", "pods", "status", "labels status"),
+        ("", "pods", "ephemeralcontainers", "ephemeral"),
+        ("", "pods", "resize", "resources"),
+        ("", "configmaps", "", "ephemeral labels resources spec status"),
+        ("apps", "deployments", "", "ephemeral labels resources spec"),
+        ("apps", "deployments", "status", "status"),
+        ("apps", "replicasets", "status", "labels status"),
+        ("certificates.k8s.io", "certificatesigningrequests", "", "labels"),
+        ("storage.k8s.io", "volumeattachments", "status", "status"),
+    ],
+)
+def test_reset_fields(group: str, plural: str, subresource: str, kept: str) -> None:
+    fields = {
+        ("f:metadata", "f:labels"): "labels",
+        ("f:spec", "f:replicas"): "spec",
+        ("f:spec", "f:ephemeralContainers", 'k:{"name":"a"}', "f:image"): "ephemeral",
+        ("f:spec", "f:containers", 'k:{"name":"a"}', "f:resources", "f:limits"): "resources",
+        ("f:status", "f:phase"): "status",
+    }
+    resource = scheme.resource(group, "v1", plural)
+    assert resource is not None
+    keep = resetfields.for_request(resource, subresource)
+    left = keep(frozenset(fields)) if keep is not None else frozenset(fields)
+    assert " ".join(sorted(fields[path] for path in left)) == kept
 
 
 def entry(manager: str, operation: str, fields: Any, version: str = "v1", time: str | None = None) -> dict[str, Any]:
