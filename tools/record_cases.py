@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from cases import NAMESPACE, RECORDED, Case, normalized, sent
+from cases import NAMESPACE, RECORDED, Case, normalized, ordered, sent
 
 from pybernetes.api import scheme
 from pybernetes.api.resources import Resource
@@ -110,7 +110,7 @@ def main() -> None:
         document = yaml.safe_load(path.read_text())
         for spec in document["cases"]:
             case = Case(document["kind"], document["apiVersion"], document["base"], spec)
-            answer = record(server, case)
+            answer = ordered(case, record(server, case))
             if answer != case.expected:
                 different += 1
                 print(f"{case}:\n  recorded {case.expected}\n  now      {answer}")

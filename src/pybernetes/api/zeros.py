@@ -12,14 +12,14 @@ from typing import Any
 
 from msgspec import UNSET
 
-from .base import Struct
+from .base import Kind, Struct
 from .schema import LIST, MAP, STRUCT, FieldInfo, fields
 
 Fill = Callable[[Any], None]
 
 
 def fill(obj: Struct) -> None:
-    """Put the zero values that are always written into the object and all its parts; metadata is left alone."""
+    """Put the zero values that are always written into the object and all its parts; its own metadata is left alone."""
     _filler(type(obj))(obj)
 
 
@@ -29,7 +29,7 @@ def _filler(cls: type[Struct]) -> Fill:
     structs: list[tuple[str, type[Struct]]] = []
     parts: list[tuple[str, FieldInfo]] = []
     for field in fields(cls):
-        if field.name == "metadata":
+        if field.name == "metadata" and issubclass(cls, Kind):
             continue
         if field.kind == STRUCT and field.always == {} and field.struct:
             structs.append((field.name, field.struct))
