@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import sys
+from collections.abc import Callable
 from hashlib import sha512
 from typing import Any
 
@@ -23,8 +24,7 @@ class Packed(msgspec.Struct, gc=False):
 
     etag: str
     """The hash of the JSON, as upstream makes it; both forms have the same, told apart by `Vary: Accept`."""
-    json: bytes
-    protobuf: bytes
+    body: bytes
 
 
 class Custom(msgspec.Struct, gc=False):
@@ -38,6 +38,7 @@ class Order(msgspec.Struct, gc=False):
     """What to make: everything of version 2 or 3, with these kinds besides, by their paths (`apis/GROUP/VERSION`)."""
 
     version: int
+    protobuf: bool = False
     custom: dict[str, Custom] = {}
 
 
@@ -62,15 +63,16 @@ def make(order: Order) -> dict[str, Packed]:
 
     if order.version == 2:
         custom = [msgspec.json.decode(each.v2) for each in order.custom.values()]
-        return {"": _pack(documents.v2(custom), encode_v2)}
+        return {"": _pack(documents.v2(custom), encode_v2 if order.protobuf else None)}
     made = documents.v3() | {path: msgspec.json.decode(each.v3) for path, each in order.custom.items()}
-    return {path: _pack(document, encode_v3) for path, document in sorted(made.items())}
+    encode = encode_v3 if order.protobuf else None
+    return {path: _pack(document, encode) for path, document in sorted(made.items())}
 
 
-def _pack(document: dict[str, Any], to_protobuf: Any) -> Packed:
+def _pack(document: dict[str, Any], encode: Callable[[Any], bytes] | None) -> Packed:
     json = msgspec.json.encode(document)
-    etag = sha512(json).hexdigest().upper()
-    return Packed(etag, gzip.compress(json, _LEVEL), gzip.compress(to_protobuf(document), _LEVEL))
+    body = encode(document) if encode else json
+    return Packed(sha512(json).hexdigest().upper(), gzip.compress(body, _LEVEL))
 
 
 def main() -> None:

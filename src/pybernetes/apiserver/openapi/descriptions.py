@@ -56,7 +56,13 @@ def _module(path: Path) -> dict[str, tuple[str, dict[str, str]]]:
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
     described, _, parameters = text.partition("**parameters**")
     parts = _FIELD.split(parameters)[1:]
-    return _words(described), {name: _words(words) for name, words in zip(parts[::2], parts[1::2], strict=True)}
+    names = [_wire(name) for name in parts[::2]]
+    return _words(described), {name: _words(words) for name, words in zip(names, parts[1::2], strict=True)}
+
+
+def _wire(name: str) -> str:
+    """The name of a field that could not be one in Python: `from_`, `x_kubernetes_list_type`."""
+    return name.replace("_", "-") if name.startswith("x_") else name.rstrip("_")
 
 
 def _words(text: str) -> str:

@@ -18,7 +18,6 @@ from pybernetes.api.meta.v1 import DeleteOptions, Status, WatchEvent
 from pybernetes.api.resources import Resource
 from pybernetes.version import GIT_VERSION
 
-from ..registry.registry import strategy_for
 from .definitions import Definitions
 from .descriptions import Descriptions
 from .names import META
@@ -48,6 +47,16 @@ _BEARER = {
         "description": "A bearer token: the word Bearer, a blank, and the token.",
     }
 }
+# Whose delete answers with the object. Their strategies say so too, but with them comes all of validation, which takes
+# longer to load than the documents to make. Namespaces do so too, but clients are generated to expect a Status.
+RETURNS_DELETED = frozenset(
+    {
+        *("persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas"),
+        *("serviceaccounts", "services"),
+        *("csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"),
+        *("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"),
+    }
+)
 _PHRASES = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}
 _META: dict[str, type[Struct]] = {STATUS: Status, DELETE_OPTIONS: DeleteOptions, WATCH_EVENT: WatchEvent}
 # Kept out of the shared parameters: old versions of kubectl look for them where they are used.
@@ -101,9 +110,7 @@ def _version_paths(group: str, version: str) -> Iterable[Path]:
     yield version_path(f"/apis/{group}/{version}" if group else f"/api/{version}", group, version)
     for resource in scheme.resources():
         if (resource.group, resource.version) == (group, version):
-            # A namespace that is being deleted is answered as it is, but clients are generated to expect a Status.
-            shown = strategy_for(resource).returns_deleted and resource.kind != "Namespace"
-            yield from resource_paths(resource, returns_deleted=shown)
+            yield from resource_paths(resource, returns_deleted=resource.plural in RETURNS_DELETED)
 
 
 def _v3_document(paths: Iterable[Path], group_version: tuple[str, str], descriptions: Descriptions) -> Document:

@@ -10,6 +10,7 @@ import gzip
 import logging
 import time
 from email.utils import formatdate
+from hashlib import sha512
 
 import msgspec
 
@@ -22,6 +23,14 @@ from .build import Custom, Order, Packed, build
 log = logging.getLogger(__name__)
 
 _YEAR = 365 * 24 * 3600.0
+_Form = tuple[int, bool]  # the version, and whether it is protobuf
+
+
+class _Made(msgspec.Struct, gc=False):
+    generation: int
+    documents: dict[str, Packed]
+    at: str
+    """When, as HTTP says it."""
 
 
 class OpenAPI:
@@ -29,9 +38,9 @@ class OpenAPI:
 
     def __init__(self) -> None:
         self._custom: dict[str, Custom] = {}
-        self._made: dict[int, _Made] = {}
-        self._making: dict[int, asyncio.Task[_Made]] = {}
         self._generation = 0  # counts the changes of _custom; what was made before the last one is stale
+        self._made: dict[_Form, _Made] = {}
+        self._making: dict[_Form, asyncio.Task[_Made]] = {}
 
     def add_group_version(self, path: str, custom: Custom) -> None:
         """Publish kinds that are not built in, or new schemas of theirs; path is `apis/GROUP/VERSION`."""
@@ -46,68 +55,94 @@ class OpenAPI:
     async def __call__(self, request: Request) -> Response:
         path = request.path.rstrip("/")
         if path == "/openapi/v2":
-            media, protobuf = _accepted(request, 2)
-            made = await self._documents(2)
-            return await _answer(request, made, made.documents[""], media, protobuf)
+            return await self._document(request, 2, "")
         if path == "/openapi/v3":
-            return _index(request, await self._documents(3))
+            return await self._index(request)
         if path.startswith("/openapi/v3/"):
-            return await self._group_version(request, path.removeprefix("/openapi/v3/"))
+            return await self._document(request, 3, path.removeprefix("/openapi/v3/"))
         raise PathNotFound
 
-    async def _group_version(self, request: Request, path: str) -> Response:
-        media, protobuf = _accepted(request, 3)
-        made = await self._documents(3)
+    async def _index(self, request: Request) -> Response:
+        made = await self._documents((3, False))
+        paths = {path: {"serverRelativeURL": _url(path, document)} for path, document in made.documents.items()}
+        body = msgspec.json.encode({"paths": paths})
+        headers = _headers(sha512(body).hexdigest().upper(), made.at)
+        return _unchanged(request, headers) or Response(body, headers=headers)
+
+    async def _document(self, request: Request, version: int, path: str) -> Response:
+        media = _accepted(request, version)
+        made = await self._documents((version, media != JSON))
         document = made.documents.get(path)
         if document is None:
             raise PathNotFound
-        wanted = request.info.query.get("hash", "")
+        headers = _headers(document.etag, made.at)
+        wanted = request.info.query.get("hash", "") if version == 3 else ""
         if wanted and wanted != document.etag:
-            headers = [("Location", _url(path, document)), ("ETag", f'"{document.etag}"'), ("Vary", "Accept")]
-            return Response(b"", 301, "", headers)
-        return await _answer(request, made, document, media, protobuf, immutable=bool(wanted))
+            return Response(b"", 301, "", [("Location", _url(path, document)), *headers])
+        if wanted:
+            headers = _headers(document.etag, made.at, "public, immutable")
+            headers.append(("Expires", formatdate(time.time() + _YEAR, usegmt=True)))
+        if unchanged := _unchanged(request, headers):
+            return unchanged
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(document.body, 200, media, [*headers, ("Content-Encoding", "gzip")])
+        return Response(await asyncio.to_thread(gzip.decompress, document.body), 200, media, headers)
 
-    async def _documents(self, version: int) -> _Made:
-        made = self._made.get(version)
+    async def _documents(self, form: _Form) -> _Made:
+        made = self._made.get(form)
         if made is not None and made.generation == self._generation:
             return made
-        task = self._making.get(version)
+        task = self._making.get(form)
         if task is None:
-            task = self._making[version] = asyncio.create_task(self._make(version))
+            task = self._making[form] = asyncio.create_task(self._make(form))
         try:
             return await asyncio.shield(task)  # others may be waiting for it when this client goes away
         except RuntimeError as error:
             log.error("%s", error)
             raise ServiceUnavailable("the OpenAPI documents are not available") from error
 
-    async def _make(self, version: int) -> _Made:
+    async def _make(self, form: _Form) -> _Made:
+        version, protobuf = form
         try:
             while True:
                 generation = self._generation
-                documents = await build(Order(version, dict(self._custom)))
+                documents = await build(Order(version, protobuf, dict(self._custom)))
                 if generation == self._generation:
                     break
         finally:
-            del self._making[version]
-        made = self._made[version] = _Made(generation, documents, formatdate(usegmt=True))
+            del self._making[form]
+        made = self._made[form] = _Made(generation, documents, formatdate(usegmt=True))
         return made
 
 
-class _Made(msgspec.Struct, gc=False):
-    generation: int
-    documents: dict[str, Packed]
-    at: str
-    """When, as HTTP says it."""
+def _url(path: str, document: Packed) -> str:
+    return f"/openapi/v3/{path}?hash={document.etag}"
 
 
-def _accepted(request: Request, version: int) -> tuple[str, bool]:
-    """The media type to answer with, and whether it is protobuf. Raises NotAcceptable."""
+def _headers(etag: str, at: str, caching: str = "no-cache, private") -> list[tuple[str, str]]:
+    return [
+        ("ETag", f'"{etag}"'),
+        ("Last-Modified", at),
+        ("Vary", "Accept-Encoding"),
+        ("Vary", "Accept"),
+        ("Cache-Control", caching),
+    ]
+
+
+def _unchanged(request: Request, headers: list[tuple[str, str]]) -> Response | None:
+    """304, if the client has this already."""
+    known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
+    return Response(b"", 304, "", headers) if headers[0][1] in known or "*" in known else None
+
+
+def _accepted(request: Request, version: int) -> str:
+    """The media type to answer with, JSON or protobuf. Raises NotAcceptable."""
     protobuf = f"application/com.github.proto-openapi.spec.v{version}.v1.0+protobuf"
-    known = dict.fromkeys((JSON, "*/*", "application/*"), False)
-    known |= dict.fromkeys((protobuf, protobuf.replace(".v1.0", "@v1.0")), True)  # kubectl asks in the second way
+    known = dict.fromkeys((JSON, "*/*", "application/*"), JSON)
+    known |= dict.fromkeys((protobuf, protobuf.replace(".v1.0", "@v1.0")), protobuf)  # kubectl asks in the second way
     for media in _by_quality(request.headers.get("accept", "") or "*/*"):
         if media in known:
-            return (protobuf, True) if known[media] else (JSON, False)
+            return known[media]
     raise NotAcceptable((JSON, protobuf))
 
 
@@ -122,34 +157,3 @@ def _by_quality(accept: str) -> list[str]:
         except ValueError:
             continue
     return [media for quality, media in sorted(clauses, key=lambda clause: clause[0]) if quality]
-
-
-def _index(request: Request, made: _Made) -> Response:
-    paths = {path: {"serverRelativeURL": _url(path, document)} for path, document in made.documents.items()}
-    return Response(msgspec.json.encode({"paths": paths}), headers=[("Last-Modified", made.at)])
-
-
-def _url(path: str, document: Packed) -> str:
-    return f"/openapi/v3/{path}?hash={document.etag}"
-
-
-async def _answer(
-    request: Request, made: _Made, document: Packed, media: str, protobuf: bool, *, immutable: bool = False
-) -> Response:
-    etag = f'"{document.etag}"'
-    headers = [
-        ("ETag", etag),
-        ("Last-Modified", made.at),
-        ("Vary", "Accept-Encoding"),
-        ("Vary", "Accept"),
-        ("Cache-Control", "public, immutable" if immutable else "no-cache, private"),
-    ]
-    if immutable:
-        headers.append(("Expires", formatdate(time.time() + _YEAR, usegmt=True)))
-    known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
-    if etag in known or "*" in known:
-        return Response(b"", 304, "", headers)
-    body = document.protobuf if protobuf else document.json
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(body, 200, media, [*headers, ("Content-Encoding", "gzip")])
-    return Response(await asyncio.to_thread(gzip.decompress, body), 200, media, headers)
