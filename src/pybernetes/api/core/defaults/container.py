@@ -9,6 +9,7 @@ from ..v1.compute import ResourceRequirements
 from ..v1.container import Container, EphemeralContainer
 from ..v1.env import EnvVar
 from ..v1.probe import HTTPGetAction, Lifecycle, LifecycleHandler, Probe
+from .empty import CAPABILITIES, CONTAINER, MOUNT, PORT, RESOURCES, drop_empty
 from .resources import default_resource_requirements
 from .volume import default_object_field_selector, default_resource_field_selector
 
@@ -17,6 +18,7 @@ TERMINATION_LOG: Final = "/dev/termination-log"
 
 def default_container(container: Container | EphemeralContainer) -> None:
     """Pull policy, where the last words go, and everything inside."""
+    drop_empty(container, CONTAINER)
     if not container.image_pull_policy:
         container.image_pull_policy = default_pull_policy(container.image)
     if not container.termination_message_path:
@@ -26,15 +28,25 @@ def default_container(container: Container | EphemeralContainer) -> None:
     if container.resources is None:
         container.resources = ResourceRequirements()
     else:
+        drop_empty(container.resources, RESOURCES)
         default_resource_requirements(container.resources)
     if container.ports:
         for port in container.ports:
+            drop_empty(port, PORT)
             if not port.protocol:
                 port.protocol = "TCP"
     if container.env:
         for variable in container.env:
+            if not variable.value:
+                variable.value = None
             if variable.value_from is not None:
                 _default_env_source(variable)
+    if container.volume_mounts:
+        for mount in container.volume_mounts:
+            drop_empty(mount, MOUNT)
+    context = container.security_context
+    if context is not None and context.capabilities is not None:
+        drop_empty(context.capabilities, CAPABILITIES)
     if container.liveness_probe is not None:
         default_probe(container.liveness_probe)
     if container.readiness_probe is not None:
@@ -47,6 +59,8 @@ def default_container(container: Container | EphemeralContainer) -> None:
 
 def default_probe(probe: Probe) -> None:
     """A probe every ten seconds that may take one, and may fail three times."""
+    if not probe.initial_delay_seconds:
+        probe.initial_delay_seconds = None
     if not probe.timeout_seconds:
         probe.timeout_seconds = 1
     if not probe.period_seconds:

@@ -16,6 +16,7 @@ from ..v1.container import Container, ContainerState, ContainerStatus
 from ..v1.pod import Pod, PodIP, PodSpec, PodStatus, PodTemplateSpec
 from ..v1.security import PodSecurityContext
 from .container import default_container
+from .empty import META, POD_SPEC, SECURITY, TOLERATION, drop_empty
 from .resources import default_resource_list, default_resource_requirements
 from .volume import default_volume
 
@@ -35,8 +36,8 @@ def default_pod(pod: Pod) -> None:
     """Everything a pod gets: its spec's defaults and those that only pods have."""
     if pod.metadata is None:
         pod.metadata = ObjectMeta()
-    elif pod.metadata.annotations:
-        _drop_init_annotations(pod.metadata)
+    else:
+        _default_meta(pod.metadata)
     spec = pod.spec
     if spec is None:
         spec = pod.spec = PodSpec()
@@ -64,8 +65,8 @@ def default_pod_template_spec(template: PodTemplateSpec) -> None:
     """What the template of a pod gets, in a Deployment, a Job and all the others."""
     if template.metadata is None:
         template.metadata = ObjectMeta()
-    elif template.metadata.annotations:
-        _drop_init_annotations(template.metadata)
+    else:
+        _default_meta(template.metadata)
     if template.spec is None:
         template.spec = PodSpec()
     default_pod_spec(template.spec)
@@ -73,17 +74,23 @@ def default_pod_template_spec(template: PodTemplateSpec) -> None:
 
 def default_pod_spec(spec: PodSpec) -> None:
     """What every pod spec gets."""
+    drop_empty(spec, POD_SPEC)
     if not spec.dns_policy:
         spec.dns_policy = "ClusterFirst"
     if not spec.restart_policy:
         spec.restart_policy = "Always"
     if spec.security_context is None:
         spec.security_context = PodSecurityContext()
+    else:
+        drop_empty(spec.security_context, SECURITY)
     if spec.termination_grace_period_seconds is None:
         spec.termination_grace_period_seconds = TERMINATION_GRACE_PERIOD
     if not spec.scheduler_name:
         spec.scheduler_name = SCHEDULER
     mirror_service_account(spec)
+    if spec.tolerations:
+        for toleration in spec.tolerations:
+            drop_empty(toleration, TOLERATION)
     if spec.volumes:
         for volume in spec.volumes:
             default_volume(volume)
@@ -104,7 +111,7 @@ def default_pod_spec(spec: PodSpec) -> None:
 
 def mirror_service_account(spec: PodSpec) -> None:
     """`serviceAccount` is the old name of `serviceAccountName`: both say the same, the new one wins."""
-    name = spec.service_account_name or spec.service_account
+    name = spec.service_account_name or spec.service_account or None
     if name != spec.service_account_name:
         spec.service_account_name = name
     if name != spec.service_account:
@@ -151,7 +158,8 @@ def _default_host_ports(containers: Iterable[Container]) -> None:
                 port.host_port = port.container_port
 
 
-def _drop_init_annotations(meta: ObjectMeta) -> None:
+def _default_meta(meta: ObjectMeta) -> None:
+    drop_empty(meta, META)
     if meta.annotations and any(key in meta.annotations for key in _INIT_ANNOTATIONS):
         meta.annotations = {key: value for key, value in meta.annotations.items() if key not in _INIT_ANNOTATIONS}
 
