@@ -12,7 +12,6 @@ from contextlib import contextmanager
 
 import pytest
 import yaml
-
 from apiserver.client import Client
 
 
@@ -93,7 +92,9 @@ def test_expect_continue(client: Client, namespace: str) -> None:
         assert read_answer(connection)[0] == 201
 
 
-@pytest.mark.parametrize("rubbish", [b"\x16\x03\x01 what\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"{}\r\n\r\n"])
+@pytest.mark.parametrize(
+    "rubbish", [b"\x16\x03\x01 what\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"{}\r\n\r\n"]
+)
 def test_what_is_not_http_gets_400_and_is_closed(client: Client, rubbish: bytes) -> None:
     with raw(client) as connection:
         connection.sendall(rubbish)
@@ -106,9 +107,7 @@ def test_what_is_not_http_gets_400_and_is_closed(client: Client, rubbish: bytes)
 def test_a_body_over_three_megabytes_is_refused(client: Client, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     with raw(client) as connection:
-        connection.sendall(
-            f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {3 * 1024 * 1024 + 1}\r\n\r\n".encode()
-        )
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {3 * 1024 * 1024 + 1}\r\n\r\n".encode())
         status, body = read_answer(connection)
         assert (status, json.loads(body)["reason"]) == (413, "RequestEntityTooLarge")
     with raw(client) as connection:  # the same without saying so beforehand
@@ -146,11 +145,11 @@ def test_large_answers_are_compressed_when_the_client_can(client: Client, namesp
 
 def test_yaml_in_and_out(client: Client, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    text = b"metadata:\n  name: y\ndata:\n  n: '1'\n  date: '2024-01-01'\n"
+    text = b"metadata:\n  name: yaml\ndata:\n  one: '1'\n  date: '2024-01-01'\n"
     made = client.post(path, text, Content_Type="application/yaml", Accept="application/yaml")
     assert (made.status, made.headers["Content-Type"]) == (201, "application/yaml")
     found = yaml.safe_load(made.body)
-    assert found["data"] == {"n": "1", "date": "2024-01-01"}
+    assert found["data"] == {"one": "1", "date": "2024-01-01"}
     bad = client.post(path, b"a: [", Content_Type="application/yaml")
     assert (bad.status, bad.json["reason"]) == (400, "BadRequest")
 

@@ -12,7 +12,7 @@ what upstream would say, drops what is unknown, and accepts what Go accepts: nul
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Any, Final, TypeVar
 
@@ -49,25 +49,29 @@ def decode(
     body: bytes,
     api_version: str,
     validation: str = WARN,
+    repeated: Sequence[str] = (),
 ) -> tuple[T, list[str]]:
     """The object in the body and what to warn about; `BadRequest` if it is none, or not strictly one.
 
-    `api_version` is the one the path stands for, `cls` the class of its kind. Whether the body names another kind is
-    not checked here (`check_kind`): the walk below would speak of the wrong fields only if it has to speak at all.
+    `repeated` tells of keys that the body had twice before it became JSON (it was YAML). `api_version` is the one the
+    path stands for, `cls` the class of its kind. Whether the body names another kind is not checked here
+    (`check_kind`): the walk below would speak of the wrong fields only if it has to speak at all.
     """
     try:
         obj = decoder.decode(body)
-        if validation == IGNORE or not _may_repeat(body, obj):
+        if not repeated and (validation == IGNORE or not _may_repeat(body, obj)):
             normalizer(cls)(obj)
             return obj, []
     except (ValueError, RecursionError):
         pass
     obj, problems = _decode_slowly(cls, body, api_version)
-    if not problems or validation == IGNORE:
+    if not (problems or repeated) or validation == IGNORE:
         return obj, []
     if validation == STRICT:
+        if repeated:
+            problems = ["\n  ".join(("yaml: unmarshal errors:", *repeated)), *problems]
         raise BadRequest(_cannot_be_handled(obj, cls, api_version, strict_decoding_error(problems)))
-    return obj, problems
+    return obj, [*repeated, *problems]
 
 
 def convert(cls: type[T], value: Any) -> tuple[T, list[str]]:
@@ -382,7 +386,12 @@ def _unparsable(cls: type[Struct], body: bytes, why: str) -> str:
 
 
 def _unrecognized(cls: type[Struct], body: bytes, why: str) -> str:
-    return f"the object provided is unrecognized (must be of type {cls.__name__}): {why} ({_summary(body)})"
+    return unrecognized(cls.__name__, body, why)
+
+
+def unrecognized(kind: str, body: bytes, why: str) -> str:
+    """The message for a body of which not even the kind can be told."""
+    return f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(body)})"
 
 
 def _summary(body: bytes) -> str:

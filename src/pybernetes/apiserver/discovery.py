@@ -12,14 +12,15 @@ from typing import Any
 import msgspec
 
 from pybernetes.api import scheme
-from pybernetes.api.errors import NotAcceptable, PathNotFound
+from pybernetes.api.errors import PathNotFound
 from pybernetes.api.resources import Group, Resource
 
 from .http import Request, Response
-from .negotiation import MEDIA, output_format
+from .negotiation import MEDIA, Format, clauses, output_format
 from .output import write
 
-_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+_VERSION = "v2"  # v2beta1 is gone since 1.36
+_AGGREGATED = {"g": "apidiscovery.k8s.io", "v": _VERSION, "as": "APIGroupDiscoveryList"}
 
 
 class Discovery:
@@ -29,10 +30,10 @@ class Discovery:
         self._documents: dict[str, bytes] = {}
 
     async def __call__(self, request: Request) -> Response:
-        path = request.path.rstrip("/")
-        version = _wants_aggregated(request.headers.get("accept", "")) if path in ("/api", "/apis") else ""
-        if version:
-            return self._aggregated(request, path, version)
+        path = request.info.path.rstrip("/")
+        media = _wants_aggregated(request.headers.get("accept", "")) if path in ("/api", "/apis") else ""
+        if media:
+            return self._aggregated(request, path, media)
         document = self._documents.get(path)
         if document is None:
             found = _document(path, request)
@@ -43,30 +44,26 @@ class Discovery:
                 self._documents[path] = document
         return write(document, output_format(request.headers, request.info.query))
 
-    def _aggregated(self, request: Request, path: str, version: str) -> Response:
-        key = f"{path} {version}"
+    def _aggregated(self, request: Request, path: str, media: str) -> Response:
+        key = f"{path} {_VERSION}"
         document = self._documents.get(key)
         if document is None:
-            document = self._documents[key] = msgspec.json.encode(aggregated(path, version))
+            document = self._documents[key] = msgspec.json.encode(aggregated(path))
         etag = f'"{hashlib.sha512(document).hexdigest().upper()}"'
         headers = [("ETag", etag), ("Vary", "Accept"), ("Cache-Control", "public")]
         if request.headers.get("if-none-match") == etag:
             return Response(b"", 304, "", headers)
-        return Response(document, 200, _AGGREGATED.format(version=version), headers)
+        response = write(document, Format(media))
+        response.content_type = f"{media};g=apidiscovery.k8s.io;v={_VERSION};as=APIGroupDiscoveryList"
+        response.headers = headers
+        return response
 
 
 def _wants_aggregated(accept: str) -> str:
-    """The version of the aggregated document, if the client prefers one over the plain documents."""
-    for clause in accept.replace(" ", "").split(","):
-        media, *parameters = clause.split(";")
-        if media in ("*/*", "application/*") or (media in MEDIA and not parameters):
-            return ""
-        if media == "application/json" and {"g=apidiscovery.k8s.io", "as=APIGroupDiscoveryList"} <= set(parameters):
-            for version in ("v2", "v2beta1"):
-                if f"v={version}" in parameters:
-                    return version
-    if "as=APIGroupDiscoveryList" in accept:
-        raise NotAcceptable(MEDIA)
+    """The media type to write everything at once in, if the client knows that document; where it stands is the same."""
+    for media, parameters in clauses(accept):
+        if media in MEDIA and all(parameters.get(name) == value for name, value in _AGGREGATED.items()):
+            return media
     return ""
 
 
@@ -127,7 +124,7 @@ def _entries(resource: Resource) -> list[dict[str, Any]]:
     return entries
 
 
-def aggregated(path: str, version: str) -> dict[str, Any]:
+def aggregated(path: str) -> dict[str, Any]:
     """Everything below `/api` or `/apis` in one document."""
     groups = [group for group in scheme.groups() if (not group.name) == (path == "/api")]
     items = []
@@ -141,7 +138,7 @@ def aggregated(path: str, version: str) -> dict[str, Any]:
             for each in group.versions
         ]
         items.append({"metadata": {"name": group.name} if group.name else {}, "versions": versions})
-    api_version = f"apidiscovery.k8s.io/{version}"
+    api_version = f"apidiscovery.k8s.io/{_VERSION}"
     return {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items}
 
 

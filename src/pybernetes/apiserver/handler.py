@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 
-from pybernetes.api.errors import MethodNotAllowed, PathNotFound
+from pybernetes.api.errors import BadRequest, MethodNotAllowed, PathNotFound
+from pybernetes.api.quote import quote
+from pybernetes.api.resources import Resource
 
 from .http import Request, Response
 from .registry.registry import Registry
 from .registry.resource_store import ResourceStore
+from .requestinfo import RequestInfo
 from .verbs.create import create
 from .verbs.delete import delete
 from .verbs.deletecollection import deletecollection
@@ -56,17 +59,16 @@ class Dispatcher:
         if info.subresource:
             return await self._subresource(request)
         verb = info.verb
-        if verb not in resource.verbs or (verb in _NAMED) != bool(info.name):
+        if not _placed(info, resource):
+            raise PathNotFound
+        if verb not in resource.verbs or (verb in _NAMED) != bool(info.name) or request.method == "HEAD":
             raise MethodNotAllowed
         if not resource.namespaced:
-            if resource.plural != "namespaces" and info.namespace:
-                raise PathNotFound
             info.namespace = ""
         elif not info.namespace and verb not in ("list", "watch"):
-            if info.name:
-                raise PathNotFound
-            if resource.stored:
-                raise MethodNotAllowed
+            raise MethodNotAllowed
+        if info.name:
+            _check_name(info.name)
         if not resource.stored:
             handler = import_module(f"pybernetes.apiserver.virtual.{resource.package}").HANDLERS[resource.plural]
             answer: Response = await handler(registry, resource, request)
@@ -84,8 +86,9 @@ class Dispatcher:
         subresource = resource.subresource(info.subresource)
         if subresource is None or not info.name:
             raise PathNotFound
-        if info.verb not in subresource.verbs:
+        if info.verb not in subresource.verbs or request.method == "HEAD":
             raise MethodNotAllowed
+        _check_name(info.name)
         if not resource.namespaced:
             info.namespace = ""
         store = registry.store(info.group, info.version, info.resource)
@@ -97,3 +100,22 @@ class Dispatcher:
         if handler is None:
             raise PathNotFound
         return await handler(registry, store, request)
+
+
+def _placed(info: RequestInfo, resource: Resource) -> bool:
+    """Whether the path is one of the resource's: with or without a namespace, with or without a name."""
+    if not resource.namespaced:
+        itself = resource.plural == "namespaces" and (info.name == info.namespace or info.verb == "watch")
+        if info.namespace and not itself:
+            return False
+    elif not info.namespace and (info.name or not resource.stored):
+        return False
+    return not info.name or not _NAMED.isdisjoint(resource.verbs)
+
+
+def _check_name(name: str) -> None:
+    """Names that could not be part of a key or a path. Raises BadRequest."""
+    if name in (".", ".."):
+        raise BadRequest(f"Name parameter invalid: {quote(name)}: may not be '{name}'")
+    if "%" in name:
+        raise BadRequest(f"Name parameter invalid: {quote(name)}: may not contain '%'")

@@ -27,9 +27,9 @@ class Health:
             self.checks[path][name] = check
 
     async def __call__(self, request: Request) -> Response:
-        path, _, single = request.path.strip("/").partition("/")
+        path, slash, single = request.info.path[1:].partition("/")
         checks = self.checks[path]
-        if single:
+        if slash:
             if single not in checks:
                 raise PathNotFound
             checks = {single: checks[single]}
@@ -54,7 +54,7 @@ class Health:
             return Response("\n".join([*lines, f"{path} check failed", ""]).encode(), 500, _TEXT, _HEADERS)
         if "verbose" in query and not single:
             return Response("\n".join([*lines, f"{path} check passed", ""]).encode(), 200, _TEXT, _HEADERS)
-        return Response(b"ok", 200, _TEXT, _HEADERS)
+        return Response(b"ok", 200, _TEXT, None if slash else _HEADERS)
 
 
 _HEADERS = [("X-Content-Type-Options", "nosniff")]

@@ -12,6 +12,7 @@ from functools import lru_cache
 import msgspec
 
 from pybernetes.api.errors import BadRequest, NotAcceptable, UnsupportedMediaType
+from pybernetes.api.strict import unrecognized
 
 JSON, YAML = "application/json", "application/yaml"
 MEDIA = (JSON, YAML)
@@ -21,6 +22,7 @@ PATCHES = (
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 )
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _PRETTY_AGENTS = ("curl", "Wget", "Mozilla/5.0")
 
 
@@ -41,11 +43,11 @@ def output_format(headers: dict[str, str], query: dict[str, str], *, transforms:
     """The first form the client accepts that can be written. Raises NotAcceptable."""
     accept = headers.get("accept", "")
     pretty = query.get("pretty")
-    if pretty is None:
+    if not pretty:
         agent = headers.get("user-agent", "")
         wants_pretty = agent.startswith(_PRETTY_AGENTS)
     else:
-        wants_pretty = pretty not in ("0", "false", "False")
+        wants_pretty = pretty in _TRUE
     if not wants_pretty and accept in ("", "*/*", JSON):
         return _PLAIN
     return _negotiate(accept, transforms, wants_pretty)
@@ -53,23 +55,36 @@ def output_format(headers: dict[str, str], query: dict[str, str], *, transforms:
 
 @lru_cache(maxsize=512)
 def _negotiate(accept: str, transforms: tuple[str, ...], pretty: bool) -> Format:
-    clauses = [_clause(part) for part in accept.split(",")] if accept.strip() else [("*/*", {}, 1.0)]
-    for media, parameters, quality in sorted(clauses, key=lambda clause: -clause[2]):
-        if quality == 0:
-            continue
+    known = False
+    for media, parameters in clauses(accept):
         if media in ("*/*", "application/*"):
             media = JSON
         if media not in MEDIA:
             continue
+        known = True
         wanted = parameters.get("pretty")
-        pretty_here = pretty if wanted is None else wanted == "1"
+        pretty_here = pretty if wanted is None else wanted in _TRUE
         target = parameters.get("as", "")
         if not target:
             return Format(media, pretty=pretty_here, profile=parameters.get("profile", ""))
         group, version = parameters.get("g", ""), parameters.get("v", "")
         if group == "meta.k8s.io" and version in ("v1", "v1beta1") and target in transforms:
             return Format(media, target, version, pretty_here)
-    raise NotAcceptable(MEDIA)
+    raise NotAcceptable(MEDIA) if known else _unknown()
+
+
+def clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
+    """The media types of an Accept header with their parameters, the most wanted first; none means any."""
+    found = [_clause(part) for part in accept.split(",")] if accept.strip() else [("*/*", {}, 1.0)]
+    return [(media, parameters) for media, parameters, _ in sorted(found, key=lambda clause: -clause[2])]
+
+
+def _unknown() -> NotAcceptable:
+    """Upstream's router refuses types it has never heard of, in other words than the codecs that come after it."""
+    error = NotAcceptable(())
+    error.message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(MEDIA)}"
+    error.details = {}
+    return error
 
 
 def _clause(text: str) -> tuple[str, dict[str, str], float]:
@@ -106,13 +121,13 @@ def patch_type(headers: dict[str, str]) -> str:
     return media
 
 
-def to_json(body: bytes, media: str) -> bytes:
-    """A body as JSON, whatever it came as. Raises BadRequest."""
+def to_json(body: bytes, media: str, kind: str) -> tuple[bytes, list[str]]:
+    """A body as JSON, whatever it came as, and what it says twice as far as JSON cannot. Raises BadRequest."""
     if media != YAML:
-        return body
-    from .yaml import yaml_to_json
+        return body, []
+    from .yaml import YAMLProblem, yaml_to_json
 
     try:
         return yaml_to_json(body)
-    except ValueError as error:
-        raise BadRequest(f"error converting YAML to JSON: {error}") from error
+    except YAMLProblem as problem:
+        raise BadRequest(unrecognized(kind, body, str(problem))) from problem

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import msgspec
 
-from pybernetes.api.errors import APIError
+from pybernetes.api.errors import APIError, NotAcceptable
 from pybernetes.api.resources import Resource
 
 from .http import Request, Response
-from .negotiation import JSON, YAML, Format
+from .negotiation import JSON, YAML, Format, output_format
 
-OBJECT_TRANSFORMS = ("Table", "PartialObjectMetadata")
-LIST_TRANSFORMS = ("Table", "PartialObjectMetadataList")
+TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+"""What objects and lists can be turned into; whether the one asked for fits is seen when the answer is there."""
 
 
 class ListMeta(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
@@ -33,14 +34,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 def write(raw: bytes, form: Format, status: int = 200) -> Response:
-    """JSON bytes as an answer."""
+    """JSON bytes as an answer. Upstream ends a line of JSON, but not an indented document."""
     if form.media == YAML:
         from .yaml import json_to_yaml
 
         return Response(json_to_yaml(raw), status, YAML)
     if form.pretty:
-        return Response(msgspec.json.format(raw, indent=2) + b"\n", status, JSON)
-    return Response(raw, status)
+        return Response(msgspec.json.format(raw, indent=2), status, JSON)
+    return Response(raw + b"\n", status)
 
 
 def answer(request: Request, resource: Resource, raw: bytes, form: Format, status: int = 200) -> Response:
@@ -49,6 +50,8 @@ def answer(request: Request, resource: Resource, raw: bytes, form: Format, statu
         raw = table(request, resource, [raw], form, None)
     elif form.transform == "PartialObjectMetadata":
         raw = partial_metadata(raw, form.version)
+    elif form.transform:
+        raise _misfit(resource, form, f"not a list (*{resource.package}.{resource.kind})")
     return write(raw, form, status)
 
 
@@ -59,7 +62,11 @@ def answer_list(request: Request, resource: Resource, raws: Sequence[bytes], met
     if form.transform == "PartialObjectMetadataList":
         items = [partial_metadata(raw, form.version) for raw in raws]
         head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%b","metadata":' % form.version.encode()
-        return write(b'%b%b,"items":[%b]}' % (head, _encode(meta), b",".join(items)), form)
+        # Upstream has null here instead of an empty list.
+        joined = b"[%b]" % b",".join(items) if items else b"null"
+        return write(b'%b%b,"items":%b}' % (head, _encode(meta), joined), form)
+    if form.transform:
+        raise _misfit(resource, form, f"a list (*{resource.package}.{resource.list_kind})")
     head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
         resource.list_kind.encode(),
         resource.api_version.encode(),
@@ -100,10 +107,22 @@ def table(
     return render(resource, raws, version=form.version, include_object=include, meta=meta, columns=head)
 
 
-def error_response(error: APIError) -> Response:
-    """A failure as a Status."""
-    headers = [("Retry-After", str(error.retry_after))] if error.retry_after else None
-    return Response(_encode(error.status()), error.code, headers=headers)
+def error_response(error: APIError, request: Request | None = None) -> Response:
+    """A failure as a Status, in the form the request asks for if that can be had."""
+    form = Format()
+    if request is not None and request.info is not None:
+        with contextlib.suppress(NotAcceptable):
+            form = output_format(request.headers, request.info.query)
+    response = write(_encode(error.status()), form, error.code)
+    if error.retry_after:
+        response.headers = [("Retry-After", str(error.retry_after))]
+    return response
+
+
+def _misfit(resource: Resource, form: Format, what: str) -> NotAcceptable:
+    error = NotAcceptable(())
+    error.message = f"you requested {form.transform}, but the requested object is {what}"
+    return error
 
 
 Encode = Callable[[bytes], bytes]

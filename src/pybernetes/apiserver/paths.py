@@ -19,6 +19,8 @@ from .output import write
 
 PathHandler = Callable[[Request], Awaitable[Response]]
 _READS = ("get", "head")
+_WITH_SLASH = ("/api", "/version")
+"""Paths that are the same with a slash at the end."""
 
 
 class Paths:
@@ -40,7 +42,9 @@ class Paths:
         (self._prefixes if prefix else self._exact)[path] = handler
 
     async def __call__(self, request: Request) -> Response:
-        path = request.path.rstrip("/") or "/"
+        path = request.info.path
+        if path.startswith(_WITH_SLASH):
+            path = path.rstrip("/")
         handler = self._exact.get(path) or self._prefixes.get("/" + path[1:].partition("/")[0])
         if handler is None:
             raise PathNotFound

@@ -11,9 +11,12 @@ that are refused as well:
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qs, unquote
 
 import msgspec
+
+from pybernetes.api.errors import BadRequest
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
@@ -41,22 +44,29 @@ class RequestInfo(msgspec.Struct, gc=False):
         return value is not None and value != "0" and value.lower() != "false"
 
 
+_BAD_ESCAPE = re.compile("%(?![0-9a-fA-F]{2})")
+
+
 def parse_query(text: str) -> dict[str, str]:
-    """The first value of each parameter."""
+    """The first value of each parameter; what is not well formed is passed over."""
     if not text:
         return {}
+    if "%" in text or ";" in text:
+        text = "&".join([pair for pair in text.split("&") if ";" not in pair and not _BAD_ESCAPE.search(pair)])
     return {name: values[0] for name, values in parse_qs(text, keep_blank_values=True, errors="replace").items()}
 
 
 def request_info(method: str, path: str, query_string: str) -> RequestInfo:
-    """Take a request apart."""
+    """Take a request apart. Raises BadRequest for a path that is none."""
     query = parse_query(query_string)
     if "%" in path:
+        if _BAD_ESCAPE.search(path):
+            raise BadRequest("the path has a % that is not followed by two hexadecimal digits")
         path = unquote(path, errors="replace")
-    parts = path.strip("/").split("/")
+    parts = path[1:].rstrip("/").split("/")
     if parts[0] == "api" and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
-    elif parts[0] == "apis" and len(parts) >= 4:
+    elif parts[0] == "apis" and len(parts) >= 4 and parts[1]:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return RequestInfo(path, method.lower(), query)

@@ -101,7 +101,7 @@ class APIServer:
     async def start(self) -> None:
         """Open the store, read it, listen. Raises StoreError or OSError."""
         self.health.add("ping", _always)
-        self.health.add("etcd", self.store.check, ("healthz", "readyz"))
+        self.health.add("etcd", self.store.check)
         self.health.add("informer-sync", self._check_ready, ("readyz",))
         self.health.add("shutdown", self._check_not_stopping, ("readyz",))
         context = tls_context(self.options)

@@ -1,6 +1,16 @@
-"""YAML at the edge: the same data as JSON, in the YAML that upstream reads and writes."""
+"""YAML at the edge: the same data as JSON, in the YAML that upstream reads and writes.
+
+The parser is libyaml, which upstream's descends from; what a plain scalar means (`y` is a boolean, `012` is octal,
+`1:30` is text, dates are text) is decided here by upstream's rules, because clients have written their files for them.
+Only the first document counts. A document whose aliases blow it up is refused before it does.
+"""
 
 from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any
 
 import msgspec
 import yaml
@@ -8,50 +18,225 @@ import yaml
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = "plain"
+"""The tag of scalars that came without one and without quotes."""
 
-class _KubernetesLoader(_Loader):  # type: ignore[misc,valid-type]
-    """YAML as a superset of JSON: dates stay text and keys become text."""
-
-
-_KubernetesLoader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+_TRUE = ("true", "True", "TRUE", "y", "Y", "yes", "Yes", "YES", "on", "On", "ON")
+_FALSE = ("false", "False", "FALSE", "n", "N", "no", "No", "NO", "off", "Off", "OFF")
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(_TRUE, True),
+    **dict.fromkeys(_FALSE, False),
+    **dict.fromkeys((f"{sign}{word}" for sign in ("", "+") for word in (".inf", ".Inf", ".INF")), float("inf")),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
+_MAX_UNSIGNED = (1 << 64) - 1
 
 
-def yaml_to_json(body: bytes) -> bytes:
-    """One YAML document as JSON. Raises ValueError with the place of the mistake."""
+class YAMLProblem(ValueError):
+    """A document that cannot be read; the words are upstream's as far as its parser is ours."""
+
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+
+def yaml_to_json(body: bytes) -> tuple[bytes, list[str]]:
+    """The first document as JSON, and a line for each key that is given twice. Raises YAMLProblem."""
     try:
-        value = yaml.load(body, Loader=_KubernetesLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
-    try:
-        return msgspec.json.encode(_text_keys(value))
-    except (TypeError, RecursionError, ValueError) as error:
-        raise ValueError(str(error)) from error
+        loader = _Nodes(body)
+        try:
+            node = loader.get_node() if loader.check_node() else None
+        finally:
+            loader.dispose()
+        reader = _Reader()
+        value = reader.value(node) if node is not None else None
+        return msgspec.json.encode(value), reader.repeated
+    except yaml.YAMLError as error:
+        raise YAMLProblem(_words(error)) from error
+    except RecursionError as error:
+        raise YAMLProblem("yaml: exceeded max depth of 10000") from error
 
 
-def _text_keys(value: object) -> object:
-    if isinstance(value, dict):
-        return {_key(key): _text_keys(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_text_keys(each) for each in value]
-    if (isinstance(value, float) and value in (float("inf"), float("-inf"))) or value != value:
-        raise ValueError("a number must be finite")
+class _Nodes(_Loader):  # type: ignore[misc,valid-type]
+    """Reads nodes and leaves open what a plain scalar means."""
+
+    def resolve(self, kind: type[yaml.Node], value: object, implicit: object) -> str:
+        if kind is yaml.ScalarNode:
+            return _PLAIN if isinstance(implicit, tuple) and implicit[0] else f"{_TAG}str"
+        return f"{_TAG}map" if kind is yaml.MappingNode else f"{_TAG}seq"
+
+
+class _Reader:
+    """Makes values of nodes, and counts how many come from aliases."""
+
+    def __init__(self) -> None:
+        self.repeated: list[str] = []
+        self._seen: set[int] = set()
+        self._open: set[int] = set()
+        self._visited = 0
+        self._aliased = 0
+        self._in_alias = 0
+
+    def value(self, node: yaml.Node) -> Any:
+        """The value of a node as JSON has it."""
+        if type(node) is yaml.ScalarNode:
+            self._count()
+            return _json_number(_scalar(node))
+        identity = id(node)
+        if identity in self._open:
+            raise YAMLProblem("yaml: anchor value contains itself")
+        alias = identity in self._seen
+        self._seen.add(identity)
+        self._open.add(identity)
+        self._in_alias += alias
+        self._count()
+        try:
+            if type(node) is yaml.SequenceNode:
+                return [self.value(each) for each in node.value]
+            return self._mapping(node)
+        finally:
+            self._open.discard(identity)
+            self._in_alias -= alias
+
+    def _mapping(self, node: yaml.Node) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        merged: list[dict[str, Any]] = []
+        for key_node, value_node in node.value:
+            if key_node.tag == _PLAIN and key_node.value == "<<":
+                merged += self._merged(value_node)
+                continue
+            key = self._key(key_node, value_node)
+            if key in found:
+                self.repeated.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
+            found[key] = self.value(value_node)
+        for each in merged:
+            found = {**each, **found}
+        return found
+
+    def _merged(self, node: yaml.Node) -> list[dict[str, Any]]:
+        value = self.value(node)
+        values = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, dict) for each in values):
+            raise YAMLProblem("yaml: map merge requires map or sequence of maps as the value")
+        return values
+
+    def _key(self, node: yaml.Node, value_node: yaml.Node) -> str:
+        if type(node) is not yaml.ScalarNode:
+            raise YAMLProblem("yaml: invalid map key")
+        self._count()
+        key = _json_number(_scalar(node))
+        if key is None:
+            value = self.value(value_node)
+            shown = f'"{value}"' if isinstance(value, str) else value
+            raise YAMLProblem(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
+        if isinstance(key, bool):
+            return "true" if key else "false"
+        return str(key)
+
+    def _count(self) -> None:
+        """Upstream's limit: small documents may be nearly all aliases, huge ones hardly."""
+        self._visited += 1
+        self._aliased += bool(self._in_alias)
+        if self._aliased > 100 and self._visited > 1000:
+            allowed = 0.99 - 0.89 * min(max(self._visited - 400_000, 0) / 3_600_000, 1.0)
+            if self._aliased / self._visited > allowed:
+                raise YAMLProblem("yaml: document contains excessive aliasing")
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    text: str = node.value
+    if node.tag == _PLAIN:
+        return _plain(text)
+    kind = node.tag.removeprefix(_TAG)
+    if kind == "binary":
+        try:
+            return base64.b64decode(text, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError) as error:
+            raise YAMLProblem("yaml: !!binary value contains invalid base64 data") from error
+    wanted: Any = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}.get(kind)
+    if wanted is None:
+        return text
+    value = _plain(text)
+    if not isinstance(value, wanted):
+        raise YAMLProblem(f"yaml: cannot decode !!str `{text}` as a !!{kind}")
     return value
 
 
-def _key(key: object) -> str:
-    if key is True or key is False:
-        return "true" if key else "false"
-    if isinstance(key, str | int | float):
-        return str(key)
-    raise ValueError(f"a key must be text, not {key!r}")
+def _plain(text: str) -> Any:
+    """What a scalar without quotes means."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "+-.0123456789":
+        return text
+    bare = text.replace("_", "")
+    whole = _INTEGER.fullmatch(bare)
+    if whole:
+        sign, digits = whole.groups()
+        number = _integer(digits) * (-1 if sign == "-" else 1)
+        if -(1 << 63) <= number <= _MAX_UNSIGNED:
+            return number
+    if _FLOAT.fullmatch(bare):
+        real = float(bare)
+        return text if real in (float("inf"), float("-inf")) else real
+    return text
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+        return int(digits, 8)
+    return int(digits, 0)
+
+
+def _json_number(value: Any) -> Any:
+    """A number as upstream's JSON has it: whole ones without a fraction."""
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            shown = "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
+            raise YAMLProblem(f"json: unsupported value: {shown}")
+        if value.is_integer() and abs(value) < 1e21:
+            return int(value)
+    return value
+
+
+def _words(error: yaml.YAMLError) -> str:
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    mark = getattr(error, "problem_mark", None)
+    if "undefined alias" in problem:
+        return "yaml: unknown anchor referenced"
+    return f"yaml: line {mark.line + 1}: {problem}" if mark is not None and mark.line else f"yaml: {problem}"
+
+
+# -- writing ----------------------------------------------------------------------------------------------------
+
+
+class _KubernetesDumper(_Dumper):  # type: ignore[misc,valid-type]
+    """Text that a reader could take for something else is in double quotes, lines of text stay lines."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _text(dumper: yaml.Dumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else '"' if not isinstance(_plain(text), str) or _OTHERS.match(text) else None
+    return dumper.represent_scalar(f"{_TAG}str", text, style)
+
+
+_OTHERS = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[-+]?[0-9]+(:[0-5]?[0-9])+$")
+"""Timestamps and numbers to the base of 60, for readers that know them."""
+_KubernetesDumper.add_representer(str, _text)
 
 
 def json_to_yaml(raw: bytes) -> bytes:
     """JSON as one YAML document, keys sorted."""
     text: bytes = yaml.dump(
-        msgspec.json.decode(raw), Dumper=_Dumper, encoding="utf-8", allow_unicode=True, default_flow_style=False
+        msgspec.json.decode(raw),
+        Dumper=_KubernetesDumper,
+        encoding="utf-8",
+        allow_unicode=True,
+        default_flow_style=False,
     )
     return text

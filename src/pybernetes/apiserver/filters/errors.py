@@ -22,9 +22,9 @@ class Errors:
         try:
             return await self._next(request)
         except APIError as error:
-            return error_response(error)
+            return error_response(error, request)
         except ConnectionError:
             raise
         except Exception as error:
             log.exception("%s %s", request.method, request.path)
-            return error_response(InternalError(type(error).__name__))
+            return error_response(InternalError(type(error).__name__), request)

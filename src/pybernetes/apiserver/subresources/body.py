@@ -23,11 +23,13 @@ def decode_body(request: Request, cls: type[T], api_version: str, validation: st
     decoder = _decoders.get(cls)
     if decoder is None:
         decoder = _decoders[cls] = msgspec.json.Decoder(cls)
-    json = body if body is not None else to_json(request.body, body_media(request.headers))
+    repeated: list[str] = []
+    if body is None:
+        body, repeated = to_json(request.body, body_media(request.headers), cls.__name__)
     obj: T
-    obj, problems = strict.decode(cls, decoder, json, api_version, validation)
+    obj, problems = strict.decode(cls, decoder, body, api_version, validation, repeated)
     request.warnings.extend(problems)
-    strict.check_kind(obj, cls, api_version, json)
+    strict.check_kind(obj, cls, api_version, body)
     return obj
 
 

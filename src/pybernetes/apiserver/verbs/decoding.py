@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pybernetes.api import scheme, strict
@@ -14,14 +15,16 @@ from ..registry.resource_store import ResourceStore
 
 def decode_object(store: ResourceStore, request: Request, body: bytes, validation: str) -> Any:
     """The object in a create's or update's body. Raises BadRequest; what may be tolerated becomes a warning."""
-    json = to_json(body, body_media(request.headers))
-    return decode_json(store.resource, json, validation, request.warnings)
+    json, repeated = to_json(body, body_media(request.headers), store.resource.kind)
+    return decode_json(store.resource, json, validation, request.warnings, repeated)
 
 
-def decode_json(resource: Resource, json: bytes, validation: str, warnings: list[str]) -> Any:
+def decode_json(
+    resource: Resource, json: bytes, validation: str, warnings: list[str], repeated: Sequence[str] = ()
+) -> Any:
     """An object from JSON, in canonical form, with its unknown and duplicate fields treated as `validation` says."""
     api_version = resource.api_version
-    obj, problems = strict.decode(resource.type, scheme.decoder(resource), json, api_version, validation)
+    obj, problems = strict.decode(resource.type, scheme.decoder(resource), json, api_version, validation, repeated)
     warnings.extend(problems)
     strict.check_kind(obj, resource.type, api_version, json)
     return obj

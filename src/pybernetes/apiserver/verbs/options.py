@@ -281,7 +281,7 @@ def delete_options(request: Request) -> DeleteOptions:
 
 
 def _delete_body(request: Request) -> DeleteOptions:
-    body = to_json(request.body, body_media(request.headers))
+    body, _ = to_json(request.body, body_media(request.headers), "DeleteOptions")
     try:
         generic: Any = msgspec.json.decode(body)
         if not isinstance(generic, dict):

@@ -14,7 +14,7 @@ from pybernetes.api.scheme import encoder
 
 from ..http import Request, Response
 from ..negotiation import output_format
-from ..output import LIST_TRANSFORMS, OBJECT_TRANSFORMS, ListMeta, answer, answer_list
+from ..output import TRANSFORMS, ListMeta, answer, answer_list
 from ..registry.registry import Registry
 from ..subresources.binding import assign
 from ..subresources.body import decode_body, success
@@ -38,13 +38,14 @@ async def bindings(registry: Registry, resource: Resource, request: Request) -> 
 async def component_statuses(registry: Registry, resource: Resource, request: Request) -> Response:
     """The store, and whatever else of the control plane can be asked from here."""
     info = request.info
+    request.warnings.append("v1 ComponentStatus is deprecated in v1.19+")
     found = {"etcd-0": await _store_status(registry)}
     if info.verb == "list":
-        form = output_format(request.headers, info.query, transforms=LIST_TRANSFORMS)
+        form = output_format(request.headers, info.query, transforms=TRANSFORMS)
         return answer_list(request, resource, [_raw(each) for each in found.values()], ListMeta(), form)
     if info.name not in found:
-        raise NotFound("", "componentstatuses", info.name)
-    form = output_format(request.headers, info.query, transforms=OBJECT_TRANSFORMS)
+        raise NotFound("", "componentstatus", info.name)
+    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     return answer(request, resource, _raw(found[info.name]), form)
 
 

@@ -1,0 +1,123 @@
+"""YAML as upstream reads and writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from apiserver.client import Client
+
+from pybernetes.apiserver.yaml import YAMLProblem, json_to_yaml, yaml_to_json
+
+
+def read(text: str) -> Any:
+    return msgspec.json.decode(yaml_to_json(text.encode())[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("y", True),
+        ("Off", False),
+        ("~", None),
+        ("", None),
+        ("1", 1),
+        ("+1", 1),
+        ("012", 10),
+        ("08", 8),
+        ("0o14", 12),
+        ("0x10", 16),
+        ("0b11", 3),
+        ("1_000", 1000),
+        ("1e5", 100000),
+        ("5.", 5),
+        (".5", 0.5),
+        ("99999999999999999999", 100000000000000000000),
+        ("1:30", "1:30"),
+        ("2020-01-01", "2020-01-01"),
+        ("1e400", "1e400"),
+        ("'y'", "y"),
+        ("!!str 1", "1"),
+        ("!!int '1'", 1),
+        ("!!binary aGk=", "hi"),
+        ("!mine x", "x"),
+        ("<<", "<<"),
+        ("|\n  a\n  b", "a\nb"),
+    ],
+)
+def test_what_a_scalar_means(text: str, value: Any) -> None:
+    assert read(f"a: {text}") == {"a": value}
+
+
+@pytest.mark.parametrize(("key", "name"), [("y", "true"), ("1", "1"), ("1e3", "1000"), ("null ", None)])
+def test_keys_become_text(key: str, name: str | None) -> None:
+    if name is None:
+        with pytest.raises(YAMLProblem, match="unsupported map key"):
+            read(f"{key}: a")
+    else:
+        assert read(f"{key}: a") == {name: "a"}
+
+
+def test_merge_keys_and_aliases() -> None:
+    assert read("x: &x {a: b, c: d}\ny1: {<<: *x, c: e}\nz: *x") == {
+        "x": {"a": "b", "c": "d"},
+        "y1": {"a": "b", "c": "e"},
+        "z": {"a": "b", "c": "d"},
+    }
+
+
+def test_only_the_first_document_counts() -> None:
+    assert read("---\na: 1\n---\nb: 2\n") == {"a": 1}
+
+
+def test_keys_given_twice_are_told_with_their_line() -> None:
+    json, repeated = yaml_to_json(b"a: 1\nb: 2\na: 3\n")
+    assert msgspec.json.decode(json) == {"a": 3, "b": 2}
+    assert repeated == ['line 3: key "a" already set in map']
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: b: c", "yaml: mapping values are not allowed in this context"),
+        ("a:\n\tb: c", "yaml: line 2: found character that cannot start any token"),
+        ("a: .inf", "json: unsupported value: +Inf"),
+        ("a: &a [*a]", "yaml: anchor value contains itself"),
+        ("a: !!null x", "yaml: cannot decode !!str `x` as a !!null"),
+        ("<<: 1", "yaml: map merge requires map or sequence of maps as the value"),
+    ],
+)
+def test_documents_that_cannot_be_read(text: str, problem: str) -> None:
+    with pytest.raises(YAMLProblem) as raised:
+        read(text)
+    assert str(raised.value) == problem
+
+
+def test_aliases_do_not_blow_up() -> None:
+    lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x,x]"]
+    lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    with pytest.raises(YAMLProblem, match="excessive aliasing"):
+        read("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    "text", ["y", "1e5", "", "a\nb\n", "0o14", "2020-01-01", "1:30", "null", "- a", "a: b", " a", "#"]
+)
+def test_what_is_written_reads_the_same(text: str) -> None:
+    assert read(json_to_yaml(msgspec.json.encode({text or "k": text})).decode()) == {text or "k": text}
+
+
+def test_repeated_keys_follow_field_validation(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps?dryRun=All&fieldValidation="
+    body = b"metadata: {name: a}\ndata: {a: b, a: c}\n"
+    warned = client.post(path + "Warn", body, Content_Type="application/yaml")
+    assert warned.status == 201
+    assert warned.warnings == [r'299 - "line 2: key \"a\" already set in map"']
+    assert client.post(path + "Ignore", body, Content_Type="application/yaml").warnings == []
+    refused = client.post(path + "Strict", body, Content_Type="application/yaml")
+    assert (refused.status, refused.message) == (
+        400,
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '
+        'yaml: unmarshal errors:\n  line 2: key "a" already set in map',
+    )
