@@ -180,6 +180,10 @@ def normalized(value: Any, uid: str) -> Any:
         value.get("metadata", {}).pop("namespace", None)
         if isinstance(value.get("status"), dict):
             value["status"].pop("lastPhaseTransitionTime", None)  # the server's own time
+        if value.get("kind") == "CustomResourceDefinition":  # controllers in the server write these at once
+            value["metadata"].pop("finalizers", None)
+            for name in ("conditions", "acceptedNames", "observedGeneration"):
+                value["status"].pop(name, None)
     return value
 
 

@@ -13,6 +13,7 @@ import http.client
 import json
 import ssl
 import sys
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -59,15 +60,29 @@ def record(server: Server, case: Case) -> dict[str, Any]:
         return outcome(*server.call("POST", f"{path}?dryRun=All&fieldValidation=Ignore", sent(case, case.base)))
     name = case.stored["metadata"]["name"]
     server.call("DELETE", f"{path}/{name}?propagationPolicy=Background")
-    code, stored, _ = server.call("POST", path, case.stored)
-    if code != 201:
-        raise SystemExit(f"{case}: the stored object is refused: {stored.get('message')}")
+    stored = store(server, path, case)
     try:
         suffix = "" if case.spec["do"] == "update" else f"/{case.spec['do']}"
         url = f"{path}/{name}{suffix}?dryRun=All&fieldValidation=Ignore"
-        return outcome(*server.call("PUT", url, sent(case, stored)), uid=stored["metadata"]["uid"])
+        while True:
+            code, answer, warnings = server.call("PUT", url, sent(case, stored))
+            if code != 409 or "has been modified" not in answer["message"]:
+                return outcome(code, answer, warnings, uid=stored["metadata"]["uid"])
+            stored = server.call("GET", f"{path}/{name}")[1]  # a controller of the server was faster
     finally:
         server.call("DELETE", f"{path}/{name}?propagationPolicy=Background")
+
+
+def store(server: Server, path: str, case: Case) -> dict[str, Any]:
+    """Create the object of an update; the one before it may still be on its way out."""
+    for _ in range(100):
+        code, stored, _ = server.call("POST", path, case.stored)
+        if code == 201:
+            return stored
+        if code != 409:
+            break
+        time.sleep(0.2)
+    raise SystemExit(f"{case}: the stored object is refused: {stored.get('message')}")
 
 
 def collection(resource: Resource) -> str:

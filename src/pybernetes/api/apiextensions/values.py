@@ -1,0 +1,290 @@
+"""Whether a JSON value obeys a schema, in upstream's words.
+
+Of the alternatives of `anyOf` and `oneOf` that all fail, the one that came furthest is reported; a `Result` counts how
+far a check came.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..field import FieldError, Path, invalid, not_supported, required, too_long, too_many, type_invalid
+from ..quote import json, number, quote
+from .formats import CHECKS, has_format
+from .patterns import compile_pattern
+from .v1 import JSONSchemaProps
+
+_INT_RANGES = {"int32": 1 << 31, "int64": 1 << 63}
+
+
+def validate_value(
+    value: Any, schema: JSONSchemaProps, path: Path | None = None, *, int_or_string: bool = True
+) -> list[FieldError]:
+    """What is wrong with a value; `int_or_string` says whether that extension counts as a type."""
+    return _Checker(path, int_or_string).check(value, schema, "").errors
+
+
+class Result:
+    """Errors, and how many checks were made."""
+
+    __slots__ = ("count", "errors")
+
+    def __init__(self, errors: list[FieldError] | None = None, count: int = 0) -> None:
+        self.errors = errors if errors is not None else []
+        self.count = count
+
+    def merge(self, other: Result) -> None:
+        """Add what another check found."""
+        self.errors += other.errors
+        self.count += other.count
+
+
+class _Checker:
+    def __init__(self, path: Path | None, int_or_string: bool) -> None:
+        self._path = path
+        self._int_or_string = int_or_string
+
+    def check(self, value: Any, schema: JSONSchemaProps, name: str) -> Result:
+        result = Result()
+        types = self._types(schema)
+        format = _known_format(schema)
+        if value is None:
+            if types and not schema.nullable:
+                result.errors.append(self._wrong_type(name, ",".join(types), "null"))
+            result.merge(self._enum(value, schema, name))
+            return result
+        if types or format:
+            found = self._type(value, types, format, name)
+            result.count += 1 if found is not None else 2
+            if found is not None:
+                result.errors.append(found)
+        result.merge(self._junctors(value, schema, name))
+        result.count += 1
+        if isinstance(value, str):
+            result.merge(self._string(value, schema, name))
+            result.count += 1
+            if format in CHECKS or format.replace("-", "") in CHECKS:
+                result.count += 1
+                if not has_format(value, format):
+                    detail = f"{name} in body must be of type {format}: {quote(value)}"
+                    result.errors.append(type_invalid(self._at(name), value, detail))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            result.merge(self._number(value, schema, name))
+            result.count += 2
+        elif isinstance(value, list):
+            result.merge(self._list(value, schema, name))
+            result.count += 2
+        result.merge(self._enum(value, schema, name))
+        result.count += 1
+        if isinstance(value, dict):
+            result.merge(self._object(value, schema, name))
+            result.count += 1
+        result.count += 1
+        return result
+
+    def _at(self, name: str) -> Path | None:
+        name = name.removeprefix(".")
+        if not name:
+            return self._path
+        return Path(name) if self._path is None else self._path.child(name)
+
+    def _types(self, schema: JSONSchemaProps) -> list[str]:
+        if schema.x_kubernetes_int_or_string and self._int_or_string:
+            return ["integer", "string"]
+        return [schema.type] if schema.type else []
+
+    def _wrong_type(self, name: str, wanted: str, found: str) -> FieldError:
+        detail = f"{name} in body must be of type {wanted}: {quote(found)}"
+        return type_invalid(self._at(name), found, detail)
+
+    def _type(self, value: Any, types: list[str], format: str, name: str) -> FieldError | None:
+        found = _type_of(value)
+        if found in types:
+            return None
+        if found == "number" and "integer" in types and value == int(value):
+            return None
+        if found == "integer" and "number" in types:
+            return None
+        numeric = "number" in types or "integer" in types
+        if format and not numeric and isinstance(value, str | list):
+            return None
+        return self._wrong_type(name, ",".join(types), found) if types else None
+
+    def _enum(self, value: Any, schema: JSONSchemaProps, name: str) -> Result:
+        if not schema.enum or any(_same(value, each) for each in schema.enum):
+            return Result()
+        values = [each if isinstance(each, str) else json(each) for each in schema.enum]
+        return Result([not_supported(self._at(name), value, values)])
+
+    def _string(self, value: str, schema: JSONSchemaProps, name: str) -> Result:
+        if schema.max_length is not None and len(value) > schema.max_length:
+            return Result([too_long(self._at(name), "", schema.max_length)])
+        if schema.min_length is not None and len(value) < schema.min_length:
+            detail = f"{name} in body should be at least {schema.min_length} chars long"
+            return Result([invalid(self._at(name), value, detail)])
+        if schema.pattern and not compile_pattern(schema.pattern).search(value):
+            return Result([invalid(self._at(name), value, f"{name} in body should match '{schema.pattern}'")])
+        return Result()
+
+    def _number(self, value: int | float, schema: JSONSchemaProps, name: str) -> Result:
+        result = Result(count=1)
+        for what, each in (
+            ("Checked", value),
+            ("MultipleOf", schema.multiple_of),
+            ("Minimum boundary", schema.minimum),
+            ("Maximum boundary", schema.maximum),
+        ):
+            if each is not None and _out_of_range(each, schema):
+                given = f"with format {schema.format}" if schema.format in _INT_RANGES else "(default format)"
+                detail = f"{what} value must be of type integer {given} in {name}"
+                result.errors.append(invalid(self._path, "", detail))
+        factor = schema.multiple_of
+        if factor is not None and not _is_multiple(value, factor):
+            detail = f"{name} in body should be a multiple of {_shown(value, factor)}"
+            result.errors.append(invalid(self._at(name), value, detail))
+        low, high = schema.minimum, schema.maximum
+        if low is not None and _below(value, low, bool(schema.exclusive_minimum)):
+            words = "greater than" if schema.exclusive_minimum else "greater than or equal to"
+            detail = f"{name} in body should be {words} {_shown(value, low)}"
+            result.errors.append(invalid(self._at(name), value, detail))
+        if high is not None and _below(-value, -high, bool(schema.exclusive_maximum)):
+            words = "less than" if schema.exclusive_maximum else "less than or equal to"
+            detail = f"{name} in body should be {words} {_shown(value, high)}"
+            result.errors.append(invalid(self._at(name), value, detail))
+        return result
+
+    def _list(self, value: list[Any], schema: JSONSchemaProps, name: str) -> Result:
+        result = Result(count=1)
+        if isinstance(schema.items, JSONSchemaProps):
+            for index, each in enumerate(value):
+                result.merge(self.check(each, schema.items, f"{name}[{index}]"))
+        if schema.min_items is not None and len(value) < schema.min_items:
+            detail = f"{name} in body should have at least {schema.min_items} items"
+            result.errors.append(invalid(self._at(name), len(value), detail))
+        if schema.max_items is not None and len(value) > schema.max_items:
+            result.errors.append(too_many(self._at(name), len(value), schema.max_items))
+        return result
+
+    def _object(self, value: dict[str, Any], schema: JSONSchemaProps, name: str) -> Result:
+        result = Result()
+        if schema.min_properties is not None and len(value) < schema.min_properties:
+            detail = f"{name} in body should have at least {schema.min_properties} properties"
+            result.errors.append(invalid(self._at(name), len(value), detail))
+        if schema.max_properties is not None and len(value) > schema.max_properties:
+            result.errors.append(too_many(self._at(name), len(value), schema.max_properties))
+        properties, others = schema.properties or {}, schema.additional_properties
+        for key, each in value.items():
+            if key in properties:
+                continue
+            if others is False:
+                detail = f"{name}.{key} in body is a forbidden property"
+                result.errors.append(invalid(self._at(name), key, detail))
+            elif isinstance(others, JSONSchemaProps):
+                result.merge(self.check(each, others, f"{name}.{key}"))
+        for key, each_schema in properties.items():
+            if key in value:
+                result.merge(self.check(value[key], each_schema, f"{name}.{key}" if name else key))
+        for key in schema.required or ():
+            if key not in value:
+                result.errors.append(required(self._at(f"{name}.{key}")))
+        return result
+
+    def _junctors(self, value: Any, schema: JSONSchemaProps, name: str) -> Result:
+        result = Result(count=1)
+        if schema.any_of:
+            result.merge(self._any(value, schema.any_of, name))
+        if schema.one_of:
+            result.merge(self._one(value, schema.one_of, name))
+        if schema.all_of:
+            parts = [self.check(value, each, name) for each in schema.all_of]
+            for part in parts:
+                result.merge(part)
+            failed = sum(1 for part in parts if part.errors)
+            if failed:
+                none = ". None validated" if failed == len(parts) else ""
+                detail = f"{quote(name)} must validate all the schemas (allOf){none}"
+                result.errors.append(invalid(self._path, "", detail))
+        if schema.not_ is not None and not self.check(value, schema.not_, name).errors:
+            result.errors.append(invalid(self._path, "", f"{quote(name)} must not validate the schema (not)"))
+        return result
+
+    def _any(self, value: Any, schemas: list[JSONSchemaProps], name: str) -> Result:
+        best: Result | None = None
+        for schema in schemas:
+            part = self.check(value, schema, name)
+            if not part.errors:
+                return part
+            if best is None or part.count > best.count:
+                best = part
+        detail = f"{quote(name)} must validate at least one schema (anyOf)"
+        result = Result([invalid(self._path, "", detail)])
+        result.merge(best or Result())
+        return result
+
+    def _one(self, value: Any, schemas: list[JSONSchemaProps], name: str) -> Result:
+        best: Result | None = None
+        valid: list[Result] = []
+        for schema in schemas:
+            part = self.check(value, schema, name)
+            if not part.errors:
+                valid.append(part)
+            elif best is None or part.count > best.count:
+                best = part
+        if len(valid) == 1:
+            return valid[0]
+        found = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
+        detail = f"{quote(name)} must validate one and only one schema (oneOf). {found}"
+        result = Result([invalid(self._path, "", detail)])
+        if not valid:
+            result.merge(best or Result())
+        return result
+
+
+def _out_of_range(value: int | float, schema: JSONSchemaProps) -> bool:
+    """Whether a number is none of the integers that a schema is about."""
+    if schema.type != "integer":
+        return False
+    limit = _INT_RANGES.get(schema.format or "", 1 << 63)
+    return value != int(value) or not -limit <= value < limit
+
+
+def _known_format(schema: JSONSchemaProps) -> str:
+    format = schema.format or ""
+    if schema.type in (None, "", "string"):
+        return format if format.replace("-", "") in CHECKS else ""
+    return format if schema.type in ("integer", "number") else ""
+
+
+def _type_of(value: Any) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case list():
+            return "array"
+    return "object"
+
+
+def _same(value: Any, other: Any) -> bool:
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
+
+
+def _is_multiple(value: int | float, factor: float) -> bool:
+    if isinstance(value, int) and factor == int(factor) and factor > 0:
+        return value % int(factor) == 0
+    share = value / factor if factor else 0.5
+    return share == int(share)
+
+
+def _below(value: int | float, limit: float, exclusive: bool) -> bool:
+    bound = int(limit) if isinstance(value, int) else limit
+    return value <= bound if exclusive else value < bound
+
+
+def _shown(value: int | float, limit: float) -> str:
+    return str(int(limit)) if isinstance(value, int) else number(limit)
