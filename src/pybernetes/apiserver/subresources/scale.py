@@ -8,8 +8,8 @@ import msgspec
 
 from pybernetes.api import labels
 from pybernetes.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
+from pybernetes.api.autoscaling.validation import validate_scale
 from pybernetes.api.errors import BadRequest, Invalid
-from pybernetes.api.field import FieldError, invalid
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.scheme import encoder
 
@@ -88,9 +88,8 @@ def _check(wanted: Scale, obj: Any, name: str, store: ResourceStore) -> None:
             raise store.conflict(name, why)
         if meta.resource_version and meta.resource_version != obj.metadata.resource_version:
             raise store.conflict(name)
-    errors: list[FieldError] = []
-    replicas = (wanted.spec.replicas if wanted.spec else None) or 0
-    if replicas < 0:
-        errors.append(invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
+    meta = wanted.metadata = meta or ObjectMeta()
+    meta.name, meta.namespace = name, obj.metadata.namespace
+    errors = validate_scale(wanted)
     if errors:
         raise Invalid("autoscaling", "Scale", name, errors)
