@@ -79,13 +79,13 @@ class NodePorts:
 
     async def has(self, port: int) -> bool:
         """Whether the port is taken."""
-        await self._load()
-        return bool(self._taken & self._bit(port))
+        return port in await self.taken()
 
     async def taken(self) -> set[int]:
         """All ports that are taken."""
-        await self._load()
-        return {self._low + offset for offset in range(self._size) if self._taken >> offset & 1}
+        async with self._lock:
+            await self._load()
+            return {self._low + offset for offset in range(self._size) if self._taken >> offset & 1}
 
     def _bit(self, port: int) -> int:
         """The bit of a port; 0 outside the range."""
