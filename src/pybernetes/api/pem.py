@@ -52,17 +52,6 @@ def blocks(data: bytes) -> Iterator[Block]:
         yield Block(kind.decode("latin-1"), headers, body)
 
 
-def check_certificates(data: bytes) -> None:
-    """Raise PEMError unless there is at least one certificate, the way Go's client library reads a CA bundle."""
-    found = False
-    for block in blocks(data):
-        if block.type == CERTIFICATE and not block.headers:
-            check_certificate(block.data)
-            found = True
-    if not found:
-        raise PEMError("data does not contain any valid RSA or ECDSA certificates")
-
-
 def check_certificate(data: bytes) -> None:
     """Raise PEMError unless the bytes are a certificate."""
     from cryptography import x509
