@@ -376,7 +376,7 @@ async def test_an_expiry_that_the_disk_refused_is_tried_again(path: str, monkeyp
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "small"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "none", str(folder)], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(folder)], capture_output=True).returncode:
         pytest.skip("may not mount a small file system")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
@@ -408,7 +408,7 @@ async def fill_and_free(store: SQLiteStore, free: Callable[[], None]) -> None:
 
 async def test_a_full_disk_refuses_and_recovers(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(1 << 20))
+    ballast.write_bytes(bytes(8 << 20))
     async with opened(str(small_disk / "store.db")) as store:
         await fill_and_free(store, ballast.unlink)
         revision = await store.revision()

@@ -151,6 +151,8 @@ class SQLiteStore:
         self._purged = 0
         self._unfolded = 0
         """About how many bytes of log wait for a checkpoint."""
+        self._put_off = False
+        """The last checkpoint failed."""
         self._closed: str | None = "the store is not open"
         """Why nothing is done any more."""
         self._broken: str | None = None
@@ -392,6 +394,8 @@ class SQLiteStore:
         for write in batch:
             del self._pending[write.row[1]]
             write.settle(StoreUnavailable(reason))
+        # If the disk is full, a log that begins anew makes room.
+        self._fold_later(CHECKPOINT_AFTER)
 
     def _break(self, error: BaseException) -> None:
         """After a failed sync nobody knows what the disk holds: nothing is written until a restart finds out."""
@@ -402,7 +406,7 @@ class SQLiteStore:
 
     def _fold_later(self, size: int) -> None:
         self._unfolded += size
-        if self._unfolded >= CHECKPOINT_AFTER and self._checkpointer is None and self._closed is None:
+        if self._unfolded >= CHECKPOINT_AFTER and not (self._checkpointer or self._closed or self._broken):
             self._checkpointer = asyncio.get_running_loop().create_task(self._fold())
 
     async def _fold(self) -> None:
@@ -413,11 +417,14 @@ class SQLiteStore:
                 await self._in("upkeep", self._file.checkpoint)
                 async with self._writer:
                     await self._in("upkeep", self._file.restart)
+            self._put_off = False
         except SyncFailed as error:
             self._break(error)
         except StoreUnavailable as error:
-            # The log keeps everything; the next attempt comes after as many bytes again.
-            log.warning("checkpoint put off: %s", error)
+            # The log keeps everything; the next attempt comes after as many bytes again, or the next refused write.
+            if not self._put_off:
+                log.warning("checkpoint put off: %s", error)
+            self._put_off = True
         finally:
             self._checkpointer = None
 
