@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..omitempty import drop
 from .v1 import (
     CustomResourceConversion,
     CustomResourceDefinition,
@@ -18,6 +19,7 @@ WEBHOOK_PORT: Final = 443
 
 def default_custom_resource_definition(definition: CustomResourceDefinition) -> None:
     """Names from the kind, no conversion, and the first storage version as the stored one."""
+    drop(definition)
     spec = definition.spec
     if spec is None:
         spec = definition.spec = CustomResourceDefinitionSpec()

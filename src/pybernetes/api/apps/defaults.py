@@ -15,6 +15,7 @@ from ..core.defaults.pod import default_pod_template_spec
 from ..core.v1.pod import PodTemplateSpec
 from ..errors import BadRequest
 from ..meta.v1.objectmeta import ObjectMeta
+from ..omitempty import drop
 from ..quote import quote
 from .v1 import (
     ControllerRevision,
@@ -50,6 +51,7 @@ _is_integer = re.compile("[+-]?[0-9]+", re.ASCII).fullmatch
 
 def default_deployment(deployment: Deployment) -> None:
     """One replica, replaced a quarter at a time, within ten minutes."""
+    drop(deployment)
     spec = deployment.spec
     if spec is None:
         spec = deployment.spec = DeploymentSpec()
@@ -82,6 +84,7 @@ def default_deployment(deployment: Deployment) -> None:
 
 def default_replica_set(replica_set: ReplicaSet) -> None:
     """One replica."""
+    drop(replica_set)
     spec = replica_set.spec
     if spec is None:
         spec = replica_set.spec = ReplicaSetSpec()
@@ -99,6 +102,7 @@ def default_replica_set(replica_set: ReplicaSet) -> None:
 
 def default_stateful_set(stateful_set: StatefulSet) -> None:
     """One replica after another, updated from the last to the first; claims outlive their pods."""
+    drop(stateful_set)
     spec = stateful_set.spec
     if spec is None:
         spec = stateful_set.spec = StatefulSetSpec()
@@ -149,6 +153,7 @@ def default_stateful_set(stateful_set: StatefulSet) -> None:
 
 def default_daemon_set(daemon_set: DaemonSet) -> None:
     """Updated one node after another."""
+    drop(daemon_set)
     template_generation(daemon_set.metadata)
     spec = daemon_set.spec
     if spec is None:
@@ -225,6 +230,7 @@ def _int64(text: str) -> int:
 
 def default_controller_revision(revision: ControllerRevision) -> None:
     """Only the number, which upstream always writes."""
+    drop(revision)
     if revision.revision is None:
         revision.revision = 0
 

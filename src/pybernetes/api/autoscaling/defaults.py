@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..omitempty import drop
 from .v2 import (
     ContainerResourceMetricSource,
     ExternalMetricSource,
@@ -69,6 +70,7 @@ def default_horizontal_pod_autoscaler(autoscaler: HorizontalPodAutoscaler) -> No
         status = autoscaler.status = HorizontalPodAutoscalerStatus()
     if status.desired_replicas is None:
         status.desired_replicas = 0
+    drop(autoscaler)  # last: an empty list of policies is not the same as none
 
 
 def _completed(rules: HPAScalingRules | None, otherwise: HPAScalingRules) -> HPAScalingRules:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from ..core.defaults.pod import default_pod_template_spec
 from ..core.v1.pod import PodTemplateSpec
 from ..meta.v1.objectmeta import ObjectMeta
+from ..omitempty import drop
 from .v1 import CronJob, CronJobSpec, CronJobStatus, Job, JobSpec, JobStatus, JobTemplateSpec
 
 BACKOFF_LIMIT: Final = 6
@@ -17,6 +18,7 @@ NO_BACKOFF_LIMIT: Final = (1 << 31) - 1
 
 def default_job(job: Job) -> None:
     """One pod, run until it succeeds or has failed six times."""
+    drop(job)
     spec = job.spec
     if spec is None:
         spec = job.spec = JobSpec()
@@ -49,6 +51,7 @@ def default_job(job: Job) -> None:
 
 def default_cron_job(cron_job: CronJob) -> None:
     """Jobs may overlap; a few of the finished ones are kept. The template's job is completed when it is made."""
+    drop(cron_job)
     spec = cron_job.spec
     if spec is None:
         spec = cron_job.spec = CronJobSpec()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..omitempty import drop
 from .v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 
 
 def default_pod_disruption_budget(budget: PodDisruptionBudget) -> None:
     """A status with all its numbers."""
+    drop(budget)
     if budget.spec is None:
         budget.spec = PodDisruptionBudgetSpec()
     status = budget.status
