@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 from ..addresses import is_valid_ip, is_valid_ip_for_legacy_field, parse_ip
+from ..core.validation.common import dns1123_subdomain
 from ..core.validation.endpoints import validate_endpoint_ip
 from ..core.validation.ports import validate_app_protocol
 from ..equality import semantically_equal
@@ -80,7 +82,7 @@ def _validate_endpoints(endpoints: list[Endpoint], kind: str, path: Path) -> lis
         errors += _validate_addresses(endpoint.addresses or [], kind, at.child("addresses"))
         if endpoint.node_name is not None:
             where, name = at.child("nodeName"), endpoint.node_name
-            errors += [invalid(where, name, problem) for problem in is_dns1123_subdomain(name)]
+            errors += [invalid(where, name, problem) for problem in dns1123_subdomain(name)]
         if endpoint.deprecated_topology:
             errors += _validate_topology(endpoint.deprecated_topology, at.child("deprecatedTopology"))
         if endpoint.hostname is not None:
@@ -98,6 +100,8 @@ def _validate_addresses(addresses: list[str], kind: str, path: Path) -> list[Fie
     elif len(addresses) > MAX_ADDRESSES:
         errors.append(too_many(path, len(addresses), MAX_ADDRESSES))
     for index, address in enumerate(addresses):
+        if _is_fine(address, kind):
+            continue
         at = path.index(index)
         if kind == "FQDN":
             errors += validate_fully_qualified_domain_name(address, at)
@@ -112,6 +116,15 @@ def _validate_addresses(addresses: list[str], kind: str, path: Path) -> list[Fie
                 errors.append(invalid(path, address, f"must be an {kind} address"))
             errors += validate_endpoint_ip(address, at)
     return errors
+
+
+@lru_cache(16_384)
+def _is_fine(address: str, kind: str) -> bool:
+    """Whether there is nothing to say about an IPv4 address: a slice has many, and most are known already."""
+    ip = parse_ip(address)
+    if kind != "IPv4" or ip is None or ip.version != 4 or str(ip) != address:
+        return False
+    return not validate_endpoint_ip(address, Path("address"))
 
 
 def validate_fully_qualified_domain_name(name: str, path: Path) -> list[FieldError]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from pybernetes.api.addresses import warnings_for_ip
@@ -62,8 +63,14 @@ def _address_warnings(obj: EndpointSlice) -> list[str]:
         text
         for index, endpoint in enumerate(obj.endpoints or ())
         for position, address in enumerate(endpoint.addresses or ())
+        if _is_unusual(address)
         for text in warnings_for_ip(Path("endpoints").index(index).child("addresses").index(position), address)
     ]
+
+
+@lru_cache(16_384)
+def _is_unusual(address: str) -> bool:
+    return bool(warnings_for_ip(None, address))
 
 
 STRATEGIES: Final[dict[str, type[Strategy]]] = {"endpointslices": EndpointSliceStrategy}
