@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from .. import names
-from ..apps.validation.shared import in_order
+from ..apps.shared import in_order
 from ..core.v1.affinity import Toleration
 from ..core.v1.compute import ResourceRequirements
 from ..core.validation.options import TEMPLATE

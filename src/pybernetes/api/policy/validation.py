@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..apps.validation.shared import in_order, validate_at_most_100_percent, validate_int_or_percent
+from ..apps.shared import in_order, validate_at_most_100_percent, validate_int_or_percent
 from ..field import FieldError, Path, invalid, not_supported
 from ..meta.validation import (
     validate_conditions,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from .. import names
-from ..apps.validation.shared import compiled, in_order
+from ..apps.shared import compiled, in_order
 from ..field import FieldError, Path, invalid, not_supported, required
 from ..meta.validation import validate_label_selector, validate_object_meta, validate_object_meta_update
 from .defaults import GROUP

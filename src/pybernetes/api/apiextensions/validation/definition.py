@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ... import names as rules
-from ...apps.validation.shared import in_order
+from ...apps.shared import in_order
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
 from ...meta.v1.objectmeta import ObjectMeta

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ... import names
 from ...field import FieldError, Path, required
 from ...meta.validation import validate_not_negative, validate_object_meta, validate_object_meta_update
+from ..shared import validate_immutable
 from ..v1 import ControllerRevision
-from .shared import validate_immutable
 
 
 def validate_controller_revision(revision: ControllerRevision) -> list[FieldError]:

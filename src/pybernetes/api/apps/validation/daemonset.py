@@ -13,8 +13,7 @@ from ...meta.validation import (
     validate_object_meta,
     validate_object_meta_update,
 )
-from ..v1 import DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
-from .shared import (
+from ..shared import (
     MISMATCH,
     SPEC,
     STATUS,
@@ -29,6 +28,7 @@ from .shared import (
     validate_int_or_percent,
     validate_restarts,
 )
+from ..v1 import DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
 
 _COUNTERS = (
     ("current_number_scheduled", "currentNumberScheduled"),

@@ -7,9 +7,7 @@ from ...core.v1.pod import PodTemplateSpec
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
 from ...meta.validation import validate_not_negative, validate_object_meta, validate_object_meta_update
 from ..defaults import ROLLBACK_TO
-from ..v1 import Deployment, DeploymentSpec, DeploymentStatus, DeploymentStrategy, RollingUpdateDeployment
-from .replicaset import validate_template_for_replica_set
-from .shared import (
+from ..shared import (
     SPEC,
     STATUS,
     amount,
@@ -23,6 +21,8 @@ from .shared import (
     validate_not_more,
     validate_required_selector,
 )
+from ..v1 import Deployment, DeploymentSpec, DeploymentStatus, DeploymentStrategy, RollingUpdateDeployment
+from .replicaset import validate_template_for_replica_set
 
 _COUNTERS = (
     ("observed_generation", "observedGeneration"),

@@ -8,8 +8,7 @@ from ...core.validation.podtemplate import validate_pod_template_spec
 from ...field import FieldError, Path, invalid
 from ...labels import Selector
 from ...meta.validation import validate_not_negative, validate_object_meta, validate_object_meta_update
-from ..v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
-from .shared import (
+from ..shared import (
     MISMATCH,
     SPEC,
     STATUS,
@@ -21,6 +20,7 @@ from .shared import (
     validate_required_selector,
     validate_restarts,
 )
+from ..v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
 
 _COUNTERS = (
     ("replicas", "replicas"),

@@ -23,8 +23,7 @@ from ...meta.validation import (
     validate_object_meta,
     validate_object_meta_update,
 )
-from ..v1 import RollingUpdateStatefulSetStrategy, StatefulSet, StatefulSetSpec, StatefulSetStatus
-from .shared import (
+from ..shared import (
     MISMATCH,
     SPEC,
     STATUS,
@@ -40,6 +39,7 @@ from .shared import (
     validate_required_selector,
     validate_restarts,
 )
+from ..v1 import RollingUpdateStatefulSetStrategy, StatefulSet, StatefulSetSpec, StatefulSetStatus
 
 _COUNTERS = (
     ("replicas", "replicas"),

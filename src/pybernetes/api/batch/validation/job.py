@@ -6,7 +6,7 @@ import copy
 from typing import Any, Final
 
 from ... import names
-from ...apps.validation.shared import (
+from ...apps.shared import (
     MISMATCH,
     SPEC,
     compiled,

@@ -6,7 +6,7 @@ when something it is about changes; a status that was odd before may stay so.
 
 from __future__ import annotations
 
-from ...apps.validation.shared import in_order
+from ...apps.shared import in_order
 from ...equality import semantically_equal
 from ...field import OMIT, FieldError, Path, duplicate, invalid, required
 from ...meta.validation import validate_not_negative, validate_object_meta_update

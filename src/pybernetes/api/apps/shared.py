@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ... import labels as selectors
-from ... import names
-from ...core.v1.pod import PodTemplateSpec
-from ...equality import semantically_equal
-from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...intstr import IntOrString, int_value
-from ...meta.v1.labelselector import LabelSelector
-from ...meta.validation import IMMUTABLE, NOT_NEGATIVE, validate_label_selector, validate_not_negative
+from .. import labels as selectors
+from .. import names
+from ..equality import semantically_equal
+from ..field import FieldError, Path, forbidden, invalid, not_supported, required
+from ..intstr import IntOrString, int_value
+from ..meta.v1.labelselector import LabelSelector
+from ..meta.validation import IMMUTABLE, NOT_NEGATIVE, validate_label_selector, validate_not_negative
+
+if TYPE_CHECKING:  # roles and budgets use this module too, and need no pods
+    from ..core.v1.pod import PodTemplateSpec
 
 SPEC = Path("spec")
 STATUS = Path("status")
