@@ -60,8 +60,8 @@ def _translate(pattern: str) -> str:
                 parts.append(_POSIX[match[2]])
                 at += len(match[0])
                 continue
-            if char == "[":
-                parts.append("\\")  # Python warns about nested sets
+            if char == "[" or (char in "-&~|" and pattern[at + 1 : at + 2] == char):
+                parts.append("\\")  # one day these may be operations on sets in Python
             in_class = char != "]" or pattern[at - 1 : at] == "[" or pattern[at - 2 : at] == "[^"
         elif char == "[":
             in_class = True
