@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from extract_facts import PACKAGES
@@ -17,18 +18,28 @@ _PLAIN = {"string", "bool", "int", "int32", "int64", "float64"}
 _NAMED = re.compile(r"^type (\w+) (string|bool|int32|int64)$", re.MULTILINE)
 _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r'^\t\w+\s+\*(\S+)\s+`.*?json:"([^",]+),omitempty', re.MULTILINE)
+_EMBEDDED = re.compile(r'^\t(\w+)\s+`json:",(?:inline|omitempty)', re.MULTILINE)
 
 
 def pointers(folder: Path) -> dict[str, list[str]]:
     """Names of structs, and the names on the wire of their pointers; types of other packages may be plain or not."""
     source = "\n".join(path.read_text() for path in sorted(folder.glob("types*.go")))
     plain = _PLAIN | {name for name, _ in _NAMED.findall(source)}
+    structs = dict(_STRUCT.findall(source))
     found: dict[str, list[str]] = {}
-    for name, body in _STRUCT.findall(source):
-        fields = [wire for type_, wire in _FIELD.findall(body) if type_ in plain or "." in type_]
+    for name in structs:
+        fields = list(_fields(name, structs, plain))
         if fields:
             found[name] = fields
     return found
+
+
+def _fields(name: str, structs: dict[str, str], plain: set[str]) -> Iterator[str]:
+    """The pointers of a struct and of those that are part of it."""
+    body = structs.get(name, "")
+    yield from (wire for type_, wire in _FIELD.findall(body) if type_ in plain or "." in type_)
+    for part in _EMBEDDED.findall(body):
+        yield from _fields(part, structs, plain)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """How upstream shows a whole struct inside a message: its internal type as JSON, with every field, under Go's names.
 
-`spec: Invalid value: {"Attacher":"a",...}: field is immutable` prints the new spec that way. The classes of kinds do
-not say which fields are pointers in Go; the caller names those that are.
+`spec: Invalid value: {"Attacher":"a",...}: field is immutable` prints the new spec that way. What is absent shows as
+zero, or as null where Go has a pointer.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from .base import Struct
+from .pointers import POINTERS
 from .schema import STRUCT, FieldInfo, fields
 
 _NAMES: Final = {
@@ -33,14 +34,15 @@ _NAMES: Final = {
 _ZEROES: Final[dict[str, Any]] = {"string": "", "int": 0, "bool": False, "float": 0}
 
 
-def go_form(value: msgspec.Struct, *, pointers: frozenset[str] = frozenset()) -> msgspec.Raw:
-    """The JSON of the internal type; a plain value that is absent shows as zero, one of the `pointers` as null."""
-    return msgspec.Raw(msgspec.json.encode(_struct(value, pointers)))
+def go_form(value: Struct) -> msgspec.Raw:
+    """The JSON of the internal type."""
+    return msgspec.Raw(msgspec.json.encode(_struct(value)))
 
 
-def _struct(value: Any, pointers: frozenset[str]) -> dict[str, Any]:
+def _struct(value: Any) -> dict[str, Any]:
     form: dict[str, Any] = {}
     cls: type[Struct] = type(value)
+    pointers = POINTERS.get(f"{cls.__module__.split('.')[2]}.{cls.__name__}", frozenset())
     for field in fields(cls):
         name = _NAMES.get(field.wire) or field.wire[0].upper() + field.wire[1:]
         form[name] = _value(getattr(value, field.name), field, pointers)
@@ -52,10 +54,10 @@ def _value(value: Any, field: FieldInfo, pointers: frozenset[str]) -> Any:
         if field.wire in pointers:
             return None
         if field.kind == STRUCT:
-            return _struct(field.struct(), pointers) if field.struct and field.always == {} else None
+            return _struct(field.struct()) if field.struct and field.always == {} else None
         return _ZEROES.get(field.kind)
     if isinstance(value, msgspec.Struct):
-        return _struct(value, pointers)
+        return _struct(value)
     if isinstance(value, list) and field.items:
         return [_value(each, field.items, pointers) for each in value]
     if isinstance(value, dict) and field.items:

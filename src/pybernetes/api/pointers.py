@@ -13,8 +13,10 @@ POINTERS: Final[dict[str, frozenset[str]]] = {
     "admissionregistration.MutatingWebhook": frozenset(
         {"failurePolicy", "matchPolicy", "namespaceSelector", "objectSelector", "reinvocationPolicy", "timeoutSeconds"}
     ),
+    "admissionregistration.NamedRuleWithOperations": frozenset({"scope"}),
     "admissionregistration.ParamRef": frozenset({"parameterNotFoundAction", "selector"}),
     "admissionregistration.Rule": frozenset({"scope"}),
+    "admissionregistration.RuleWithOperations": frozenset({"scope"}),
     "admissionregistration.ServiceReference": frozenset({"path", "port"}),
     "admissionregistration.ValidatingAdmissionPolicySpec": frozenset({"failurePolicy"}),
     "admissionregistration.ValidatingWebhook": frozenset(
@@ -127,6 +129,7 @@ POINTERS: Final[dict[str, frozenset[str]]] = {
     "core.EmptyDirVolumeSource": frozenset({"sizeLimit"}),
     "core.EndpointAddress": frozenset({"nodeName"}),
     "core.EndpointPort": frozenset({"appProtocol"}),
+    "core.EphemeralContainer": frozenset({"restartPolicy"}),
     "core.EphemeralContainerCommon": frozenset({"restartPolicy"}),
     "core.FCVolumeSource": frozenset({"lun"}),
     "core.FileKeySelector": frozenset({"optional"}),

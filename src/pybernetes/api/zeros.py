@@ -13,9 +13,16 @@ from typing import Any
 from msgspec import UNSET
 
 from .base import Kind, Struct
+from .omitempty import drop
 from .schema import LIST, MAP, STRUCT, FieldInfo, fields
 
 Fill = Callable[[Any], None]
+
+
+def normalize(obj: Struct) -> None:
+    """Write the object as Go does: without zeros that may be left out, with those that may not."""
+    drop(obj)
+    fill(obj)
 
 
 def fill(obj: Struct) -> None:

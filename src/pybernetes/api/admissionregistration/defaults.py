@@ -27,7 +27,7 @@ HTTPS_PORT: Final = 443
 
 def default_mutating_webhook_configuration(obj: MutatingWebhookConfiguration) -> None:
     """Webhooks must answer within ten seconds, and are asked once."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     for hook in obj.webhooks or ():
         _default_webhook(hook)
         if hook.reinvocation_policy is None:
@@ -36,7 +36,7 @@ def default_mutating_webhook_configuration(obj: MutatingWebhookConfiguration) ->
 
 def default_validating_webhook_configuration(obj: ValidatingWebhookConfiguration) -> None:
     """Webhooks must answer within ten seconds."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     for hook in obj.webhooks or ():
         _default_webhook(hook)
 
@@ -66,7 +66,7 @@ def _default_rules(rules: Iterable[RuleWithOperations | NamedRuleWithOperations]
 
 def default_validating_admission_policy(obj: ValidatingAdmissionPolicy) -> None:
     """A policy that cannot be evaluated refuses."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     assert obj.spec is not None
     if obj.spec.failure_policy is None:
         obj.spec.failure_policy = "Fail"
@@ -75,7 +75,7 @@ def default_validating_admission_policy(obj: ValidatingAdmissionPolicy) -> None:
 
 def default_mutating_admission_policy(obj: MutatingAdmissionPolicy) -> None:
     """A policy that cannot be evaluated refuses."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     assert obj.spec is not None
     if obj.spec.failure_policy is None:
         obj.spec.failure_policy = "Fail"
@@ -84,7 +84,7 @@ def default_mutating_admission_policy(obj: MutatingAdmissionPolicy) -> None:
 
 def default_binding(obj: MutatingAdmissionPolicyBinding | ValidatingAdmissionPolicyBinding) -> None:
     """A binding that says where it applies matches as a policy does."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     assert obj.spec is not None
     _default_match(obj.spec.match_resources)
 

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from ..base import Kind, Struct
 from ..meta.v1.labelselector import LabelSelector
 from ..meta.v1.objectmeta import Condition
-from ..types import Always, Base64, Enum, Int32, Int64, ListType, MapType, Patch, Required
+from ..types import Always, Base64, Enum, Int32, Int64, ListType, MapType, Patch, Pointer, Required
 
 
 class MutatingAdmissionPolicy(Kind):
@@ -24,7 +24,7 @@ class MutatingAdmissionPolicySpec(Struct):
     match_constraints: MatchResources | None = None
     variables: Annotated[list[Variable] | None, ListType("atomic")] = None
     mutations: Annotated[list[Mutation] | None, ListType("atomic")] = None
-    failure_policy: Annotated[str | None, Enum("Fail", "Ignore")] = None
+    failure_policy: Annotated[str | None, Pointer, Enum("Fail", "Ignore")] = None
     match_conditions: Annotated[
         list[MatchCondition] | None, ListType("map", keys=("name",)), Patch("merge", "name")
     ] = None
@@ -45,7 +45,7 @@ class MatchResources(Struct):
     object_selector: LabelSelector | None = None
     resource_rules: Annotated[list[NamedRuleWithOperations] | None, ListType("atomic")] = None
     exclude_resource_rules: Annotated[list[NamedRuleWithOperations] | None, ListType("atomic")] = None
-    match_policy: Annotated[str | None, Enum("Equivalent", "Exact")] = None
+    match_policy: Annotated[str | None, Pointer, Enum("Equivalent", "Exact")] = None
 
 
 class NamedRuleWithOperations(Struct):
@@ -58,7 +58,7 @@ class NamedRuleWithOperations(Struct):
     api_groups: Annotated[list[str] | None, ListType("atomic")] = None
     api_versions: Annotated[list[str] | None, ListType("atomic")] = None
     resources: Annotated[list[str] | None, ListType("atomic")] = None
-    scope: Annotated[str | None, Enum("*", "Cluster", "Namespaced")] = None
+    scope: Annotated[str | None, Pointer, Enum("*", "Cluster", "Namespaced")] = None
 
 
 class Variable(Struct):
@@ -105,7 +105,7 @@ class ParamRef(Struct):
     name: str | None = None
     namespace: str | None = None
     selector: LabelSelector | None = None
-    parameter_not_found_action: str | None = None
+    parameter_not_found_action: Annotated[str | None, Pointer] = None
 
 
 class MutatingWebhookConfiguration(Kind):
@@ -118,21 +118,21 @@ class MutatingWebhook(Struct):
     name: Annotated[str | None, Required, Always("")] = None
     client_config: Annotated[WebhookClientConfig | None, Required, Always({})] = None
     rules: Annotated[list[RuleWithOperations] | None, ListType("atomic")] = None
-    failure_policy: Annotated[str | None, Enum("Fail", "Ignore")] = None
-    match_policy: Annotated[str | None, Enum("Equivalent", "Exact")] = None
+    failure_policy: Annotated[str | None, Pointer, Enum("Fail", "Ignore")] = None
+    match_policy: Annotated[str | None, Pointer, Enum("Equivalent", "Exact")] = None
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
     side_effects: Annotated[str | None, Required, Always(None), Enum("None", "NoneOnDryRun", "Some", "Unknown")] = None
-    timeout_seconds: Int32 | None = None
+    timeout_seconds: Annotated[Int32 | None, Pointer] = None
     admission_review_versions: Annotated[list[str] | None, Required, Always(None), ListType("atomic")] = None
-    reinvocation_policy: Annotated[str | None, Enum("IfNeeded", "Never")] = None
+    reinvocation_policy: Annotated[str | None, Pointer, Enum("IfNeeded", "Never")] = None
     match_conditions: Annotated[
         list[MatchCondition] | None, ListType("map", keys=("name",)), Patch("merge", "name")
     ] = None
 
 
 class WebhookClientConfig(Struct):
-    url: str | None = None
+    url: Annotated[str | None, Pointer] = None
     service: ServiceReference | None = None
     ca_bundle: Base64 | None = None
 
@@ -140,8 +140,8 @@ class WebhookClientConfig(Struct):
 class ServiceReference(Struct):
     namespace: Annotated[str | None, Required, Always("")] = None
     name: Annotated[str | None, Required, Always("")] = None
-    path: str | None = None
-    port: Int32 | None = None
+    path: Annotated[str | None, Pointer] = None
+    port: Annotated[Int32 | None, Pointer] = None
 
 
 class RuleWithOperations(Struct):
@@ -151,7 +151,7 @@ class RuleWithOperations(Struct):
     api_groups: Annotated[list[str] | None, ListType("atomic")] = None
     api_versions: Annotated[list[str] | None, ListType("atomic")] = None
     resources: Annotated[list[str] | None, ListType("atomic")] = None
-    scope: Annotated[str | None, Enum("*", "Cluster", "Namespaced")] = None
+    scope: Annotated[str | None, Pointer, Enum("*", "Cluster", "Namespaced")] = None
 
 
 class ValidatingAdmissionPolicy(Kind):
@@ -165,7 +165,7 @@ class ValidatingAdmissionPolicySpec(Struct):
     param_kind: ParamKind | None = None
     match_constraints: MatchResources | None = None
     validations: Annotated[list[Validation] | None, ListType("atomic")] = None
-    failure_policy: Annotated[str | None, Enum("Fail", "Ignore")] = None
+    failure_policy: Annotated[str | None, Pointer, Enum("Fail", "Ignore")] = None
     audit_annotations: Annotated[list[AuditAnnotation] | None, ListType("atomic")] = None
     match_conditions: Annotated[
         list[MatchCondition] | None, ListType("map", keys=("name",)), Patch("merge", "name")
@@ -176,7 +176,7 @@ class ValidatingAdmissionPolicySpec(Struct):
 class Validation(Struct):
     expression: Annotated[str | None, Required, Always("")] = None
     message: str | None = None
-    reason: str | None = None
+    reason: Annotated[str | None, Pointer] = None
     message_expression: str | None = None
 
 
@@ -223,12 +223,12 @@ class ValidatingWebhook(Struct):
     name: Annotated[str | None, Required, Always("")] = None
     client_config: Annotated[WebhookClientConfig | None, Required, Always({})] = None
     rules: Annotated[list[RuleWithOperations] | None, ListType("atomic")] = None
-    failure_policy: Annotated[str | None, Enum("Fail", "Ignore")] = None
-    match_policy: Annotated[str | None, Enum("Equivalent", "Exact")] = None
+    failure_policy: Annotated[str | None, Pointer, Enum("Fail", "Ignore")] = None
+    match_policy: Annotated[str | None, Pointer, Enum("Equivalent", "Exact")] = None
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
     side_effects: Annotated[str | None, Required, Always(None), Enum("None", "NoneOnDryRun", "Some", "Unknown")] = None
-    timeout_seconds: Int32 | None = None
+    timeout_seconds: Annotated[Int32 | None, Pointer] = None
     admission_review_versions: Annotated[list[str] | None, Required, Always(None), ListType("atomic")] = None
     match_conditions: Annotated[
         list[MatchCondition] | None, ListType("map", keys=("name",)), Patch("merge", "name")

@@ -13,7 +13,7 @@ HTTPS_PORT: Final = 443
 
 def default_api_service(obj: APIService) -> None:
     """A server is asked at its HTTPS port."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     service = obj.spec.service if obj.spec else None
     if service is not None and service.port is None:
         service.port = HTTPS_PORT

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import field
 
 from ..base import Kind, Struct
-from ..types import Always, Base64, Int32, ListType, Patch, Required, Time
+from ..types import Always, Base64, Int32, ListType, Patch, Pointer, Required, Time
 
 
 class APIService(Kind):
@@ -33,7 +33,7 @@ class APIServiceSpec(Struct):
 class ServiceReference(Struct):
     namespace: str | None = None
     name: str | None = None
-    port: Int32 | None = None
+    port: Annotated[Int32 | None, Pointer] = None
 
 
 class APIServiceStatus(Struct):

@@ -7,4 +7,4 @@ from typing import Any, Final
 
 from .. import zeros
 
-DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {"CertificateSigningRequest": zeros.fill}
+DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {"CertificateSigningRequest": zeros.normalize}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..base import Kind, Struct
-from ..types import Always, Base64, Enum, Int32, ListType, Required, Time
+from ..types import Always, Base64, Enum, Int32, ListType, Pointer, Required, Time
 
 
 class CertificateSigningRequest(Kind):
@@ -21,7 +21,7 @@ class CertificateSigningRequest(Kind):
 class CertificateSigningRequestSpec(Struct):
     request: Annotated[Base64 | None, Required, Always(None)] = None
     signer_name: Annotated[str | None, Required, Always("")] = None
-    expiration_seconds: Int32 | None = None
+    expiration_seconds: Annotated[Int32 | None, Pointer] = None
     usages: Annotated[
         list[str] | None,
         Enum(

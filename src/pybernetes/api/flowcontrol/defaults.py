@@ -17,14 +17,14 @@ QUEUE_LENGTH_LIMIT: Final = 50
 
 def default_flow_schema(obj: FlowSchema) -> None:
     """In the middle of all schemas."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     assert obj.spec is not None
     obj.spec.matching_precedence = obj.spec.matching_precedence or MATCHING_PRECEDENCE
 
 
 def default_priority_level_configuration(obj: PriorityLevelConfiguration) -> None:
     """Thirty shares, of which none is lent; the queues of upstream's own levels."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     assert obj.spec is not None
     limited, exempt = obj.spec.limited, obj.spec.exempt
     if limited is not None:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from msgspec import field
 
 from ..base import Kind, Struct
-from ..types import Always, Int32, ListType, Patch, Required, Time, Union
+from ..types import Always, Int32, ListType, Patch, Pointer, Required, Time, Union
 
 
 class FlowSchema(Kind):
@@ -110,8 +110,8 @@ class PriorityLevelConfigurationSpec(Struct):
 class LimitedPriorityLevelConfiguration(Struct):
     nominal_concurrency_shares: Annotated[Int32 | None, Always(None)] = None
     limit_response: Annotated[LimitResponse | None, Always({})] = None
-    lendable_percent: Int32 | None = None
-    borrowing_limit_percent: Int32 | None = None
+    lendable_percent: Annotated[Int32 | None, Pointer] = None
+    borrowing_limit_percent: Annotated[Int32 | None, Pointer] = None
 
 
 class LimitResponse(Struct):
@@ -128,8 +128,8 @@ class QueuingConfiguration(Struct):
 
 
 class ExemptPriorityLevelConfiguration(Struct):
-    nominal_concurrency_shares: Int32 | None = None
-    lendable_percent: Int32 | None = None
+    nominal_concurrency_shares: Annotated[Int32 | None, Pointer] = None
+    lendable_percent: Annotated[Int32 | None, Pointer] = None
 
 
 class PriorityLevelConfigurationStatus(Struct):

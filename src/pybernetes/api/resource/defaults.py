@@ -22,7 +22,7 @@ EXACT_COUNT: Final = "ExactCount"
 
 def default_resource_claim(obj: ResourceClaim) -> None:
     """One device for each request."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     if obj.spec is not None:
         _default_claim_spec(obj.spec)
     if obj.status is not None and obj.status.allocation is not None:
@@ -31,14 +31,14 @@ def default_resource_claim(obj: ResourceClaim) -> None:
 
 def default_resource_claim_template(obj: ResourceClaimTemplate) -> None:
     """As claims."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     if obj.spec is not None and obj.spec.spec is not None:
         _default_claim_spec(obj.spec.spec)
 
 
 def default_resource_slice(obj: ResourceSlice) -> None:
     """A taint counts from now on."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     assert obj.spec is not None
     for device in obj.spec.devices or ():
         for taint in device.taints or ():
@@ -77,7 +77,7 @@ def _default_tolerations(tolerations: list[DeviceToleration] | None) -> None:
 
 
 DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {
-    "DeviceClass": zeros.fill,
+    "DeviceClass": zeros.normalize,
     "ResourceClaim": default_resource_claim,
     "ResourceClaimTemplate": default_resource_claim_template,
     "ResourceSlice": default_resource_slice,

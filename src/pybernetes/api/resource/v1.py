@@ -12,7 +12,7 @@ from msgspec import field
 from ..base import Kind, Struct
 from ..core.v1.affinity import NodeSelector
 from ..meta.v1.objectmeta import Condition, ObjectMeta
-from ..types import Always, Default, Enum, Int64, ListType, Patch, Quantity, RawExtension, Required, Time
+from ..types import Always, Default, Enum, Int64, ListType, Patch, Pointer, Quantity, RawExtension, Required, Time
 
 
 class DeviceClass(Kind):
@@ -24,7 +24,7 @@ class DeviceClass(Kind):
 class DeviceClassSpec(Struct):
     selectors: Annotated[list[DeviceSelector] | None, ListType("atomic")] = None
     config: Annotated[list[DeviceClassConfiguration] | None, ListType("atomic")] = None
-    extended_resource_name: str | None = None
+    extended_resource_name: Annotated[str | None, Pointer] = None
 
 
 class DeviceSelector(Struct):
@@ -72,7 +72,7 @@ class ExactDeviceRequest(Struct):
     selectors: Annotated[list[DeviceSelector] | None, ListType("atomic")] = None
     allocation_mode: Annotated[str | None, Enum("All", "ExactCount")] = None
     count: Int64 | None = None
-    admin_access: bool | None = None
+    admin_access: Annotated[bool | None, Pointer] = None
     tolerations: Annotated[list[DeviceToleration] | None, ListType("atomic")] = None
     capacity: CapacityRequirements | None = None
 
@@ -82,7 +82,7 @@ class DeviceToleration(Struct):
     operator: Annotated[str | None, Default("Equal"), Enum("Equal", "Exists")] = None
     value: str | None = None
     effect: Annotated[str | None, Enum("NoExecute", "NoSchedule", "None")] = None
-    toleration_seconds: Int64 | None = None
+    toleration_seconds: Annotated[Int64 | None, Pointer] = None
 
 
 class CapacityRequirements(Struct):
@@ -101,8 +101,8 @@ class DeviceSubRequest(Struct):
 
 class DeviceConstraint(Struct):
     requests: Annotated[list[str] | None, ListType("atomic")] = None
-    match_attribute: str | None = None
-    distinct_attribute: str | None = None
+    match_attribute: Annotated[str | None, Pointer] = None
+    distinct_attribute: Annotated[str | None, Pointer] = None
 
 
 class DeviceClaimConfiguration(Struct):
@@ -136,11 +136,11 @@ class DeviceRequestAllocationResult(Struct):
     driver: Annotated[str | None, Required, Always("")] = None
     pool: Annotated[str | None, Required, Always("")] = None
     device: Annotated[str | None, Required, Always("")] = None
-    admin_access: bool | None = None
+    admin_access: Annotated[bool | None, Pointer] = None
     tolerations: Annotated[list[DeviceToleration] | None, ListType("atomic")] = None
     binding_conditions: Annotated[list[str] | None, ListType("atomic")] = None
     binding_failure_conditions: Annotated[list[str] | None, ListType("atomic")] = None
-    share_id: str | None = field(default=None, name="shareID")
+    share_id: Annotated[str | None, Pointer] = field(default=None, name="shareID")
     consumed_capacity: dict[str, Quantity] | None = None
 
 
@@ -161,7 +161,7 @@ class AllocatedDeviceStatus(Struct):
     driver: Annotated[str | None, Required, Always("")] = None
     pool: Annotated[str | None, Required, Always("")] = None
     device: Annotated[str | None, Required, Always("")] = None
-    share_id: str | None = field(default=None, name="shareID")
+    share_id: Annotated[str | None, Pointer] = field(default=None, name="shareID")
     conditions: Annotated[list[Condition] | None, Always(None), ListType("map", keys=("type",))] = None
     data: RawExtension = None
     network_data: NetworkDeviceData | None = None
@@ -193,11 +193,11 @@ class ResourceSlice(Kind):
 class ResourceSliceSpec(Struct):
     driver: Annotated[str | None, Required, Always("")] = None
     pool: Annotated[ResourcePool | None, Required, Always({})] = None
-    node_name: str | None = None
+    node_name: Annotated[str | None, Pointer] = None
     node_selector: NodeSelector | None = None
-    all_nodes: bool | None = None
+    all_nodes: Annotated[bool | None, Pointer] = None
     devices: Annotated[list[Device] | None, ListType("atomic")] = None
-    per_device_node_selection: bool | None = None
+    per_device_node_selection: Annotated[bool | None, Pointer] = None
     shared_counters: Annotated[list[CounterSet] | None, ListType("atomic")] = None
 
 
@@ -212,22 +212,22 @@ class Device(Struct):
     attributes: dict[str, DeviceAttribute] | None = None
     capacity: dict[str, DeviceCapacity] | None = None
     consumes_counters: Annotated[list[DeviceCounterConsumption] | None, ListType("atomic")] = None
-    node_name: str | None = None
+    node_name: Annotated[str | None, Pointer] = None
     node_selector: NodeSelector | None = None
-    all_nodes: bool | None = None
+    all_nodes: Annotated[bool | None, Pointer] = None
     taints: Annotated[list[DeviceTaint] | None, ListType("atomic")] = None
-    binds_to_node: bool | None = None
+    binds_to_node: Annotated[bool | None, Pointer] = None
     binding_conditions: Annotated[list[str] | None, ListType("atomic")] = None
     binding_failure_conditions: Annotated[list[str] | None, ListType("atomic")] = None
-    allow_multiple_allocations: bool | None = None
+    allow_multiple_allocations: Annotated[bool | None, Pointer] = None
     node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] | None = None
 
 
 class DeviceAttribute(Struct):
-    int_: Int64 | None = None
-    bool_: bool | None = None
-    string: str | None = None
-    version: str | None = None
+    int_: Annotated[Int64 | None, Pointer] = None
+    bool_: Annotated[bool | None, Pointer] = None
+    string: Annotated[str | None, Pointer] = None
+    version: Annotated[str | None, Pointer] = None
     ints: Annotated[list[Int64] | None, ListType("atomic")] = None
     bools: Annotated[list[bool] | None, ListType("atomic")] = None
     strings: Annotated[list[str] | None, ListType("atomic")] = None
@@ -268,7 +268,7 @@ class DeviceTaint(Struct):
 
 
 class NodeAllocatableResourceMapping(Struct):
-    capacity_key: str | None = None
+    capacity_key: Annotated[str | None, Pointer] = None
     allocation_multiplier: Quantity | None = None
 
 

@@ -11,7 +11,7 @@ from .v1 import CSIDriver, StorageClass
 
 def default_storage_class(obj: StorageClass) -> None:
     """Volumes are made at once and deleted with their claims."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     if obj.reclaim_policy is None:
         obj.reclaim_policy = "Delete"
     if obj.volume_binding_mode is None:
@@ -20,7 +20,7 @@ def default_storage_class(obj: StorageClass) -> None:
 
 def default_csi_driver(obj: CSIDriver) -> None:
     """A driver for persistent volumes that have to be attached."""
-    zeros.fill(obj)
+    zeros.normalize(obj)
     spec = obj.spec
     assert spec is not None
     if spec.attach_required is None:
@@ -41,9 +41,9 @@ def default_csi_driver(obj: CSIDriver) -> None:
 
 DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {
     "CSIDriver": default_csi_driver,
-    "CSINode": zeros.fill,
-    "CSIStorageCapacity": zeros.fill,
+    "CSINode": zeros.normalize,
+    "CSIStorageCapacity": zeros.normalize,
     "StorageClass": default_storage_class,
-    "VolumeAttachment": zeros.fill,
-    "VolumeAttributesClass": zeros.fill,
+    "VolumeAttachment": zeros.normalize,
+    "VolumeAttributesClass": zeros.normalize,
 }

@@ -13,7 +13,7 @@ from ..base import Kind, Struct
 from ..core.v1.affinity import TopologySelectorTerm
 from ..core.v1.persistentvolume import PersistentVolumeSpec
 from ..meta.v1.labelselector import LabelSelector
-from ..types import Always, Enum, Int32, Int64, ListType, Patch, Quantity, Required, Time
+from ..types import Always, Enum, Int32, Int64, ListType, Patch, Pointer, Quantity, Required, Time
 
 
 class CSIDriver(Kind):
@@ -23,22 +23,22 @@ class CSIDriver(Kind):
 
 
 class CSIDriverSpec(Struct):
-    attach_required: bool | None = None
-    pod_info_on_mount: bool | None = None
+    attach_required: Annotated[bool | None, Pointer] = None
+    pod_info_on_mount: Annotated[bool | None, Pointer] = None
     volume_lifecycle_modes: Annotated[list[str] | None, ListType("set")] = None
-    storage_capacity: bool | None = None
-    fs_group_policy: str | None = None
+    storage_capacity: Annotated[bool | None, Pointer] = None
+    fs_group_policy: Annotated[str | None, Pointer] = None
     token_requests: Annotated[list[TokenRequest] | None, ListType("atomic")] = None
-    requires_republish: bool | None = None
-    se_linux_mount: bool | None = None
-    node_allocatable_update_period_seconds: Int64 | None = None
-    service_account_token_in_secrets: bool | None = None
-    prevent_pod_scheduling_if_missing: bool | None = None
+    requires_republish: Annotated[bool | None, Pointer] = None
+    se_linux_mount: Annotated[bool | None, Pointer] = None
+    node_allocatable_update_period_seconds: Annotated[Int64 | None, Pointer] = None
+    service_account_token_in_secrets: Annotated[bool | None, Pointer] = None
+    prevent_pod_scheduling_if_missing: Annotated[bool | None, Pointer] = None
 
 
 class TokenRequest(Struct):
     audience: Annotated[str | None, Required, Always("")] = None
-    expiration_seconds: Int64 | None = None
+    expiration_seconds: Annotated[Int64 | None, Pointer] = None
 
 
 class CSINode(Kind):
@@ -61,7 +61,7 @@ class CSINodeDriver(Struct):
 
 
 class VolumeNodeResources(Struct):
-    count: Int32 | None = None
+    count: Annotated[Int32 | None, Pointer] = None
 
 
 class CSIStorageCapacity(Kind):
@@ -78,10 +78,10 @@ class StorageClass(Kind):
 
     provisioner: Annotated[str | None, Required, Always("")] = None
     parameters: dict[str, str] | None = None
-    reclaim_policy: Annotated[str | None, Enum("Delete", "Recycle", "Retain")] = None
+    reclaim_policy: Annotated[str | None, Pointer, Enum("Delete", "Recycle", "Retain")] = None
     mount_options: Annotated[list[str] | None, ListType("atomic")] = None
-    allow_volume_expansion: bool | None = None
-    volume_binding_mode: Annotated[str | None, Enum("Immediate", "WaitForFirstConsumer")] = None
+    allow_volume_expansion: Annotated[bool | None, Pointer] = None
+    volume_binding_mode: Annotated[str | None, Pointer, Enum("Immediate", "WaitForFirstConsumer")] = None
     allowed_topologies: Annotated[list[TopologySelectorTerm] | None, ListType("atomic")] = None
 
 
@@ -99,7 +99,7 @@ class VolumeAttachmentSpec(Struct):
 
 
 class VolumeAttachmentSource(Struct):
-    persistent_volume_name: str | None = None
+    persistent_volume_name: Annotated[str | None, Pointer] = None
     inline_volume_spec: PersistentVolumeSpec | None = None
 
 
@@ -113,7 +113,7 @@ class VolumeAttachmentStatus(Struct):
 class VolumeError(Struct):
     time: Annotated[Time | None, Always(None)] = None
     message: str | None = None
-    error_code: Int32 | None = None
+    error_code: Annotated[Int32 | None, Pointer] = None
 
 
 class VolumeAttributesClass(Kind):

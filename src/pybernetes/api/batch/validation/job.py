@@ -46,7 +46,6 @@ MAX_PARALLELISM_OF_MANY: Final = 10_000
 MAX_FAILED_INDEXES_OF_MANY: Final = 10_000
 MAX_MANAGED_BY_BYTES: Final = 63
 
-_POINTERS = frozenset({"containerName", "succeededCount", "succeededIndexes"})
 _REPLACEMENT_POLICIES = ("Failed", "TerminatingOrFailed")
 
 
@@ -157,7 +156,7 @@ def validate_job_spec(spec: JobSpec, path: Path, before: JobSpec | None = None) 
 
 
 def _printed(policy: PodFailurePolicy | SuccessPolicy | None) -> Any:
-    return None if policy is None else go_form(policy, pointers=_POINTERS)
+    return None if policy is None else go_form(policy)
 
 
 def _validate_managed_by(value: str, path: Path) -> list[FieldError]:

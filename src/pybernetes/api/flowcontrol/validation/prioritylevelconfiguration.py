@@ -28,7 +28,6 @@ MAX_HASH_BITS: Final = 60  # of a hash of 64; the rest keeps the hands even
 ZERO_SHARES_ANNOTATION: Final = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
 
 _SPEC = Path("spec")
-_POINTERS: Final = frozenset({"lendablePercent", "borrowingLimitPercent"})
 
 
 def validate_priority_level_configuration(obj: PriorityLevelConfiguration) -> list[FieldError]:
@@ -69,7 +68,7 @@ def _validate_mandatory(name: str, spec: PriorityLevelConfigurationSpec) -> list
         detail = f"spec of '{name}' except the 'spec.exempt' field must equal the fixed value"
     if semantically_equal(have, wanted):
         return []
-    return [invalid(_SPEC, go_form(spec, pointers=_POINTERS), detail)]
+    return [invalid(_SPEC, go_form(spec), detail)]
 
 
 def _validate_spec(name: str, spec: PriorityLevelConfigurationSpec) -> list[FieldError]:

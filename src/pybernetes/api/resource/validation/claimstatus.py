@@ -48,9 +48,6 @@ MAX_HARDWARE_ADDRESS: Final = 128
 SOURCES: Final = ("FromClaim", "FromClass")
 
 _STATUS = Path("status")
-_POINTERS: Final = frozenset(
-    {"adminAccess", "tolerationSeconds", "shareID", "allocationTimestamp", "apiGroup", "nodeSelector"}
-)
 
 Device = tuple[str, str, str, str]
 """Driver, pool, device and share."""
@@ -76,7 +73,7 @@ def validate_resource_claim_status_update(new: ResourceClaim, old: ResourceClaim
     at = _STATUS.child("allocation")
     if status.allocation is not None and before.allocation is not None:
         if not semantically_equal(status.allocation, before.allocation):
-            errors.append(invalid(at, go_form(status.allocation, pointers=_POINTERS), IMMUTABLE))
+            errors.append(invalid(at, go_form(status.allocation), IMMUTABLE))
     elif status.allocation is not None:
         errors += _validate_allocation(status.allocation, at, known)
     return errors

@@ -51,7 +51,6 @@ TOLERATION_OPERATORS: Final = ("Equal", "Exists")
 TAINT_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 
 _SPEC = Path("spec")
-_POINTERS: Final = frozenset({"adminAccess", "tolerationSeconds", "matchAttribute", "distinctAttribute"})
 
 
 def validate_resource_claim(obj: ResourceClaim) -> list[FieldError]:
@@ -66,7 +65,7 @@ def validate_resource_claim_update(new: ResourceClaim, old: ResourceClaim) -> li
     errors += validate_object_meta_update(new.metadata, old.metadata)
     spec = new.spec or ResourceClaimSpec()
     if not semantically_equal(spec, old.spec):
-        errors.append(invalid(_SPEC, go_form(spec, pointers=_POINTERS), IMMUTABLE))
+        errors.append(invalid(_SPEC, go_form(spec), IMMUTABLE))
     return errors
 
 
@@ -84,7 +83,7 @@ def validate_resource_claim_template_update(new: ResourceClaimTemplate, old: Res
     spec = new.spec or ResourceClaimTemplateSpec()
     if not semantically_equal(spec, old.spec):
         meta: dict[str, Any] = msgspec.to_builtins(spec.metadata) if spec.metadata else {}
-        shown = meta | {"Spec": go_form(spec.spec or ResourceClaimSpec(), pointers=_POINTERS)}
+        shown = meta | {"Spec": go_form(spec.spec or ResourceClaimSpec())}
         errors.append(invalid(_SPEC, msgspec.Raw(msgspec.json.encode(shown)), IMMUTABLE))
     return errors
 

@@ -24,7 +24,6 @@ MAX_MESSAGE_BYTES: Final = 1024
 
 _SPEC = Path("spec")
 _STATUS = Path("status")
-_POINTERS: Final = frozenset({"persistentVolumeName", "volumeMode", "volumeAttributesClassName"})
 
 
 def validate_volume_attachment(obj: VolumeAttachment) -> list[FieldError]:
@@ -49,7 +48,7 @@ def validate_volume_attachment_update(new: VolumeAttachment, old: VolumeAttachme
     errors = validate_volume_attachment(new)
     spec = new.spec or VolumeAttachmentSpec()
     if not semantically_equal(spec, old.spec):
-        errors.append(invalid(_SPEC, go_form(spec, pointers=_POINTERS), IMMUTABLE))
+        errors.append(invalid(_SPEC, go_form(spec), IMMUTABLE))
     return errors
 
 
