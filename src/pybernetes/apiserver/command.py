@@ -1,20 +1,28 @@
-"""`pyb apiserver`: flags in, an API server until SIGTERM."""
+"""`pyb apiserver`: flags in, an API server until SIGTERM. A second SIGTERM ends it at once, as upstream has it."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
+from pybernetes.api.errors import APIError
 from pybernetes.store.base import StoreError
 
 from .options import parse
 
+if TYPE_CHECKING:
+    from .http import Timeouts
+    from .server import APIServer
 
-def main(argv: list[str]) -> int:
-    """Run an API server; the exit code."""
+
+def main(argv: list[str], timeouts: Timeouts | None = None) -> int:
+    """Run an API server; the exit code. `timeouts` are upstream's, which has no flags for them, unless given."""
     options = parse(argv)
     level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
@@ -22,26 +30,32 @@ def main(argv: list[str]) -> int:
         import uvloop
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(options))
+            return runner.run(_serve(options, timeouts))
     except KeyboardInterrupt:
         return 0
 
 
-async def _serve(options: object) -> int:
+async def _serve(options: argparse.Namespace, timeouts: Timeouts | None) -> int:
     from .server import APIServer
 
     try:
-        server = APIServer(options)  # type: ignore[arg-type]
+        server = APIServer(options, timeouts)
         await server.start()
-    except (StoreError, OSError, ValueError) as error:
+    except (StoreError, APIError, OSError, ValueError) as error:
         print(f"pyb apiserver: {error}", file=sys.stderr)
         return 1
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, server.stop)
+        loop.add_signal_handler(number, _stop, server)
     # What is alive now stays alive: the collector need not look at it again, and objects come and go as bytes.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     await server.run()
     return 0
+
+
+def _stop(server: APIServer) -> None:
+    if server.stopping:
+        os._exit(1)
+    server.stop()

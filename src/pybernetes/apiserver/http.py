@@ -6,24 +6,29 @@ Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that 
 - pipelined requests wait for their turn; answers leave in the order of the requests;
 - a client that stops sending in the middle of a request, stops reading its answer, or stays silent is closed;
 - when the client goes away, the task that serves it is cancelled, so what it held is freed;
-- after `drain()` every answer says `Connection: close`.
+- a large answer is handed to the transport in pieces, as the client takes them: the transport encrypts at once whatever
+  it is given and does not tell how much of that is still waiting, so nobody could see that the client is stuck;
+- after `drain()` every answer says `Connection: close`, and a connection is closed when its answer has arrived.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import struct
+import termios
 import zlib
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
 import httptools
+import msgspec
 
 MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
-HEADER_TIMEOUT = 32.0  # seconds for a request's head and body to arrive; upstream's ReadHeaderTimeout
-IDLE_TIMEOUT = 90.0  # seconds without a request; upstream's IdleTimeout
-WRITE_TIMEOUT = 60.0  # seconds in which the client reads nothing of what is waiting for it
 GZIP_MINIMUM = 128 * 1024  # upstream compresses answers from this size on
+PIECE = 256 * 1024  # what is written of a large answer before looking whether the client takes it
+_DRAIN_STEP = 0.01  # seconds between looks at the connections that are left
 _THREAD_FROM = 1 << 20  # compress in a thread from this size on: zlib frees the GIL
 
 _REASON = {status.value: status.phrase.encode() for status in HTTPStatus}
@@ -33,6 +38,19 @@ _HEAD = {
 }
 
 Headers = Iterable[tuple[str, str]]
+
+
+class Timeouts(msgspec.Struct, frozen=True):
+    """Seconds that a client may take; twice as long passes at most until somebody looks."""
+
+    header: float = 32.0
+    """For the head of a request to arrive; upstream's ReadHeaderTimeout."""
+    request: float = 60.0
+    """For all of a request to arrive; upstream's --request-timeout."""
+    idle: float = 90.0
+    """Without a request; upstream's IdleTimeout."""
+    write: float = 60.0
+    """Without reading anything of what is waiting for it."""
 
 
 class Response:
@@ -131,8 +149,10 @@ class Connection(asyncio.Protocol):
         self._keep_alive = True
         self._streaming = False
         self._upgraded: Callable[[bytes], None] | None = None
+        self._refused: tuple[int, str] | None = None  # what came last is no request; nothing after it is read
         self._resume: asyncio.Future[None] | None = None  # set while the write buffer is too full
         self._receiving = False  # between the first byte of a request and its end
+        self._head_complete = False
         self._active = 0.0  # when something last arrived or was last answered
         self._unsent = 0  # what was waiting to be sent at the last look of the watchdog
         self._unsent_since = 0.0
@@ -144,7 +164,9 @@ class Connection(asyncio.Protocol):
         self.transport = transport  # type: ignore[assignment]
         self.server.connections.add(self)
         self._active = self._loop.time()
-        self._watchdog = self._loop.call_later(HEADER_TIMEOUT, self._watch)
+        self._look_later()
+        if self.server.draining:
+            transport.close()
         peer = transport.get_extra_info("peername")
         self.peer_address = peer[0] if isinstance(peer, tuple) else ""
         self.peer_certificate = transport.get_extra_info("peercert")
@@ -163,6 +185,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._upgraded:
             return self._upgraded(data)
+        if self._refused:
+            return None
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -191,6 +215,7 @@ class Connection(asyncio.Protocol):
         self._body = []
         self._head_bytes = self._body_bytes = 0
         self._receiving = True
+        self._head_complete = False
         self._active = self._loop.time()
 
     def on_url(self, url: bytes) -> None:
@@ -204,6 +229,7 @@ class Connection(asyncio.Protocol):
         self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
+        self._head_complete = True
         length = self._headers.get("content-length")
         if length is not None and length.isdecimal() and int(length) > self.server.max_body:
             raise _Refused(413, f"Request entity too large: limit is {self.server.max_body}")
@@ -266,7 +292,10 @@ class Connection(asyncio.Protocol):
             self.transport.close()
         elif self._waiting:
             self._serve(*self._waiting.pop(0))
-            self.transport.resume_reading()
+            if not self._waiting:
+                self.transport.resume_reading()
+        elif self._refused:
+            self._close_with_refusal(*self._refused)
 
     async def _send(self, request: Request, response: Response) -> None:
         body = response.body
@@ -278,12 +307,19 @@ class Connection(asyncio.Protocol):
             body = b""
         fast = headers is None and response.content_type == "application/json" and not request.response_headers
         if fast and self._keep_alive and not self.server.draining and not request.warnings:
-            self.write(b"%b%d\r\n\r\n%b" % (_HEAD[response.status], len(body), body))
+            head = b"%b%d\r\n\r\n" % (_HEAD[response.status], len(body))
+        else:
+            lines = self._head(request, response.status, response.content_type, headers)
+            lines.append(b"Content-Length: %d\r\n\r\n" % len(body))
+            head = b"".join(lines)
+        if len(body) <= PIECE:
+            self.write(head + body)
             return
-        lines = self._head(request, response.status, response.content_type, headers)
-        lines.append(b"Content-Length: %d\r\n\r\n" % len(body))
-        lines.append(body)
-        self.write(b"".join(lines))
+        self.write(head)
+        whole = memoryview(body)
+        for start in range(0, len(body), PIECE):
+            self.write(whole[start : start + PIECE])
+            await self.drain()
 
     def _head(self, request: Request, status: int, content_type: str, headers: Headers | None) -> list[bytes]:
         lines = [b"HTTP/1.1 %d %s\r\n" % (status, _REASON.get(status, b"Unknown"))]
@@ -318,7 +354,7 @@ class Connection(asyncio.Protocol):
         self._upgraded = receiver
         self.write(head)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Send bytes; does not wait."""
         self.transport.write(data)
 
@@ -330,30 +366,53 @@ class Connection(asyncio.Protocol):
             await asyncio.shield(self._resume)
 
     def _refuse(self, status: int, message: str) -> None:
-        """Answer what is not a request, or is too large to be one, and close."""
+        """Answer what is not a request, or is too large to be one, when its turn has come, and close."""
+        self._refused = status, message
+        self._receiving = False
         if not self._task:
-            self._keep_alive = False
-            response = self.server.refusal(status, message)
-            request = Request(self, "", "", "", {}, b"")
-            lines = self._head(request, status, response.content_type, response.headers)
-            self.write(b"".join([*lines, b"Content-Length: %d\r\n\r\n" % len(response.body), response.body]))
+            self._close_with_refusal(status, message)
+
+    def _close_with_refusal(self, status: int, message: str) -> None:
+        self._keep_alive = False
+        response = self.server.refusal(status, message)
+        request = Request(self, "", "", "", {}, b"")
+        lines = self._head(request, status, response.content_type, response.headers)
+        self.write(b"".join([*lines, b"Content-Length: %d\r\n\r\n" % len(response.body), response.body]))
         self.transport.close()
 
-    def _watch(self) -> None:
+    def _look_later(self) -> None:
+        timeouts = self.server.timeouts
+        soon = min(timeouts.header, timeouts.write, timeouts.idle) / 2
+        self._watchdog = self._loop.call_later(soon, self._look)
+
+    def _look(self) -> None:
         """Close the connection if the client is stuck; look again when it could become so."""
+        timeouts = self.server.timeouts
         now = self._loop.time()
+        silent = now - self._active
         unsent = self.transport.get_write_buffer_size()
         if not unsent or unsent != self._unsent:
             self._unsent, self._unsent_since = unsent, now
-        stuck_writing = unsent and now - self._unsent_since >= WRITE_TIMEOUT
-        stuck_reading = self._receiving and now - self._active >= HEADER_TIMEOUT
-        idle = not self._task and not self._upgraded and not self._receiving and now - self._active >= IDLE_TIMEOUT
+        stuck_writing = unsent and now - self._unsent_since >= timeouts.write
+        stuck_reading = self._receiving and silent >= (timeouts.request if self._head_complete else timeouts.header)
+        idle = not self._task and not self._upgraded and not self._receiving and silent >= timeouts.idle
         if stuck_writing or stuck_reading:
             self.transport.abort()
         elif idle:
             self.transport.close()
         else:
-            self._watchdog = self._loop.call_later(HEADER_TIMEOUT / 2, self._watch)
+            self._look_later()
+
+    def delivered(self) -> bool:
+        """Whether nothing is being served, and the client's machine has confirmed all that was sent."""
+        if self._task or self.transport.get_write_buffer_size():
+            return False
+        socket = self.transport.get_extra_info("socket")
+        try:
+            (unconfirmed,) = struct.unpack("i", fcntl.ioctl(socket.fileno(), termios.TIOCOUTQ, bytes(4)))
+        except (OSError, AttributeError):
+            return True  # closed
+        return not unconfirmed
 
     def shut(self) -> None:
         """Close now if nothing is being served, else after the answer."""
@@ -366,11 +425,18 @@ class HTTPServer:
     """The connections, what serves them, and how they end."""
 
     def __init__(
-        self, handler: Handler, refusal: Refusal, *, max_body: int, loop: asyncio.AbstractEventLoop | None = None
+        self,
+        handler: Handler,
+        refusal: Refusal,
+        *,
+        max_body: int,
+        timeouts: Timeouts | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self.handler = handler
         self.refusal = refusal
         self.max_body = max_body
+        self.timeouts = timeouts or Timeouts()
         self.loop = loop or asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.draining = False
@@ -379,16 +445,22 @@ class HTTPServer:
         return Connection(self)
 
     async def drain(self, seconds: float) -> None:
-        """Let the requests in flight finish, at most this long; then close what is left."""
+        """Let the requests in flight finish and their answers arrive, at most this long; then close what is left.
+
+        Closing politely is not enough: TLS waits for the client to say goodbye too, and an idle one is not listening.
+        """
         self.draining = True
         for connection in list(self.connections):
             connection.shut()
         deadline = self.loop.time() + seconds
-        tasks = [connection._task for connection in self.connections if connection._task]
-        if tasks:
-            await asyncio.wait(tasks, timeout=max(0.0, deadline - self.loop.time()))
-        for connection in list(self.connections):
-            connection.transport.abort()
+        while self.connections:
+            late = self.loop.time() >= deadline
+            for connection in list(self.connections):
+                if late or connection.delivered():
+                    connection.transport.abort()
+            if late:
+                return
+            await asyncio.sleep(_DRAIN_STEP)
 
 
 class _Refused(Exception):

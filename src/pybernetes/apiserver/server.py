@@ -10,7 +10,9 @@ import asyncio
 import contextlib
 import logging
 import ssl
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 from pybernetes.api.errors import APIError, RequestEntityTooLarge
 from pybernetes.api.resources import RESOURCES
@@ -38,7 +40,7 @@ from .filters.metrics import RequestMetrics
 from .filters.request_info import RequestInfoFilter
 from .handler import Dispatcher
 from .health import Health
-from .http import HTTPServer, Response
+from .http import HTTPServer, Response, Timeouts
 from .metrics import Metrics
 from .openapi.handler import OpenAPI
 from .options import advertised
@@ -50,13 +52,16 @@ log = logging.getLogger(__name__)
 
 MAX_BODY = 3 * 1024 * 1024  # upstream's limit for a request's body
 _DRAIN = 60.0  # seconds for requests in flight after SIGTERM; upstream's --request-timeout
+_CHECK = 2.0  # seconds for the store to show that it is well; upstream's --etcd-readycheck-timeout
+_FAREWELL = 2.0  # seconds for taking this server out of the endpoints, when the store is slow or away
 
 
 class APIServer:
     """All parts, and the order in which they start and stop."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, timeouts: Timeouts | None = None) -> None:
         self.options = options
+        self.timeouts = timeouts
         self.store = open_store(
             options.etcd_servers,
             ca_file=_text(options.etcd_cafile),
@@ -96,12 +101,12 @@ class APIServer:
         self.metrics.in_flight = limited
         identified = Authentication(limited, authenticators)
         measured = RequestMetrics(Errors(identified), self.metrics)
-        return HTTPServer(Errors(RequestInfoFilter(measured)), _refusal, max_body=MAX_BODY)
+        return HTTPServer(Errors(RequestInfoFilter(measured)), _refusal, max_body=MAX_BODY, timeouts=self.timeouts)
 
     async def start(self) -> None:
         """Open the store, read it, listen. Raises StoreError or OSError."""
         self.health.add("ping", _always)
-        self.health.add("etcd", self.store.check)
+        self.health.add("etcd", self._check_store)
         self.health.add("informer-sync", self._check_ready, ("readyz",))
         self.health.add("shutdown", self._check_not_stopping, ("readyz",))
         context = tls_context(self.options)
@@ -120,11 +125,16 @@ class APIServer:
         self.port = server.sockets[0].getsockname()[1]
         address = advertised(self.options)
         await bootstrap(self.registry, address, self.port)
-        self._tasks.append(loop.create_task(keep(self.registry, address, self.port)))
+        self._in_background(keep(self.registry, address, self.port))
         self._ready = True
         if self.options.etcd_compaction_interval:
-            self._tasks.append(loop.create_task(compact_regularly(self.store, self.options.etcd_compaction_interval)))
+            self._in_background(compact_regularly(self.store, self.options.etcd_compaction_interval))
         log.info("serving securely on %s:%d", self.options.bind_address, self.port)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopping.is_set()
 
     def stop(self) -> None:
         """Begin to stop; `run` returns when it is done."""
@@ -139,13 +149,23 @@ class APIServer:
         for task in self._tasks:
             task.cancel()
         if not self.store.exclusive:
-            with contextlib.suppress(APIError, StoreError):
-                await remove_kubernetes_endpoint(self.registry, advertised(self.options), self.port)
+            with contextlib.suppress(APIError, StoreError, TimeoutError):
+                async with asyncio.timeout(_FAREWELL):
+                    await remove_kubernetes_endpoint(self.registry, advertised(self.options), self.port)
         await self.cache.end_watchers()
         await self._http.drain(_DRAIN)
         await self.cache.close()
         with contextlib.suppress(StoreError):
             await self.store.close()
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(_report)
+        self._tasks.append(task)
+
+    async def _check_store(self) -> None:
+        async with asyncio.timeout(_CHECK):
+            await self.store.check()
 
     async def _check_ready(self) -> None:
         if not self._ready:
@@ -177,6 +197,12 @@ def _refusal(status: int, message: str) -> Response:
     if status == 413:
         return error_response(RequestEntityTooLarge(f"limit is {MAX_BODY}"))
     return error_response(APIError(message, code=status, reason="BadRequest" if status == 400 else ""))
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """Nobody waits for what runs in the background, so a fault there would go unseen."""
+    if not task.cancelled() and task.exception():
+        log.error("a background task ended", exc_info=task.exception())
 
 
 async def _always() -> None:

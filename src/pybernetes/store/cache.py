@@ -4,6 +4,9 @@ One task follows the store's watch and applies each batch; so every partition is
 Reads never touch the disk. A write returns to its caller only after the cache has seen it (`wait_for`), so that
 whoever wrote a thing can read it.
 
+The cache follows the whole store, not only its own keys: only then does it learn of every revision, and `consistent`
+waits for the latest one, whoever else keeps things in the same etcd.
+
 Invariants of a `Partition`:
 - `keys` is sorted and holds exactly the keys of `items`;
 - `window` holds every change with `floor < revision <= changed`, oldest first;
@@ -22,12 +25,15 @@ from typing import Any
 
 import msgspec
 
-from .base import Compacted, Entry, Event, Store, StoreUnavailable
+from .base import Compacted, Event, Store, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 WINDOW = 4096  # changes kept in memory for each partition; older ones are read from the store
+WINDOW_SIZE = 32 << 20  # bytes of objects in these changes
 BACKLOG = 16384  # changes a watcher may be behind before it is ended
+BACKLOG_SIZE = 64 << 20  # bytes that may wait for one watcher
+PATIENCE = 10.0  # seconds for the watch of a shared store to show what its revision says is there
 _METADATA = b'"metadata":{'
 _RETRY = 1.0  # seconds between attempts to read a store that is away
 
@@ -76,15 +82,18 @@ class Watcher:
         self.ended: Exception | None = None
         self.closed = False
         self._pending: list[bytes] = []
+        self._size = 0
         self._waiter: asyncio.Future[None] | None = None
 
     def offer(self, change: Change) -> None:
         """Take a change if it is in scope."""
-        if change.key.startswith(self.scope):
+        if change.key.startswith(self.scope) and not self.closed:
             frame = self.view(change)
             if frame is not None:
                 self._pending.append(frame)
-                if len(self._pending) > BACKLOG:
+                self._size += len(frame)
+                if len(self._pending) > BACKLOG or self._size > BACKLOG_SIZE:
+                    self._pending = []
                     self.end(None)
                 elif self._waiter and not self._waiter.done():
                     self._waiter.set_result(None)
@@ -110,6 +119,7 @@ class Watcher:
             finally:
                 self._waiter = None
         pending, self._pending = self._pending, []
+        self._size = 0
         return pending
 
 
@@ -121,15 +131,18 @@ class Partition:
         self.items: dict[str, Item] = {}
         self.keys: list[str] = []
         self.window: deque[Change] = deque()
+        self.window_size = 0
         self.floor = 0
         self.changed = 0
         self.watchers: set[Watcher] = set()
+        self.closed = False
 
     def load(self, entries: list[Item], revision: int) -> None:
         """Replace everything; the past before `revision` is not known here."""
         self.items = {item.key: item for item in entries}
         self.keys = sorted(self.items)
         self.window.clear()
+        self.window_size = 0
         self.floor = self.changed = revision
 
     def apply(self, change: Change) -> None:
@@ -143,10 +156,19 @@ class Partition:
             del self.keys[bisect_left(self.keys, key)]
         self.changed = change.revision
         self.window.append(change)
-        if len(self.window) > WINDOW:
-            self.floor = self.window.popleft().revision
+        self.window_size += _size(change)
+        while len(self.window) > WINDOW or self.window_size > WINDOW_SIZE:
+            oldest = self.window.popleft()
+            self.window_size -= _size(oldest)
+            self.floor = oldest.revision
         for watcher in self.watchers:
             watcher.offer(change)
+
+    def add(self, watcher: Watcher) -> None:
+        """Offer the changes to come to a watcher, too; it is ended at once if no more are to come."""
+        self.watchers.add(watcher)
+        if self.closed:
+            watcher.end(None)
 
     def scan(self, scope: str, after: str = "") -> list[str]:
         """The keys that begin with `scope` and are greater than `after`, in order."""
@@ -167,6 +189,13 @@ class Partition:
             else:
                 high = middle
         return [window[i] for i in range(low, len(window))]
+
+
+class Unreadable(StoreUnavailable):
+    """The store holds something under a key of ours that this program has not written."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{key} does not hold an object as this program writes it; is the store another program's?")
 
 
 class Cache:
@@ -194,8 +223,9 @@ class Cache:
         await self.end_watchers()
 
     async def end_watchers(self) -> None:
-        """Tell every watcher that no more will come."""
+        """Tell every watcher, and those who come yet, that no more will come."""
         for partition in self.partitions.values():
+            partition.closed = True
             for watcher in partition.watchers:
                 watcher.end(None)
 
@@ -209,15 +239,20 @@ class Cache:
         if self.revision >= revision:
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append((revision, future))
+        waiter = (revision, future)
+        self._waiters.append(waiter)
         try:
             await asyncio.wait_for(future, patience)
         except TimeoutError:
+            self._waiters.remove(waiter)
             return False
         return True
 
     async def consistent(self) -> None:
-        """Wait until the cache holds everything that was acknowledged before this call, by any server."""
+        """Wait until the cache holds everything that was acknowledged before this call, by any server.
+
+        Raises StoreUnavailable.
+        """
         if self.store.exclusive:
             return
         # Callers share a question only if it was asked after they came: one in flight may have been answered before.
@@ -227,7 +262,9 @@ class Cache:
                 await asyncio.shield(asking)
         if self._asking is asking or self._asking is None or self._asking.done():
             self._asking = asyncio.get_running_loop().create_task(self.store.revision())
-        await self.wait_for(await asyncio.shield(self._asking))
+        revision = await asyncio.shield(self._asking)
+        if not await self.wait_for(revision, PATIENCE):
+            raise StoreUnavailable(f"the watch of the store is behind: at {self.revision}, the store at {revision}")
 
     async def _load(self) -> None:
         page = await self.store.range("/registry/")
@@ -235,20 +272,24 @@ class Cache:
         for entry in page.entries:
             partition = self.partition_of(entry.key)
             if partition:
-                sorted_out[partition.prefix].append(_item(entry))
+                sorted_out[partition.prefix].append(_item(entry.key, entry.value, entry.revision))
         for prefix, items in sorted_out.items():
             self.partitions[prefix].load(items, page.revision)
         self._advance(page.revision)
 
     async def _follow(self) -> None:
         while True:
-            watch = self.store.watch("/registry/", after=self.revision)
+            watch = self.store.watch("", after=self.revision)
             try:
                 async for batch in watch:
                     for event in batch:
                         self._apply(event)
                     self._advance(batch[-1].revision)
             except Compacted:
+                await self._reload()
+            except Unreadable as error:
+                log.error("%s; reading everything anew", error)
+                await asyncio.sleep(_RETRY)
                 await self._reload()
             except StoreUnavailable as error:
                 log.warning("store watch: %s", error)
@@ -258,15 +299,16 @@ class Cache:
 
     async def _reload(self) -> None:
         """The past is lost: read everything anew and end the watchers, who will list again."""
-        for partition in self.partitions.values():
-            for watcher in partition.watchers:
-                watcher.end(Compacted(watcher.revision, self.revision))
         while True:
             try:
-                return await self._load()
+                await self._load()
+                break
             except StoreUnavailable as error:
                 log.warning("store: %s", error)
                 await asyncio.sleep(_RETRY)
+        for partition in self.partitions.values():
+            for watcher in partition.watchers:
+                watcher.end(Compacted(watcher.revision, self.revision))
 
     def _apply(self, event: Event) -> None:
         partition = self.partition_of(event.key)
@@ -291,12 +333,20 @@ class Cache:
 def change_of(event: Event, previous: Item | None) -> Change:
     """A store's event with its objects as they are sent."""
     if previous is None and event.previous is not None:
-        previous = _item(event.previous)
+        previous = _item(event.key, event.previous.value, event.previous.revision)
     item = None
     if event.value is not None:
-        item = Item(event.key, with_revision(event.value, event.revision), event.revision)
+        item = _item(event.key, event.value, event.revision)
     return Change(event.key, event.revision, item, previous, {})
 
 
-def _item(entry: Entry) -> Item:
-    return Item(entry.key, with_revision(entry.value, entry.revision), entry.revision)
+def _item(key: str, value: bytes, revision: int) -> Item:
+    try:
+        return Item(key, with_revision(value, revision), revision)
+    except ValueError:
+        raise Unreadable(key) from None
+
+
+def _size(change: Change) -> int:
+    """What the change alone holds in memory: the object before it is the window's of another change, mostly."""
+    return len(change.item.raw) if change.item is not None else 0

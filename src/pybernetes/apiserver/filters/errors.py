@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from pybernetes.api.errors import APIError, InternalError
+from pybernetes.api.errors import APIError, InternalError, ServiceUnavailable
+from pybernetes.store.base import StoreUnavailable
 
 from ..http import Handler, Request, Response
 from ..output import error_response
@@ -13,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Errors:
-    """APIErrors are answers; anything else is a fault of ours, logged with its trace and told without it."""
+    """APIErrors are answers, a store that is away is a 503, anything else our fault: its trace is for the log."""
 
     def __init__(self, next_: Handler) -> None:
         self._next = next_
@@ -23,6 +24,8 @@ class Errors:
             return await self._next(request)
         except APIError as error:
             return error_response(error, request)
+        except StoreUnavailable as error:
+            return error_response(ServiceUnavailable(str(error)), request)
         except ConnectionError:
             raise
         except Exception as error:

@@ -122,7 +122,7 @@ async def _at(store: ResourceStore, scope: str, after: str, revision: int, optio
 
 def _expired(store: ResourceStore, scope: str, after: str, revision: int, options: ListOptions) -> ResourceExpired:
     if not options.continue_:
-        return ResourceExpired(f"too old resource version: {revision}")
+        return ResourceExpired("The resourceVersion for the provided list is too old.")
     error = ResourceExpired(_EXPIRED)
     error.metadata = {"continue": encode_continue(after, scope, _INCONSISTENT)}
     return error

@@ -49,7 +49,7 @@ async def watch(store: ResourceStore, request: Request) -> None:
 
     partition = store.partition
     watcher = Watcher(store.scope(info.namespace), view, store.cache.revision)
-    partition.watchers.add(watcher)
+    partition.add(watcher)
     try:
         stream = request.connection.stream(request)
         try:
