@@ -61,6 +61,24 @@ def plain(value: Any) -> Any:
     return value
 
 
+def duplicates(value: Any, path: str = "") -> list[str]:
+    """A line for every key that an object of `Pairs` has twice, in the order they come."""
+    found: list[str] = []
+    if type(value) is Pairs:
+        seen: set[str] = set()
+        for key, each in value:
+            at = f"{path}.{key}" if path else key
+            problem = f"duplicate field {quote(at)}"
+            if key in seen and problem not in found:
+                found.append(problem)
+            seen.add(key)
+            found += duplicates(each, at)
+    elif type(value) is list:
+        for index, each in enumerate(value):
+            found += duplicates(each, f"{path}[{index}]")
+    return found
+
+
 def as_float(value: int | float | Number) -> float:
     """The number as a float; infinite if it is too large for one."""
     try:

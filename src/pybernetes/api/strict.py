@@ -84,22 +84,38 @@ def check_kind(obj: Any, cls: type[Struct], api_version: str, body: bytes = b"")
 
     `body` is where it came from, for the message.
     """
-    kind, version = obj.kind or cls.__name__, obj.api_version or api_version
-    if kind == cls.__name__ and version == api_version:
+    why = kind_mismatch(obj, cls, api_version)
+    if not why:
         return
+    if why.startswith("unexpected GroupVersion"):
+        raise BadRequest(_unrecognized(cls, body, why))
+    if why.startswith("the API version"):
+        raise BadRequest(why)
+    raise BadRequest(_cannot_be_handled(obj, cls, api_version, why))
+
+
+def kind_mismatch(obj: Any, cls: type[Struct], api_version: str) -> str:
+    """Why an object is not of the kind and version of the path; empty if it is."""
+    kind, version = obj.kind or cls.__name__, (obj.api_version or api_version).removeprefix("/")
+    if kind == cls.__name__ and version == api_version:
+        return ""
     from .scheme import split_api_version, type_for  # the table of everything served, needed only to complain
 
     if version.count("/") > 1:
-        raise BadRequest(_unrecognized(cls, body, f"unexpected GroupVersion string: {version}"))
-    if type_for(version, kind) is None:
+        return f"unexpected GroupVersion string: {version}"
+    of = kind.removesuffix("List")
+    if type_for(version, kind) is None and type_for(version, of) is None and kind not in _EVERYWHERE:
         where = f'for version {quote(version)} in scheme "pkg/api/legacyscheme/scheme.go:30"'
-        raise BadRequest(_cannot_be_handled(obj, cls, api_version, f"no kind {quote(kind)} is registered {where}"))
+        return f"no kind {quote(kind)} is registered {where}"
     if kind != cls.__name__:
         internal = split_api_version(api_version)[0].partition(".")[0] or "core"
         source = f"{split_api_version(version)[1]}.{kind}"
-        why = f"converting ({source}) to ({internal}.{cls.__name__}): unknown conversion"
-        raise BadRequest(_cannot_be_handled(obj, cls, api_version, why))
-    raise BadRequest(f"the API version in the data ({version}) does not match the expected API version ({api_version})")
+        return f"converting ({source}) to ({internal}.{cls.__name__}): unknown conversion"
+    return f"the API version in the data ({version}) does not match the expected API version ({api_version})"
+
+
+_EVERYWHERE = frozenset(("List", "Status", "DeleteOptions", "ListOptions", "PatchOptions", "WatchEvent"))
+"""Kinds that every group and version knows."""
 
 
 def strict_decoding_error(problems: Iterable[str]) -> str:
