@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-
 from apiserver.client import Client
+
 from tools import ApiServer
 
 

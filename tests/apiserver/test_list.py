@@ -6,7 +6,6 @@ import base64
 import json
 
 import pytest
-
 from apiserver.client import Client
 
 

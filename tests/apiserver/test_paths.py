@@ -6,8 +6,8 @@ import ssl
 import urllib.request
 
 import pytest
-
 from apiserver.client import Client
+
 from tools import ApiServer
 
 
@@ -65,7 +65,11 @@ def test_health_in_detail(client: Client) -> None:
 def test_metrics_count_requests(client: Client, namespace: str) -> None:
     def count() -> float:
         for line in client.get("/metrics").body.decode().splitlines():
-            if line.startswith("apiserver_request_total{") and 'resource="limitranges"' in line and 'verb="LIST"' in line:
+            if (
+                line.startswith("apiserver_request_total{")
+                and 'resource="limitranges"' in line
+                and 'verb="LIST"' in line
+            ):
                 assert 'code="200"' in line
                 return float(line.split()[-1])
         return 0.0

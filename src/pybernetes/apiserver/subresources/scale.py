@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,16 +11,22 @@ from pybernetes.api import labels
 from pybernetes.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
 from pybernetes.api.autoscaling.validation import validate_scale
 from pybernetes.api.errors import BadRequest, Invalid
-from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.managedfields import apply as merge
+from pybernetes.api.managedfields import node_of, record_update
+from pybernetes.api.managedfields.resetfields import exclude
+from pybernetes.api.managedfields.scale import Mappings, to_parent, to_scale
+from pybernetes.api.meta.v1 import ManagedFieldsEntry, ObjectMeta
 from pybernetes.api.scheme import encoder
 
 from ..http import Request, Response
 from ..negotiation import patch_type
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
-from ..verbs.decoding import field_manager
-from ..verbs.options import write_options
-from ..verbs.patch import patcher
+from ..registry.strategy import Context
+from ..verbs.apply import apply_config
+from ..verbs.managing import manager_of
+from ..verbs.options import WriteOptions, write_options
+from ..verbs.patch import APPLY, check_patch_options, decode_patched, patcher
 from ..verbs.writing import context_for, update_object, write_object
 from .body import answer_object, decode_body
 
@@ -34,25 +41,77 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
         return answer_object(request, scale_of(store.decode(item)), API_VERSION)
     patching = info.verb == "patch"
     options = write_options(info.query, "PatchOptions" if patching else "UpdateOptions")
-    manager = options.field_manager or field_manager(request)
-    context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager)
-    apply = patcher(patch_type(request.headers), request.body, Scale) if patching else None
+    context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))
+    applies = patching and patch_type(request.headers) == APPLY
+    apply = _patcher(request, options, context) if patching else None
 
     async def change(obj: Any) -> Any:
         before = scale_of(obj)
-        body = None
-        if apply is not None:
-            before.kind, before.api_version = "Scale", API_VERSION
-            body = msgspec.json.encode(apply(msgspec.json.decode(encoder.encode(before))))
+        places: Mappings = {store.resource.api_version: ("f:spec", "f:replicas")}
+        owners = to_scale(obj.metadata.managed_fields, places)
+        assert before.metadata is not None
+        before.metadata.managed_fields = msgspec.convert(owners, list[ManagedFieldsEntry]) or None
+        before.kind, before.api_version = "Scale", API_VERSION
+        body = msgspec.json.encode(apply(before)) if apply is not None else None
         wanted = decode_body(request, Scale, API_VERSION, options.field_validation, body)
         _check(wanted, obj, info.name, store)
+        if wanted.metadata is None or not applies:
+            wanted.metadata = wanted.metadata or ObjectMeta()
+            wanted.metadata.managed_fields = record_update(
+                wanted,
+                before,
+                manager=context.field_manager,
+                api_version=API_VERSION,
+                now=context.now,
+                subresource="scale",
+                reset_fields=exclude("status"),
+            )
         old = store.decode(await store.get(info.namespace, info.name))
         obj.spec.replicas = (wanted.spec.replicas if wanted.spec else None) or 0
+        obj.metadata.managed_fields = (
+            to_parent(
+                obj.metadata.managed_fields,
+                wanted.metadata.managed_fields,
+                places,
+                store.resource.api_version,
+                plain=False,
+            )
+            or None
+        )
         context.subresource = ""  # to the object it is an ordinary update of its spec
         return await update_object(store, obj, old, context)
 
     item = await write_object(store, info.name, change, context)
     return answer_object(request, scale_of(store.decode(item)), API_VERSION)
+
+
+def _patcher(request: Request, options: WriteOptions, context: Context) -> Callable[[Scale], Any]:
+    """From the present scale to the patched one, as a plain JSON value."""
+    kind = patch_type(request.headers)
+    check_patch_options(options, kind)
+    if kind == APPLY:
+        config = apply_config(request, options, "Scale")
+        return lambda before: merge(
+            before,
+            config,
+            node=node_of(Scale),
+            manager=context.field_manager,
+            api_version=API_VERSION,
+            kind="Scale",
+            now=context.now,
+            force=bool(options.force),
+            subresource="scale",
+            reset_fields=exclude("status"),
+        )
+    change = patcher(kind, request.body, Scale)
+
+    def patched(before: Scale) -> Any:
+        assert before.metadata is not None
+        before.metadata.managed_fields = None
+        outcome = change.apply(msgspec.json.decode(encoder.encode(before)))
+        return decode_patched(outcome, change, Scale, API_VERSION, options, request.warnings)
+
+    return patched
 
 
 def scale_of(obj: Any) -> Scale:

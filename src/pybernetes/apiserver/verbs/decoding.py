@@ -28,8 +28,3 @@ def decode_json(
     warnings.extend(problems)
     strict.check_kind(obj, resource.type, api_version, json)
     return obj
-
-
-def field_manager(request: Request) -> str:
-    """Who owns the fields of a request that does not say: the client's name in its User-Agent."""
-    return request.headers.get("user-agent", "").partition("/")[0][:128] or "unknown"

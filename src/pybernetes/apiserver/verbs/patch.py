@@ -7,13 +7,17 @@ as a PUT. If somebody else was faster the patch is applied anew to what they lef
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from pybernetes.api import jsonpatch, mergepatch, scheme
+from pybernetes.api import gojson, goprint, jsonpatch, mergepatch, scheme, strict
 from pybernetes.api.base import Struct
-from pybernetes.api.errors import BadRequest
+from pybernetes.api.errors import BadRequest, Invalid
+from pybernetes.api.field import forbidden, invalid, required
+from pybernetes.api.meta.validation import IMMUTABLE
+from pybernetes.api.normalize import normalizer
 from pybernetes.store.cache import Item
 
 from ..http import Request, Response
@@ -22,12 +26,27 @@ from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from .decoding import decode_json, field_manager
+from .apply import apply_object
+from .managing import manager_of, track
 from .options import WriteOptions, write_options
-from .writing import context_for, update_object, write_object
+from .writing import check_name, context_for, update_object, write_object
+
+T = TypeVar("T", bound=Struct)
+
+APPLY = "application/apply-patch+yaml"
 
 Apply = Callable[[Any], Any]
 """Makes the patched document from the present one, both as plain JSON values."""
+
+
+class Patch(NamedTuple):
+    """A patch that has been read."""
+
+    apply: Apply
+    problems: list[str]
+    """What the patch itself says twice, or says that no patch can say."""
+    shown: str = ""
+    """How messages show what was patched, if not by the outcome."""
 
 
 async def patch(registry: Registry, store: ResourceStore, request: Request) -> Response:
@@ -36,48 +55,135 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     kind = patch_type(request.headers)
     options = write_options(info.query, "PatchOptions")
-    manager = options.field_manager or field_manager(request)
-    context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager)
-    apply = patcher(kind, request.body, store.resource.type)
-    item = await patch_object(store, info.name, apply, options, context)
+    check_patch_options(options, kind)
+    context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))
+    if kind == APPLY:
+        item, created = await apply_object(store, request, options, context)
+        return answer(request, store.resource, store.raw(item), form, 201 if created else 200)
+    change = patcher(kind, request.body, store.resource.type)
+    item = await patch_object(store, info.name, change, options, context)
     return answer(request, store.resource, store.raw(item), form)
 
 
-async def patch_object(store: ResourceStore, name: str, apply: Apply, options: WriteOptions, context: Context) -> Item:
+def check_patch_options(options: WriteOptions, kind: str) -> None:
+    """Apply needs a manager, and only apply can be forced."""
+    errors = []
+    if kind != APPLY:
+        if options.force is not None:
+            errors.append(forbidden("force", "may not be specified for non-apply patch"))
+    elif not options.field_manager:
+        errors.append(required("fieldManager", "is required for apply patch"))
+    if errors:
+        raise Invalid("meta.k8s.io", "PatchOptions", "", errors)
+
+
+async def patch_object(store: ResourceStore, name: str, patch: Patch, options: WriteOptions, context: Context) -> Item:
     """Patch and store an object."""
 
     async def change(old: Any) -> Any:
         visible = store.from_storage(old)
         visible.kind, visible.api_version = store.resource.kind, store.resource.api_version
         document = msgspec.json.decode(scheme.encoder.encode(visible))
-        patched = apply(document)
-        if not isinstance(patched, dict):
-            raise BadRequest("the patched object is not a JSON object")
-        new = decode_json(store.resource, msgspec.json.encode(patched), options.field_validation, context.warnings)
+        patched = patch.apply(document)
+        resource = store.resource
+        new = decode_patched(patched, patch, resource.type, resource.api_version, options, context.warnings)
         new = store.to_storage(new)
         store.strategy.default(new)
-        if new.metadata is None or new.metadata.name != old.metadata.name:
-            said = new.metadata.name if new.metadata else ""
-            raise BadRequest(
-                f"the name of the object ({said}) does not match the name on the URL ({old.metadata.name})"
+        check_name(new.metadata, name)
+        meta = new.metadata
+        if meta.uid and meta.uid != old.metadata.uid:  # unlike a PUT, which takes it for a precondition
+            raise Invalid(
+                store.resource.group, store.resource.kind, name, [invalid("metadata.uid", meta.uid, IMMUTABLE)]
             )
+        track(store, new, old, context)
         return await update_object(store, new, old, context)
 
     return await write_object(store, name, change, context)
 
 
-def patcher(kind: str, body: bytes, cls: type[Struct]) -> Apply:
-    """The function that applies a patch to an object of a class. Raises BadRequest if the patch cannot be read."""
-    try:
-        change = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise BadRequest(f"error decoding patch: {error}") from error
+def patcher(kind: str, body: bytes, cls: type[Struct]) -> Patch:
+    """The patch of an object of a class. Raises BadRequest if it cannot be read."""
     if kind == "application/json-patch+json":
+        change, pairs = _read(body, "error decoding patch: ")
         operations = jsonpatch.check(change)
-        return lambda document: jsonpatch.apply(document, operations)
-    fields = mergepatch.check(change)
+        repeated = [f"json patch {problem}" for problem in gojson.duplicates(pairs)]
+        problems = [*repeated, *jsonpatch.unknown_fields(operations)]
+        return Patch(lambda document: jsonpatch.apply(document, operations), problems)
     if kind == "application/merge-patch+json":
-        return lambda document: mergepatch.apply(document, fields)
+        change, pairs = _read(body, "error decoding patch: ")
+        fields = mergepatch.check(change)
+        return Patch(lambda document: mergepatch.apply(document, fields), gojson.duplicates(pairs))
     from pybernetes.api.strategicmerge import strategic_merge
 
-    return lambda document: strategic_merge(document, fields, cls)
+    change, pairs = _read(body, "")
+    change = {} if change is None else _whole(change)
+    if not isinstance(change, dict):
+        raise BadRequest(
+            f"json: cannot unmarshal {gojson.word(change)} into Go value of type map[string]interface {{}}"
+        )
+    shown = goprint.plain(change)
+    return Patch(lambda document: strategic_merge(document, change, cls), gojson.duplicates(pairs), shown)
+
+
+def _read(body: bytes, prefix: str) -> tuple[Any, Any]:
+    """The patch as plain values, and with all its keys if some may be there twice."""
+    try:
+        value = msgspec.json.decode(body)
+        if msgspec.json.encode(value).count(b'"') == body.count(b'"') and b"\\u0022" not in body:
+            return value, None
+    except (ValueError, RecursionError):
+        pass
+    try:
+        pairs = gojson.loads(body)
+        return gojson.plain(pairs), pairs
+    except gojson.SyntaxProblem as problem:
+        raise BadRequest(f"{prefix}{problem}") from None
+    except RecursionError:
+        raise BadRequest(f"{prefix}{gojson.TOO_DEEP}") from None
+
+
+def _whole(value: Any) -> Any:
+    """A strategic merge patch may write whole numbers with a fraction."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 63:
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _whole(each) for key, each in value.items()}
+    return [_whole(each) for each in value] if isinstance(value, list) else value
+
+
+def decode_patched(
+    patched: Any, patch: Patch, cls: type[T], api_version: str, options: WriteOptions, warnings: list[str]
+) -> T:
+    """The outcome of a patch as an object; what is wrong with it is told as a fault of the patch."""
+    if not isinstance(patched, dict):
+        raise BadRequest("the patched object is not a JSON object")
+    problems = patch.problems
+
+    def refused(why: str) -> Invalid:
+        shown = patch.shown or msgspec.json.encode(dict(sorted(patched.items()))).decode()
+        return Invalid("", "", "", [invalid("patch", shown, why)])
+
+    try:
+        obj: Any = _decoder(cls).decode(msgspec.json.encode(patched))
+        normalizer(cls)(obj)
+    except (ValueError, RecursionError):
+        try:
+            obj, unknown = strict.convert(cls, patched)
+        except strict.DecodeError as error:
+            raise refused(str(error)) from None
+        problems = [*problems, *unknown]
+    if problems and options.field_validation == strict.STRICT:
+        raise refused(strict.strict_decoding_error(problems))
+    if options.field_validation == strict.WARN:
+        warnings.extend(problem for problem in problems if problem not in warnings)
+    if patch.shown:
+        obj.kind, obj.api_version = cls.__name__, api_version  # a strategic merge patch cannot change them
+    elif mismatch := strict.kind_mismatch(obj, cls, api_version):
+        raise refused(mismatch)
+    decoded: T = obj
+    return decoded
+
+
+@cache
+def _decoder(cls: type[Struct]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(cls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybernetes.api.errors import BadRequest, NotFound
+from pybernetes.api.errors import NotFound
 from pybernetes.api.meta.v1 import ObjectMeta
 
 from ..http import Request, Response
@@ -12,9 +12,18 @@ from ..negotiation import output_format
 from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
-from .decoding import decode_object, field_manager
+from .decoding import decode_object
+from .managing import manager_of, track
 from .options import WriteOptions, write_options
-from .writing import check_namespace, context_for, create_object, update_object, write_object
+from .writing import (
+    check_name,
+    check_namespace,
+    context_for,
+    create_object,
+    uid_mismatch,
+    update_object,
+    write_object,
+)
 
 
 async def update(registry: Registry, store: ResourceStore, request: Request) -> Response:
@@ -22,21 +31,18 @@ async def update(registry: Registry, store: ResourceStore, request: Request) -> 
     info = request.info
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = write_options(info.query, "UpdateOptions")
-    manager = options.field_manager or field_manager(request)
-    context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager)
+    context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))
     first = _decode(store, request, options)
     meta = first.metadata
     check_namespace(store, meta, info.namespace)
-    if not meta.name:
-        raise BadRequest("name must be provided")
-    if meta.name != info.name:
-        raise BadRequest(f"the name of the object ({meta.name}) does not match the name on the URL ({info.name})")
+    check_name(meta, info.name)
     fresh: Any = first
 
     async def replace(old: Any) -> Any:
         nonlocal fresh
         new = fresh if fresh is not None else _decode(store, request, options)
         fresh = None  # a second attempt must not start from what the first one made of it
+        track(store, new, old, context)
         return await update_object(store, new, old, context)
 
     try:
@@ -46,7 +52,11 @@ async def update(registry: Registry, store: ResourceStore, request: Request) -> 
         creates = store.strategy.allow_create_on_update and not info.subresource
         if not creates or await store.find(info.namespace, info.name):
             raise
-        first.metadata.uid = None
+        if meta.uid:
+            raise uid_mismatch(store, info.namespace, info.name, meta.uid, "") from None
+        first = _decode(store, request, options)
+        first.metadata.resource_version = None
+        track(store, first, None, context)
         item = await create_object(store, first, context)
         status = 201
     return answer(request, store.resource, store.raw(item), form, status)

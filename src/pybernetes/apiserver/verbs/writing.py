@@ -11,8 +11,9 @@ import os
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from pybernetes.api.errors import AlreadyExists, BadRequest, GenerateNameConflict, Invalid
+from pybernetes.api.errors import AlreadyExists, BadRequest, Conflict, GenerateNameConflict, Invalid
 from pybernetes.api.field import FieldError, invalid, required
+from pybernetes.api.managedfields import same_but_times
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.meta.validation import validate_common_create, validate_common_update
 from pybernetes.api.names import generate_name
@@ -57,10 +58,34 @@ def context_for(registry: Registry, request: Request, *, dry_run: bool, field_ma
 
 def check_namespace(store: ResourceStore, meta: ObjectMeta, namespace: str) -> None:
     """The object belongs where the path says. Raises BadRequest."""
-    wanted = namespace if store.resource.namespaced else ""
-    if meta.namespace and meta.namespace != wanted:
+    if not store.resource.namespaced:
+        meta.namespace = None
+        return
+    if meta.namespace and meta.namespace != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-    meta.namespace = wanted or None
+    meta.namespace = namespace
+
+
+def check_name(meta: ObjectMeta | None, name: str) -> None:
+    """The object is the one the path names. Raises BadRequest."""
+    if meta is None or not meta.name:
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if meta.name != name:
+        raise BadRequest(f"the name of the object ({meta.name}) does not match the name on the URL ({name})")
+
+
+def uid_mismatch(store: ResourceStore, namespace: str, name: str, wanted: str, found: str) -> Conflict:
+    """The conflict of an update that was meant for another object of the same name."""
+    key = store.key(namespace, name)
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    return store.conflict(
+        name, f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    )
+
+
+def _version(text: str | None) -> int:
+    """A resourceVersion as a number; what is none counts as none."""
+    return int(text) if text and text.isdecimal() else 0
 
 
 def _attributes(store: ResourceStore, operation: str, new: Any, old: Any, context: Context, name: str) -> Attributes:
@@ -90,7 +115,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     if meta is None:
         meta = obj.metadata = ObjectMeta()
     check_namespace(store, meta, context.namespace)
-    if meta.resource_version:
+    if _version(meta.resource_version):
         raise BadRequest("resourceVersion should not be set on objects to be created")
     base = meta.generate_name
     generated = not meta.name and bool(base)
@@ -99,7 +124,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     meta.uid = new_uid()
     meta.creation_timestamp = context.now
     meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
-    meta.self_link = meta.generation = None
+    meta.self_link = meta.resource_version = None
     attributes = _attributes(store, CREATE, obj, None, context, meta.name or "")
     await context.registry.admission.admit(attributes)
     for _ in range(_NAME_ATTEMPTS):
@@ -156,18 +181,21 @@ async def update_object(store: ResourceStore, new: Any, old: Any, context: Conte
     meta, before = new.metadata, old.metadata
     strategy = store.strategy
     check_namespace(store, meta, context.namespace)
-    if meta.resource_version and meta.resource_version != before.resource_version:
-        raise store.conflict(before.name)
     if meta.uid and meta.uid != before.uid:
-        why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {before.uid}"
-        raise store.conflict(before.name, why)
-    if not meta.resource_version and not strategy.allow_unconditional_update:
-        check(store, before.name, [invalid("metadata.resourceVersion", 0, "must be specified for an update")])
+        raise uid_mismatch(store, context.namespace, before.name, meta.uid, before.uid)
+    version = meta.resource_version
+    if version and version != "0":
+        if version != before.resource_version:
+            raise store.conflict(before.name)
+    elif not strategy.allow_unconditional_update:
+        errors = [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
+        raise Invalid(store.resource.group, store.resource.plural, before.name, errors)
     meta.name = meta.name or before.name
     meta.uid = before.uid
     meta.creation_timestamp = before.creation_timestamp
-    meta.deletion_timestamp = before.deletion_timestamp
-    meta.deletion_grace_period_seconds = before.deletion_grace_period_seconds
+    meta.deletion_timestamp = meta.deletion_timestamp or before.deletion_timestamp
+    if meta.deletion_grace_period_seconds is None:
+        meta.deletion_grace_period_seconds = before.deletion_grace_period_seconds
     meta.generation = before.generation
     meta.generate_name = meta.generate_name or before.generate_name
     meta.self_link = None
@@ -209,6 +237,10 @@ async def _write_once(store: ResourceStore, item: Item, transform: Transform, co
     context.reservation = None
     old = store.decode(item)
     new = await transform(old)
+    if new is not old and new.metadata.managed_fields and _same(new, old):
+        if context.reservation is not None:
+            await context.reservation.rollback()
+        return item
     if finished(store, new):
         async with _settling(context.reservation, context):
             return item if context.dry_run else await remove(store, item, store.decode(item), context)
@@ -222,6 +254,13 @@ async def _write_once(store: ResourceStore, item: Item, transform: Transform, co
         kept = written is not None and not context.dry_run
         await (context.reservation.commit() if kept else context.reservation.rollback())
     return written
+
+
+def _same(new: Any, old: Any) -> bool:
+    """Whether nothing changed but the times at which managers last wrote; such a write is not worth a revision."""
+    new.metadata.resource_version = old.metadata.resource_version
+    new.kind, new.api_version = old.kind, old.api_version
+    return same_but_times(new, old)
 
 
 def finished(store: ResourceStore, obj: Any) -> bool:

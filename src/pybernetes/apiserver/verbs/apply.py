@@ -1,0 +1,80 @@
+"""Server-side apply: a client says what it wants of an object, and owns exactly that.
+
+The configuration is merged into the live object by the rules of `api/managedfields`; from there the result takes
+the way of an update, or of a create where there was no object.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pybernetes.api.errors import BadRequest, Conflict
+from pybernetes.api.managedfields import apply as merge
+from pybernetes.api.managedfields import node_of, resetfields
+from pybernetes.store.cache import Item
+
+from ..http import Request
+from ..negotiation import YAML, to_json
+from ..registry.resource_store import ResourceStore
+from ..registry.strategy import Context
+from .decoding import decode_json
+from .options import WriteOptions
+from .writing import create_object, update_object, write_object
+
+
+async def apply_object(
+    store: ResourceStore, request: Request, options: WriteOptions, context: Context
+) -> tuple[Item, bool]:
+    """Apply the body to the object that the path names; tells whether it was created."""
+    info, resource = request.info, store.resource
+    config = apply_config(request, options, resource.kind)
+
+    def merged(live: Any | None) -> Any:
+        document = merge(
+            None if live is None else store.from_storage(live),
+            config,
+            node=node_of(resource.type),
+            manager=context.field_manager,
+            api_version=resource.api_version,
+            kind=resource.kind,
+            now=context.now,
+            force=bool(options.force),
+            subresource=context.subresource,
+            reset_fields=resetfields.for_request(resource, context.subresource),
+        )
+        obj = decode_json(resource, msgspec.json.encode(document), options.field_validation, context.warnings)
+        obj = store.to_storage(obj)
+        store.strategy.default(obj)
+        if obj.metadata.name and obj.metadata.name != info.name:
+            said = obj.metadata.name
+            raise BadRequest(f"the name of the object ({said}) does not match the name on the URL ({info.name})")
+        obj.metadata.name = info.name
+        return obj
+
+    async def change(old: Any) -> Any:
+        return await update_object(store, merged(old), old, context)
+
+    if not info.subresource and await store.find(info.namespace, info.name) is None:
+        new = merged(None)
+        if new.metadata.uid:
+            why = (
+                f"uid mismatch: the provided object specified uid {new.metadata.uid}, and no existing object was found"
+            )
+            raise Conflict(resource.group, resource.plural, info.name, why)
+        return await create_object(store, new, context), True
+    return await write_object(store, info.name, change, context), False
+
+
+def apply_config(request: Request, options: WriteOptions, kind: str) -> dict[str, Any]:
+    """The configuration in the body, YAML or JSON. Raises BadRequest."""
+    json, repeated = to_json(request.body, YAML, kind)
+    if repeated and options.field_validation != "Ignore":
+        if options.field_validation == "Strict":
+            raise BadRequest(f"error decoding YAML: {', '.join(repeated)}")
+        request.warnings.extend(repeated)
+    config = msgspec.json.decode(json)
+    if not isinstance(config, dict):
+        raise BadRequest("error decoding YAML: the configuration must be an object")
+    return config

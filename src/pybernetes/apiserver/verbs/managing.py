@@ -1,0 +1,32 @@
+"""Who owns which field after a write: the managed fields of an object, in the version the client speaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pybernetes.api.managedfields import manager_name, record_update, resetfields
+
+from ..http import Request
+from ..registry.resource_store import ResourceStore
+from ..registry.strategy import Context
+from .options import WriteOptions
+
+
+def manager_of(request: Request, options: WriteOptions) -> str:
+    """The manager a request acts as."""
+    return manager_name(options.field_manager, request.headers.get("user-agent", ""))
+
+
+def track(store: ResourceStore, new: Any, old: Any | None, context: Context) -> None:
+    """Write into the new object who owns its fields, after it was changed from the old one or created."""
+    resource, subresource = store.resource, context.subresource
+    entries = record_update(
+        store.from_storage(new),
+        None if old is None else store.from_storage(old),
+        manager=context.field_manager,
+        api_version=resource.api_version,
+        now=context.now,
+        subresource=subresource,
+        reset_fields=resetfields.for_request(resource, subresource),
+    )
+    new.metadata.managed_fields = entries or None
