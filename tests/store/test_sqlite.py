@@ -507,6 +507,22 @@ async def test_a_damaged_or_foreign_file_is_refused_and_left_as_it_was(path: str
     assert Path(path).read_bytes() == bytes(content)
 
 
+async def test_a_refused_file_with_a_log_beside_it_is_left_as_it_was(path: str, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    async with opened(path) as store:
+        await store.create("/a", b"x" * 500)
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA user_version=77")
+        for suffix in ("", "-wal"):
+            shutil.copy(path + suffix, str(copy) + suffix)
+    files = [copy.read_bytes(), Path(f"{copy}-wal").read_bytes()]
+    store = SQLiteStore(str(copy))
+    with pytest.raises(StoreUnavailable, match=r"copy\.db has layout 77"):
+        await store.start()
+    await store.close()
+    assert [copy.read_bytes(), Path(f"{copy}-wal").read_bytes()] == files
+
+
 async def test_a_folder_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder in ("missing", "file"):

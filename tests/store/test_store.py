@@ -242,6 +242,16 @@ async def test_a_watch_from_now_sees_only_what_comes(opened: Opened, prefix: str
         await watch.close()
 
 
+async def test_a_watch_from_the_future_begins_there(opened: Opened, prefix: str) -> None:
+    async with opened() as store:
+        watch = store.watch(prefix, after=await store.revision() + 2)
+        reader = asyncio.ensure_future(take(watch, 2))
+        await asyncio.sleep(0.05)
+        revisions = [await store.create(f"{prefix}{number}", b"") for number in range(4)]
+        assert [event.revision for event in await reader] == revisions[2:]
+        await watch.close()
+
+
 async def test_a_closed_watch_ends_its_iteration(opened: Opened, prefix: str) -> None:
     async with opened() as store:
         watch = store.watch(prefix, after=await store.revision())
@@ -267,6 +277,13 @@ async def test_closing_the_store_ends_its_watches(opened: Opened, prefix: str) -
         await asyncio.sleep(0)
     with contextlib.suppress(StoreUnavailable):
         await asyncio.wait_for(reader, 5)
+
+
+async def test_a_closed_store_refuses_to_watch(opened: Opened, prefix: str) -> None:
+    async with opened() as store:
+        pass
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(take(store.watch(prefix, after=0), 1), 5)
 
 
 async def test_a_slow_watch_gets_everything_in_order(

@@ -249,7 +249,8 @@ class EtcdWatch:
                 self._reading = asyncio.ensure_future(self._read())
                 response = await self._reading
             except StoreUnavailable:
-                continue  # `member` has waited; it raises at once only when the store is closed, and so are we then.
+                self._client.refuse_when_closed()
+                continue
             except grpc.aio.AioRpcError:
                 response = None
             except asyncio.CancelledError:

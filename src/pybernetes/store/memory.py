@@ -164,6 +164,7 @@ class MemoryStore:
             self._write(key, None, None)
 
     async def _replay(self, prefix: str, after: int, limit: int) -> tuple[list[Event], int]:
+        self._refuse_when_closed()
         if after < self._compacted:
             raise Compacted(after, self._compacted)
         begin = bisect_right(self._log, after, key=lambda event: event.revision)

@@ -249,7 +249,7 @@ class SQLiteFile:
         """Fail as a write of `size` bytes would. No writer may run meanwhile."""
         with self._errors():
             with self._transaction(self._upkeep) as upkeep:
-                upkeep.execute("INSERT INTO meta VALUES ('probe', zeroblob(?))", (size,))
+                upkeep.execute("INSERT OR REPLACE INTO meta VALUES ('probe', zeroblob(?))", (size,))
             with self._transaction(self._upkeep) as upkeep:
                 upkeep.execute("DELETE FROM meta WHERE name = 'probe'")
 
