@@ -3,8 +3,8 @@
     python tools/extract_facts.py CHECKOUT > tools/field_facts.json
 
 Published schemas list fields alphabetically and know neither defaults nor enumerations. From the Go declarations come
-the order of the fields, what is written even when unset, and the values of enumerations; from the OpenAPI v3 documents
-come the defaults. Only facts are kept: names, numbers and values, no text.
+the order of the fields, what is written even when unset, which scalars are pointers, and the values of enumerations;
+from the OpenAPI v3 documents come the defaults. Only facts are kept: names, numbers and values, no text.
 
 The result is committed, so a checkout is needed only when the API level rises.
 """
@@ -151,6 +151,8 @@ class Facts:
             zero, struct_like = self.zero(package, type_)
             if ("omitempty" not in options or struct_like) and "omitzero" not in options:
                 fact["always"] = zero
+            elif self.is_plain(package, type_.removeprefix("*")) and type_.startswith("*"):
+                fact["pointer"] = True
             if enum := self.enum(package, type_):
                 fact["enum"] = sorted(enum)
             yield wire, fact
@@ -170,6 +172,11 @@ class Facts:
         if type_ in package.structs:
             return {}, True
         return ("" if type_ == "UID" else None), False
+
+    def is_plain(self, package: Package, type_: str) -> bool:
+        """Whether a type is a text, number or flag."""
+        zero, struct_like = self.zero(package, type_)
+        return zero is not None and not struct_like
 
     def enum(self, package: Package, type_: str) -> list[str] | None:
         package, type_ = self.resolve(package, re.sub(r"^(\*|\[\]|map\[[^]]*\])+", "", type_))

@@ -269,6 +269,8 @@ class Generator:
             result.append("Required")
         if "always" in fact:
             result.append(f"Always({fact['always']!r})")
+        if fact.get("pointer"):
+            result.append("Pointer")
         implied = "always" in fact and type_ not in ("IntOrString", "Quantity") and fact["always"] is not None
         if ("default" in fact) != implied or (implied and fact["default"] != fact["always"]):
             if "default" not in fact:
@@ -289,7 +291,7 @@ class Generator:
 
 ANYTHING = [name for name, alias in ALIASES.items() if alias in ("FieldsV1", "JSON", "RawExtension")]
 TYPE_NAMES = set(ALIASES.values()) | set(FORMATS.values())
-TYPE_NAMES |= {"Always", "Default", "Duration", "Enum", "ListType", "MapType", "Patch", "Required", "Union"}
+TYPE_NAMES |= {"Always", "Default", "Duration", "Enum", "ListType", "MapType", "Patch", "Pointer", "Required", "Union"}
 
 if __name__ == "__main__":
     Generator().write()

@@ -15,13 +15,14 @@ from typing import Union as TypingUnion
 from msgspec import UNSET
 
 from .base import Struct
-from .types import Always, Default, Enum, Format, ListType, MapType, Patch, Required, Union
+from .types import Always, Default, Enum, Format, ListType, MapType, Patch, Pointer, Required, Union
 
 STRUCT: Final = "struct"
 LIST: Final = "list"
 MAP: Final = "map"
 ANY: Final = "any"
 _PLAIN: Final = {str: "string", int: "int", bool: "bool", float: "float"}
+SCALARS: Final = frozenset(_PLAIN.values())
 _ZEROES: Final[dict[str, Any]] = {"struct": {}, "string": "", "int": 0, "bool": False}
 _WITHOUT_ZERO: Final = ("byte", "date-time", "micro-time", "quantity", "int-or-string")
 # Formats that take more than one type of JSON and are strings to a schema.
@@ -42,6 +43,8 @@ class FieldInfo:
     """The class, if it is a struct."""
     items: FieldInfo | None = None
     """The element, if it is a list or a map."""
+    variants: tuple[FieldInfo, ...] = ()
+    """What it can be, if that is more than one thing and some have fields; the kind is `any` then."""
     format: str | None = None
     required: bool = False
     enum: tuple[str, ...] = ()
@@ -55,6 +58,8 @@ class FieldInfo:
     """The schema's default, `UNSET` if there is none."""
     always: Any = UNSET
     """What upstream writes when the field is unset, `UNSET` if it leaves it out."""
+    pointer: bool = False
+    """Whether a text, number or flag can be zero without being absent."""
 
     @property
     def atomic(self) -> bool:
@@ -106,6 +111,10 @@ def _field(name: str, wire: str, hint: Any) -> FieldInfo:
                 info = replace(info, default=marker.value)
             case _ if marker is Required:
                 info = replace(info, required=True)
+            case _ if marker is Pointer:
+                info = replace(info, pointer=True)
+    if info.always is None and info.kind in SCALARS and info.format not in _WITHOUT_ZERO:
+        info = replace(info, pointer=True)
     if info.default is UNSET and info.always is not None and info.format not in _TEXTUAL:
         info = replace(info, default=info.always)
     if enum and info.items:
@@ -126,6 +135,9 @@ def _type(hint: Any, name: str, wire: str) -> FieldInfo:
     if isinstance(hint, type) and issubclass(hint, Struct):
         map_type: MapType | None = getattr(hint, "map_type", None)
         return FieldInfo(name, wire, STRUCT, struct=hint, map_type=map_type.name if map_type else None)
+    if origin in (TypingUnion, UnionType):
+        variants = tuple(_type(each, name, wire) for each in arguments)
+        return FieldInfo(name, wire, ANY, variants=variants if any(each.struct for each in variants) else ())
     return FieldInfo(name, wire, ANY)
 
 

@@ -56,6 +56,14 @@ class Always(NamedTuple):
     value: Any
 
 
+class Pointer:
+    """Zero says something here: `false`, 0 and `""` are kept, as a pointer in Go keeps them.
+
+    In a text, number or flag without this marker zero is the same as absent. Other types need no marker: what is not a
+    pointer in Go is marked `Always`, and lists and maps are absent when empty.
+    """
+
+
 class Default(NamedTuple):
     """The schema's default."""
 

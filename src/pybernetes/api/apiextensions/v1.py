@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import field
 
 from ..base import Kind, Struct
-from ..types import JSON, Always, Base64, Double, Enum, Int32, Int64, ListType, Patch, Required, Time
+from ..types import JSON, Always, Base64, Double, Enum, Int32, Int64, ListType, Patch, Pointer, Required, Time
 
 
 class CustomResourceDefinition(Kind):
@@ -43,7 +43,7 @@ class CustomResourceDefinitionVersion(Struct):
     served: Annotated[bool | None, Required, Always(False)] = None
     storage: Annotated[bool | None, Required, Always(False)] = None
     deprecated: bool | None = None
-    deprecation_warning: str | None = None
+    deprecation_warning: Annotated[str | None, Pointer] = None
     schema: CustomResourceValidation | None = None
     subresources: CustomResourceSubresources | None = None
     additional_printer_columns: Annotated[list[CustomResourceColumnDefinition] | None, ListType("atomic")] = None
@@ -59,26 +59,26 @@ class JSONSchemaProps(Struct):
 
     id: str | None = None
     schema: str | None = field(default=None, name="$schema")
-    ref: str | None = field(default=None, name="$ref")
+    ref: Annotated[str | None, Pointer] = field(default=None, name="$ref")
     description: str | None = None
     type: str | None = None
     format: str | None = None
     title: str | None = None
     default: JSON = None
-    maximum: Double | None = None
+    maximum: Annotated[Double | None, Pointer] = None
     exclusive_maximum: bool | None = None
-    minimum: Double | None = None
+    minimum: Annotated[Double | None, Pointer] = None
     exclusive_minimum: bool | None = None
-    max_length: Int64 | None = None
-    min_length: Int64 | None = None
+    max_length: Annotated[Int64 | None, Pointer] = None
+    min_length: Annotated[Int64 | None, Pointer] = None
     pattern: str | None = None
-    max_items: Int64 | None = None
-    min_items: Int64 | None = None
+    max_items: Annotated[Int64 | None, Pointer] = None
+    min_items: Annotated[Int64 | None, Pointer] = None
     unique_items: bool | None = None
-    multiple_of: Double | None = None
+    multiple_of: Annotated[Double | None, Pointer] = None
     enum: Annotated[list[JSON] | None, ListType("atomic")] = None
-    max_properties: Int64 | None = None
-    min_properties: Int64 | None = None
+    max_properties: Annotated[Int64 | None, Pointer] = None
+    min_properties: Annotated[Int64 | None, Pointer] = None
     required: Annotated[list[str] | None, ListType("atomic")] = None
     items: JSONSchemaPropsOrArray | None = None
     all_of: Annotated[list[JSONSchemaProps] | None, ListType("atomic")] = None
@@ -94,14 +94,16 @@ class JSONSchemaProps(Struct):
     external_docs: ExternalDocumentation | None = None
     example: JSON = None
     nullable: bool | None = None
-    x_kubernetes_preserve_unknown_fields: bool | None = field(default=None, name="x-kubernetes-preserve-unknown-fields")
+    x_kubernetes_preserve_unknown_fields: Annotated[bool | None, Pointer] = field(
+        default=None, name="x-kubernetes-preserve-unknown-fields"
+    )
     x_kubernetes_embedded_resource: bool | None = field(default=None, name="x-kubernetes-embedded-resource")
     x_kubernetes_int_or_string: bool | None = field(default=None, name="x-kubernetes-int-or-string")
     x_kubernetes_list_map_keys: Annotated[list[str] | None, ListType("atomic")] = field(
         default=None, name="x-kubernetes-list-map-keys"
     )
-    x_kubernetes_list_type: str | None = field(default=None, name="x-kubernetes-list-type")
-    x_kubernetes_map_type: str | None = field(default=None, name="x-kubernetes-map-type")
+    x_kubernetes_list_type: Annotated[str | None, Pointer] = field(default=None, name="x-kubernetes-list-type")
+    x_kubernetes_map_type: Annotated[str | None, Pointer] = field(default=None, name="x-kubernetes-map-type")
     x_kubernetes_validations: Annotated[
         list[ValidationRule] | None, ListType("map", keys=("rule",)), Patch("merge", "rule")
     ] = field(default=None, name="x-kubernetes-validations")
@@ -117,10 +119,12 @@ class ValidationRule(Struct):
     message: str | None = None
     message_expression: str | None = None
     reason: Annotated[
-        str | None, Enum("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+        str | None,
+        Pointer,
+        Enum("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"),
     ] = None
     field_path: str | None = None
-    optional_old_self: bool | None = None
+    optional_old_self: Annotated[bool | None, Pointer] = None
 
 
 class CustomResourceSubresources(Struct):
@@ -135,7 +139,7 @@ class CustomResourceSubresourceStatus(Struct):
 class CustomResourceSubresourceScale(Struct):
     spec_replicas_path: Annotated[str | None, Required, Always("")] = None
     status_replicas_path: Annotated[str | None, Required, Always("")] = None
-    label_selector_path: str | None = None
+    label_selector_path: Annotated[str | None, Pointer] = None
 
 
 class CustomResourceColumnDefinition(Struct):
@@ -162,7 +166,7 @@ class WebhookConversion(Struct):
 
 
 class WebhookClientConfig(Struct):
-    url: str | None = None
+    url: Annotated[str | None, Pointer] = None
     service: ServiceReference | None = None
     ca_bundle: Base64 | None = None
 
@@ -170,8 +174,8 @@ class WebhookClientConfig(Struct):
 class ServiceReference(Struct):
     namespace: Annotated[str | None, Required, Always("")] = None
     name: Annotated[str | None, Required, Always("")] = None
-    path: str | None = None
-    port: Int32 | None = None
+    path: Annotated[str | None, Pointer] = None
+    port: Annotated[Int32 | None, Pointer] = None
 
 
 class CustomResourceDefinitionStatus(Struct):

@@ -11,7 +11,7 @@ from ..base import Kind, Struct
 from ..core.v1.persistentvolumeclaim import PersistentVolumeClaim
 from ..core.v1.pod import PodTemplateSpec
 from ..meta.v1.labelselector import LabelSelector
-from ..types import Always, Enum, Int32, Int64, IntOrString, ListType, Patch, RawExtension, Required, Time
+from ..types import Always, Enum, Int32, Int64, IntOrString, ListType, Patch, Pointer, RawExtension, Required, Time
 
 
 class ControllerRevision(Kind):
@@ -33,7 +33,7 @@ class DaemonSetSpec(Struct):
     template: Annotated[PodTemplateSpec | None, Required, Always({})] = None
     update_strategy: Annotated[DaemonSetUpdateStrategy | None, Always({})] = None
     min_ready_seconds: Int32 | None = None
-    revision_history_limit: Int32 | None = None
+    revision_history_limit: Annotated[Int32 | None, Pointer] = None
 
 
 class DaemonSetUpdateStrategy(Struct):
@@ -55,7 +55,7 @@ class DaemonSetStatus(Struct):
     updated_number_scheduled: Int32 | None = None
     number_available: Int32 | None = None
     number_unavailable: Int32 | None = None
-    collision_count: Int32 | None = None
+    collision_count: Annotated[Int32 | None, Pointer] = None
     conditions: Annotated[list[DaemonSetCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")] = (
         None
     )
@@ -77,14 +77,14 @@ class Deployment(Kind):
 
 
 class DeploymentSpec(Struct):
-    replicas: Int32 | None = None
+    replicas: Annotated[Int32 | None, Pointer] = None
     selector: Annotated[LabelSelector | None, Required, Always(None)] = None
     template: Annotated[PodTemplateSpec | None, Required, Always({})] = None
     strategy: Annotated[DeploymentStrategy | None, Always({}), Patch("retainKeys")] = None
     min_ready_seconds: Int32 | None = None
-    revision_history_limit: Int32 | None = None
+    revision_history_limit: Annotated[Int32 | None, Pointer] = None
     paused: bool | None = None
-    progress_deadline_seconds: Int32 | None = None
+    progress_deadline_seconds: Annotated[Int32 | None, Pointer] = None
 
 
 class DeploymentStrategy(Struct):
@@ -104,11 +104,11 @@ class DeploymentStatus(Struct):
     ready_replicas: Int32 | None = None
     available_replicas: Int32 | None = None
     unavailable_replicas: Int32 | None = None
-    terminating_replicas: Int32 | None = None
+    terminating_replicas: Annotated[Int32 | None, Pointer] = None
     conditions: Annotated[list[DeploymentCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")] = (
         None
     )
-    collision_count: Int32 | None = None
+    collision_count: Annotated[Int32 | None, Pointer] = None
 
 
 class DeploymentCondition(Struct):
@@ -128,7 +128,7 @@ class ReplicaSet(Kind):
 
 
 class ReplicaSetSpec(Struct):
-    replicas: Int32 | None = None
+    replicas: Annotated[Int32 | None, Pointer] = None
     min_ready_seconds: Int32 | None = None
     selector: Annotated[LabelSelector | None, Required, Always(None)] = None
     template: Annotated[PodTemplateSpec | None, Always({})] = None
@@ -139,7 +139,7 @@ class ReplicaSetStatus(Struct):
     fully_labeled_replicas: Int32 | None = None
     ready_replicas: Int32 | None = None
     available_replicas: Int32 | None = None
-    terminating_replicas: Int32 | None = None
+    terminating_replicas: Annotated[Int32 | None, Pointer] = None
     observed_generation: Int64 | None = None
     conditions: Annotated[list[ReplicaSetCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")] = (
         None
@@ -162,14 +162,14 @@ class StatefulSet(Kind):
 
 
 class StatefulSetSpec(Struct):
-    replicas: Int32 | None = None
+    replicas: Annotated[Int32 | None, Pointer] = None
     selector: Annotated[LabelSelector | None, Required, Always(None)] = None
     template: Annotated[PodTemplateSpec | None, Required, Always({})] = None
     volume_claim_templates: Annotated[list[PersistentVolumeClaim] | None, ListType("atomic")] = None
     service_name: Annotated[str | None, Always("")] = None
     pod_management_policy: Annotated[str | None, Enum("OrderedReady", "Parallel")] = None
     update_strategy: Annotated[StatefulSetUpdateStrategy | None, Always({})] = None
-    revision_history_limit: Int32 | None = None
+    revision_history_limit: Annotated[Int32 | None, Pointer] = None
     min_ready_seconds: Int32 | None = None
     persistent_volume_claim_retention_policy: StatefulSetPersistentVolumeClaimRetentionPolicy | None = None
     ordinals: StatefulSetOrdinals | None = None
@@ -181,7 +181,7 @@ class StatefulSetUpdateStrategy(Struct):
 
 
 class RollingUpdateStatefulSetStrategy(Struct):
-    partition: Int32 | None = None
+    partition: Annotated[Int32 | None, Pointer] = None
     max_unavailable: IntOrString | None = None
 
 
@@ -202,7 +202,7 @@ class StatefulSetStatus(Struct):
     updated_replicas: Int32 | None = None
     current_revision: str | None = None
     update_revision: str | None = None
-    collision_count: Int32 | None = None
+    collision_count: Annotated[Int32 | None, Pointer] = None
     conditions: Annotated[
         list[StatefulSetCondition] | None, ListType("map", keys=("type",)), Patch("merge", "type")
     ] = None

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from msgspec import field
 
 from ..base import Kind, Struct
-from ..types import Always, Default, Int32, Int64, MapType, Required, Time
+from ..types import Always, Default, Int32, Int64, MapType, Pointer, Required, Time
 
 
 class HorizontalPodAutoscaler(Kind):
@@ -22,9 +22,11 @@ class HorizontalPodAutoscaler(Kind):
 
 class HorizontalPodAutoscalerSpec(Struct):
     scale_target_ref: Annotated[CrossVersionObjectReference | None, Required, Always({})] = None
-    min_replicas: Int32 | None = None
+    min_replicas: Annotated[Int32 | None, Pointer] = None
     max_replicas: Annotated[Int32 | None, Required, Always(0)] = None
-    target_cpu_utilization_percentage: Int32 | None = field(default=None, name="targetCPUUtilizationPercentage")
+    target_cpu_utilization_percentage: Annotated[Int32 | None, Pointer] = field(
+        default=None, name="targetCPUUtilizationPercentage"
+    )
 
 
 class CrossVersionObjectReference(Struct):
@@ -36,11 +38,13 @@ class CrossVersionObjectReference(Struct):
 
 
 class HorizontalPodAutoscalerStatus(Struct):
-    observed_generation: Int64 | None = None
+    observed_generation: Annotated[Int64 | None, Pointer] = None
     last_scale_time: Time | None = None
     current_replicas: Annotated[Int32 | None, Required, Always(0)] = None
     desired_replicas: Annotated[Int32 | None, Required, Always(0)] = None
-    current_cpu_utilization_percentage: Int32 | None = field(default=None, name="currentCPUUtilizationPercentage")
+    current_cpu_utilization_percentage: Annotated[Int32 | None, Pointer] = field(
+        default=None, name="currentCPUUtilizationPercentage"
+    )
 
 
 class Scale(Kind):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from ..base import Kind, Struct
 from ..meta.v1.labelselector import LabelSelector
-from ..types import Always, Int32, Int64, ListType, Patch, Quantity, Required, Time
+from ..types import Always, Int32, Int64, ListType, Patch, Pointer, Quantity, Required, Time
 
 
 class HorizontalPodAutoscaler(Kind):
@@ -21,7 +21,7 @@ class HorizontalPodAutoscaler(Kind):
 
 class HorizontalPodAutoscalerSpec(Struct):
     scale_target_ref: Annotated[CrossVersionObjectReference | None, Required, Always({})] = None
-    min_replicas: Int32 | None = None
+    min_replicas: Annotated[Int32 | None, Pointer] = None
     max_replicas: Annotated[Int32 | None, Required, Always(0)] = None
     metrics: Annotated[list[MetricSpec] | None, ListType("atomic")] = None
     behavior: HorizontalPodAutoscalerBehavior | None = None
@@ -52,7 +52,7 @@ class MetricTarget(Struct):
     type: Annotated[str | None, Required, Always("")] = None
     value: Quantity | None = None
     average_value: Quantity | None = None
-    average_utilization: Int32 | None = None
+    average_utilization: Annotated[Int32 | None, Pointer] = None
 
 
 class MetricIdentifier(Struct):
@@ -87,8 +87,8 @@ class HorizontalPodAutoscalerBehavior(Struct):
 
 
 class HPAScalingRules(Struct):
-    stabilization_window_seconds: Int32 | None = None
-    select_policy: str | None = None
+    stabilization_window_seconds: Annotated[Int32 | None, Pointer] = None
+    select_policy: Annotated[str | None, Pointer] = None
     policies: Annotated[list[HPAScalingPolicy] | None, ListType("atomic")] = None
     tolerance: Quantity | None = None
 
@@ -100,7 +100,7 @@ class HPAScalingPolicy(Struct):
 
 
 class HorizontalPodAutoscalerStatus(Struct):
-    observed_generation: Int64 | None = None
+    observed_generation: Annotated[Int64 | None, Pointer] = None
     last_scale_time: Time | None = None
     current_replicas: Int32 | None = None
     desired_replicas: Annotated[Int32 | None, Required, Always(0)] = None
@@ -128,7 +128,7 @@ class ObjectMetricStatus(Struct):
 class MetricValueStatus(Struct):
     value: Quantity | None = None
     average_value: Quantity | None = None
-    average_utilization: Int32 | None = None
+    average_utilization: Annotated[Int32 | None, Pointer] = None
 
 
 class PodsMetricStatus(Struct):

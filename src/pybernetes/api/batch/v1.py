@@ -12,7 +12,7 @@ from ..core.v1.pod import PodTemplateSpec
 from ..core.v1.reference import ObjectReference
 from ..meta.v1.labelselector import LabelSelector
 from ..meta.v1.objectmeta import ObjectMeta
-from ..types import Always, Enum, Int32, Int64, ListType, Patch, Required, Time
+from ..types import Always, Enum, Int32, Int64, ListType, Patch, Pointer, Required, Time
 
 
 class CronJob(Kind):
@@ -24,13 +24,13 @@ class CronJob(Kind):
 
 class CronJobSpec(Struct):
     schedule: Annotated[str | None, Required, Always("")] = None
-    time_zone: str | None = None
-    starting_deadline_seconds: Int64 | None = None
+    time_zone: Annotated[str | None, Pointer] = None
+    starting_deadline_seconds: Annotated[Int64 | None, Pointer] = None
     concurrency_policy: Annotated[str | None, Enum("Allow", "Forbid", "Replace")] = None
-    suspend: bool | None = None
+    suspend: Annotated[bool | None, Pointer] = None
     job_template: Annotated[JobTemplateSpec | None, Required, Always({})] = None
-    successful_jobs_history_limit: Int32 | None = None
-    failed_jobs_history_limit: Int32 | None = None
+    successful_jobs_history_limit: Annotated[Int32 | None, Pointer] = None
+    failed_jobs_history_limit: Annotated[Int32 | None, Pointer] = None
 
 
 class JobTemplateSpec(Struct):
@@ -39,22 +39,22 @@ class JobTemplateSpec(Struct):
 
 
 class JobSpec(Struct):
-    parallelism: Int32 | None = None
-    completions: Int32 | None = None
-    active_deadline_seconds: Int64 | None = None
+    parallelism: Annotated[Int32 | None, Pointer] = None
+    completions: Annotated[Int32 | None, Pointer] = None
+    active_deadline_seconds: Annotated[Int64 | None, Pointer] = None
     pod_failure_policy: PodFailurePolicy | None = None
     success_policy: SuccessPolicy | None = None
-    backoff_limit: Int32 | None = None
-    backoff_limit_per_index: Int32 | None = None
-    max_failed_indexes: Int32 | None = None
+    backoff_limit: Annotated[Int32 | None, Pointer] = None
+    backoff_limit_per_index: Annotated[Int32 | None, Pointer] = None
+    max_failed_indexes: Annotated[Int32 | None, Pointer] = None
     selector: LabelSelector | None = None
-    manual_selector: bool | None = None
+    manual_selector: Annotated[bool | None, Pointer] = None
     template: Annotated[PodTemplateSpec | None, Required, Always({})] = None
-    ttl_seconds_after_finished: Int32 | None = None
-    completion_mode: Annotated[str | None, Enum("Indexed", "NonIndexed")] = None
-    suspend: bool | None = None
-    pod_replacement_policy: Annotated[str | None, Enum("Failed", "TerminatingOrFailed")] = None
-    managed_by: str | None = None
+    ttl_seconds_after_finished: Annotated[Int32 | None, Pointer] = None
+    completion_mode: Annotated[str | None, Pointer, Enum("Indexed", "NonIndexed")] = None
+    suspend: Annotated[bool | None, Pointer] = None
+    pod_replacement_policy: Annotated[str | None, Pointer, Enum("Failed", "TerminatingOrFailed")] = None
+    managed_by: Annotated[str | None, Pointer] = None
 
 
 class PodFailurePolicy(Struct):
@@ -68,7 +68,7 @@ class PodFailurePolicyRule(Struct):
 
 
 class PodFailurePolicyOnExitCodesRequirement(Struct):
-    container_name: str | None = None
+    container_name: Annotated[str | None, Pointer] = None
     operator: Annotated[str | None, Required, Always(""), Enum("In", "NotIn")] = None
     values: Annotated[list[Int32] | None, Required, Always(None), ListType("set")] = None
 
@@ -83,8 +83,8 @@ class SuccessPolicy(Struct):
 
 
 class SuccessPolicyRule(Struct):
-    succeeded_indexes: str | None = None
-    succeeded_count: Int32 | None = None
+    succeeded_indexes: Annotated[str | None, Pointer] = None
+    succeeded_count: Annotated[Int32 | None, Pointer] = None
 
 
 class CronJobStatus(Struct):
@@ -107,11 +107,11 @@ class JobStatus(Struct):
     active: Int32 | None = None
     succeeded: Int32 | None = None
     failed: Int32 | None = None
-    terminating: Int32 | None = None
+    terminating: Annotated[Int32 | None, Pointer] = None
     completed_indexes: str | None = None
-    failed_indexes: str | None = None
+    failed_indexes: Annotated[str | None, Pointer] = None
     uncounted_terminated_pods: UncountedTerminatedPods | None = None
-    ready: Int32 | None = None
+    ready: Annotated[Int32 | None, Pointer] = None
 
 
 class JobCondition(Struct):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..base import Kind, Struct
-from ..types import Always, Int32, MicroTime
+from ..types import Always, Int32, MicroTime, Pointer
 
 
 class Lease(Kind):
@@ -18,10 +18,10 @@ class Lease(Kind):
 
 
 class LeaseSpec(Struct):
-    holder_identity: str | None = None
-    lease_duration_seconds: Int32 | None = None
+    holder_identity: Annotated[str | None, Pointer] = None
+    lease_duration_seconds: Annotated[Int32 | None, Pointer] = None
     acquire_time: MicroTime | None = None
     renew_time: MicroTime | None = None
-    lease_transitions: Int32 | None = None
-    strategy: str | None = None
-    preferred_holder: str | None = None
+    lease_transitions: Annotated[Int32 | None, Pointer] = None
+    strategy: Annotated[str | None, Pointer] = None
+    preferred_holder: Annotated[str | None, Pointer] = None

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from ..base import Kind, Struct
 from ..core.v1.reference import ObjectReference
-from ..types import Always, Enum, Int32, ListType, MapType, Required
+from ..types import Always, Enum, Int32, ListType, MapType, Pointer, Required
 
 
 class EndpointSlice(Kind):
@@ -23,18 +23,18 @@ class EndpointSlice(Kind):
 class Endpoint(Struct):
     addresses: Annotated[list[str] | None, Required, Always(None), ListType("set")] = None
     conditions: Annotated[EndpointConditions | None, Always({})] = None
-    hostname: str | None = None
+    hostname: Annotated[str | None, Pointer] = None
     target_ref: ObjectReference | None = None
     deprecated_topology: dict[str, str] | None = None
-    node_name: str | None = None
-    zone: str | None = None
+    node_name: Annotated[str | None, Pointer] = None
+    zone: Annotated[str | None, Pointer] = None
     hints: EndpointHints | None = None
 
 
 class EndpointConditions(Struct):
-    ready: bool | None = None
-    serving: bool | None = None
-    terminating: bool | None = None
+    ready: Annotated[bool | None, Pointer] = None
+    serving: Annotated[bool | None, Pointer] = None
+    terminating: Annotated[bool | None, Pointer] = None
 
 
 class EndpointHints(Struct):
@@ -53,7 +53,7 @@ class ForNode(Struct):
 class EndpointPort(Struct):
     map_type: ClassVar = MapType("atomic")
 
-    name: str | None = None
-    protocol: Annotated[str | None, Enum("SCTP", "TCP", "UDP")] = None
-    port: Int32 | None = None
-    app_protocol: str | None = None
+    name: Annotated[str | None, Pointer] = None
+    protocol: Annotated[str | None, Pointer, Enum("SCTP", "TCP", "UDP")] = None
+    port: Annotated[Int32 | None, Pointer] = None
+    app_protocol: Annotated[str | None, Pointer] = None

@@ -11,7 +11,7 @@ from ..base import Kind, Struct
 from ..core.v1.reference import TypedLocalObjectReference
 from ..meta.v1.labelselector import LabelSelector
 from ..meta.v1.objectmeta import Condition
-from ..types import Always, Enum, Int32, IntOrString, ListType, MapType, Patch, Required
+from ..types import Always, Enum, Int32, IntOrString, ListType, MapType, Patch, Pointer, Required
 
 
 class IPAddress(Kind):
@@ -39,7 +39,7 @@ class Ingress(Kind):
 
 
 class IngressSpec(Struct):
-    ingress_class_name: str | None = None
+    ingress_class_name: Annotated[str | None, Pointer] = None
     default_backend: IngressBackend | None = None
     tls: Annotated[list[IngressTLS] | None, ListType("atomic")] = None
     rules: Annotated[list[IngressRule] | None, ListType("atomic")] = None
@@ -99,7 +99,7 @@ class IngressLoadBalancerIngress(Struct):
 class IngressPortStatus(Struct):
     port: Annotated[Int32 | None, Required, Always(0)] = None
     protocol: Annotated[str | None, Required, Always(""), Enum("SCTP", "TCP", "UDP")] = None
-    error: str | None = None
+    error: Annotated[str | None, Pointer] = None
 
 
 class IngressClass(Kind):
@@ -114,11 +114,11 @@ class IngressClassSpec(Struct):
 
 
 class IngressClassParametersReference(Struct):
-    api_group: str | None = None
+    api_group: Annotated[str | None, Pointer] = None
     kind: Annotated[str | None, Required, Always("")] = None
     name: Annotated[str | None, Required, Always("")] = None
     scope: Annotated[str | None, Always(None)] = None
-    namespace: str | None = None
+    namespace: Annotated[str | None, Pointer] = None
 
 
 class NetworkPolicy(Kind):
@@ -140,9 +140,9 @@ class NetworkPolicyIngressRule(Struct):
 
 
 class NetworkPolicyPort(Struct):
-    protocol: Annotated[str | None, Enum("SCTP", "TCP", "UDP")] = None
+    protocol: Annotated[str | None, Pointer, Enum("SCTP", "TCP", "UDP")] = None
     port: IntOrString | None = None
-    end_port: Int32 | None = None
+    end_port: Annotated[Int32 | None, Pointer] = None
 
 
 class NetworkPolicyPeer(Struct):

@@ -11,7 +11,7 @@ from ..base import Kind, Struct
 from ..meta.v1.deleteoptions import DeleteOptions
 from ..meta.v1.labelselector import LabelSelector
 from ..meta.v1.objectmeta import Condition
-from ..types import Always, Enum, Int32, Int64, IntOrString, ListType, Patch, Time
+from ..types import Always, Enum, Int32, Int64, IntOrString, ListType, Patch, Pointer, Time
 
 
 class Eviction(Kind):
@@ -31,7 +31,7 @@ class PodDisruptionBudgetSpec(Struct):
     min_available: IntOrString | None = None
     selector: Annotated[LabelSelector | None, Patch("replace")] = None
     max_unavailable: IntOrString | None = None
-    unhealthy_pod_eviction_policy: Annotated[str | None, Enum("AlwaysAllow", "IfHealthyBudget")] = None
+    unhealthy_pod_eviction_policy: Annotated[str | None, Pointer, Enum("AlwaysAllow", "IfHealthyBudget")] = None
 
 
 class PodDisruptionBudgetStatus(Struct):

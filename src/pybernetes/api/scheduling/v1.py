@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..base import Kind
-from ..types import Always, Enum, Int32
+from ..types import Always, Enum, Int32, Pointer
 
 
 class PriorityClass(Kind):
@@ -17,4 +17,4 @@ class PriorityClass(Kind):
     value: Annotated[Int32 | None, Always(0)] = None
     global_default: bool | None = None
     description: str | None = None
-    preemption_policy: Annotated[str | None, Enum("Never", "PreemptLowerPriority")] = None
+    preemption_policy: Annotated[str | None, Pointer, Enum("Never", "PreemptLowerPriority")] = None

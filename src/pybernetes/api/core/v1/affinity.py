@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from ...base import Struct
 from ...meta.v1.labelselector import LabelSelector
-from ...types import Always, Enum, Int32, Int64, ListType, MapType, Required, Time
+from ...types import Always, Enum, Int32, Int64, ListType, MapType, Pointer, Required, Time
 
 
 class Affinity(Struct):
@@ -95,7 +95,7 @@ class Toleration(Struct):
     operator: Annotated[str | None, Enum("Equal", "Exists", "Gt", "Lt")] = None
     value: str | None = None
     effect: Annotated[str | None, Enum("NoExecute", "NoSchedule", "PreferNoSchedule")] = None
-    toleration_seconds: Int64 | None = None
+    toleration_seconds: Annotated[Int64 | None, Pointer] = None
 
 
 class TopologySpreadConstraint(Struct):
@@ -103,9 +103,9 @@ class TopologySpreadConstraint(Struct):
     topology_key: Annotated[str | None, Required, Always("")] = None
     when_unsatisfiable: Annotated[str | None, Required, Always(""), Enum("DoNotSchedule", "ScheduleAnyway")] = None
     label_selector: LabelSelector | None = None
-    min_domains: Int32 | None = None
-    node_affinity_policy: Annotated[str | None, Enum("Honor", "Ignore")] = None
-    node_taints_policy: Annotated[str | None, Enum("Honor", "Ignore")] = None
+    min_domains: Annotated[Int32 | None, Pointer] = None
+    node_affinity_policy: Annotated[str | None, Pointer, Enum("Honor", "Ignore")] = None
+    node_taints_policy: Annotated[str | None, Pointer, Enum("Honor", "Ignore")] = None
     match_label_keys: Annotated[list[str] | None, ListType("atomic")] = None
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import field
 
 from ...base import Struct
-from ...types import Always, ListType, Quantity, Required
+from ...types import Always, ListType, Pointer, Quantity, Required
 
 
 class ResourceRequirements(Struct):
@@ -32,7 +32,7 @@ class ResourceStatus(Struct):
 class ResourceHealth(Struct):
     resource_id: Annotated[str | None, Required, Always("")] = field(default=None, name="resourceID")
     health: str | None = None
-    message: str | None = None
+    message: Annotated[str | None, Pointer] = None
 
 
 class ContainerResizePolicy(Struct):

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import field
 
 from ...base import Struct
-from ...types import Always, Default, Enum, Int32, Int64, ListType, Patch, Quantity, Required, Time
+from ...types import Always, Default, Enum, Int32, Int64, ListType, Patch, Pointer, Quantity, Required, Time
 from .compute import ContainerResizePolicy, ResourceRequirements, ResourceStatus
 from .env import EnvFromSource, EnvVar
 from .probe import Lifecycle, Probe
@@ -33,7 +33,7 @@ class Container(Struct):
     env: Annotated[list[EnvVar] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
     resources: Annotated[ResourceRequirements | None, Always({})] = None
     resize_policy: Annotated[list[ContainerResizePolicy] | None, ListType("atomic")] = None
-    restart_policy: str | None = None
+    restart_policy: Annotated[str | None, Pointer] = None
     restart_policy_rules: Annotated[list[ContainerRestartRule] | None, ListType("atomic")] = None
     volume_mounts: Annotated[
         list[VolumeMount] | None, ListType("map", keys=("mountPath",)), Patch("merge", "mountPath")
@@ -69,7 +69,7 @@ class EphemeralContainer(Struct):
     env: Annotated[list[EnvVar] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
     resources: Annotated[ResourceRequirements | None, Always({})] = None
     resize_policy: Annotated[list[ContainerResizePolicy] | None, ListType("atomic")] = None
-    restart_policy: str | None = None
+    restart_policy: Annotated[str | None, Pointer] = None
     restart_policy_rules: Annotated[list[ContainerRestartRule] | None, ListType("atomic")] = None
     volume_mounts: Annotated[
         list[VolumeMount] | None, ListType("map", keys=("mountPath",)), Patch("merge", "mountPath")
@@ -118,7 +118,7 @@ class ContainerStatus(Struct):
     image: Annotated[str | None, Required, Always("")] = None
     image_id: Annotated[str | None, Required, Always("")] = field(default=None, name="imageID")
     container_id: str | None = field(default=None, name="containerID")
-    started: bool | None = None
+    started: Annotated[bool | None, Pointer] = None
     allocated_resources: dict[str, Quantity] | None = None
     resources: ResourceRequirements | None = None
     volume_mounts: Annotated[
@@ -130,6 +130,7 @@ class ContainerStatus(Struct):
     ] = None
     stop_signal: Annotated[
         str | None,
+        Pointer,
         Enum(
             "SIGABRT",
             "SIGALRM",

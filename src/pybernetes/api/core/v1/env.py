@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from ...base import Struct
-from ...types import Always, Default, MapType, Quantity, Required
+from ...types import Always, Default, MapType, Pointer, Quantity, Required
 
 
 class EnvVar(Struct):
@@ -33,7 +33,7 @@ class EnvFromSource(Struct):
 
 class ConfigMapEnvSource(Struct):
     name: Annotated[str | None, Default("")] = None
-    optional: bool | None = None
+    optional: Annotated[bool | None, Pointer] = None
 
 
 class ConfigMapKeySelector(Struct):
@@ -41,12 +41,12 @@ class ConfigMapKeySelector(Struct):
 
     name: Annotated[str | None, Default("")] = None
     key: Annotated[str | None, Required, Always("")] = None
-    optional: bool | None = None
+    optional: Annotated[bool | None, Pointer] = None
 
 
 class SecretEnvSource(Struct):
     name: Annotated[str | None, Default("")] = None
-    optional: bool | None = None
+    optional: Annotated[bool | None, Pointer] = None
 
 
 class SecretKeySelector(Struct):
@@ -54,7 +54,7 @@ class SecretKeySelector(Struct):
 
     name: Annotated[str | None, Default("")] = None
     key: Annotated[str | None, Required, Always("")] = None
-    optional: bool | None = None
+    optional: Annotated[bool | None, Pointer] = None
 
 
 class FileKeySelector(Struct):
@@ -63,7 +63,7 @@ class FileKeySelector(Struct):
     volume_name: Annotated[str | None, Required, Always("")] = None
     path: Annotated[str | None, Required, Always("")] = None
     key: Annotated[str | None, Required, Always("")] = None
-    optional: Annotated[bool | None, Default(False)] = None
+    optional: Annotated[bool | None, Pointer, Default(False)] = None
 
 
 class ObjectFieldSelector(Struct):

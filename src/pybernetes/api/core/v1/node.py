@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import field
 
 from ...base import Kind, Struct
-from ...types import Always, Enum, Int32, Int64, ListType, Patch, Quantity, Required, Time
+from ...types import Always, Enum, Int32, Int64, ListType, Patch, Pointer, Quantity, Required, Time
 from .affinity import Taint
 
 
@@ -85,11 +85,11 @@ class NodeSystemInfo(Struct):
 
 
 class NodeSwapStatus(Struct):
-    capacity: Int64 | None = None
+    capacity: Annotated[Int64 | None, Pointer] = None
 
 
 class NodeFeatures(Struct):
-    supplemental_groups_policy: bool | None = None
+    supplemental_groups_policy: Annotated[bool | None, Pointer] = None
 
 
 class NodeRuntimeHandler(Struct):
@@ -98,8 +98,8 @@ class NodeRuntimeHandler(Struct):
 
 
 class NodeRuntimeHandlerFeatures(Struct):
-    recursive_read_only_mounts: bool | None = None
-    user_namespaces: bool | None = None
+    recursive_read_only_mounts: Annotated[bool | None, Pointer] = None
+    user_namespaces: Annotated[bool | None, Pointer] = None
 
 
 class AttachedVolume(Struct):

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import field
 
 from ...base import Kind, Struct
-from ...types import Always, Default, Enum, Int32, ListType, MapType, Quantity, Required, Time
+from ...types import Always, Default, Enum, Int32, ListType, MapType, Pointer, Quantity, Required, Time
 from .affinity import NodeSelector
 from .reference import ObjectReference, SecretReference
 from .volumesource import (
@@ -66,9 +66,9 @@ class PersistentVolumeSpec(Struct):
     persistent_volume_reclaim_policy: Annotated[str | None, Enum("Delete", "Recycle", "Retain")] = None
     storage_class_name: str | None = None
     mount_options: Annotated[list[str] | None, ListType("atomic")] = None
-    volume_mode: Annotated[str | None, Enum("Block", "Filesystem")] = None
+    volume_mode: Annotated[str | None, Pointer, Enum("Block", "Filesystem")] = None
     node_affinity: VolumeNodeAffinity | None = None
-    volume_attributes_class_name: str | None = None
+    volume_attributes_class_name: Annotated[str | None, Pointer] = None
 
 
 class PersistentVolumeStatus(Struct):
@@ -84,7 +84,7 @@ class VolumeNodeAffinity(Struct):
 
 class LocalVolumeSource(Struct):
     path: Annotated[str | None, Required, Always("")] = None
-    fs_type: str | None = None
+    fs_type: Annotated[str | None, Pointer] = None
 
 
 class AzureFilePersistentVolumeSource(Struct):
@@ -135,7 +135,7 @@ class GlusterfsPersistentVolumeSource(Struct):
     endpoints: Annotated[str | None, Required, Always("")] = None
     path: Annotated[str | None, Required, Always("")] = None
     read_only: bool | None = None
-    endpoints_namespace: str | None = None
+    endpoints_namespace: Annotated[str | None, Pointer] = None
 
 
 class ISCSIPersistentVolumeSource(Struct):
@@ -149,7 +149,7 @@ class ISCSIPersistentVolumeSource(Struct):
     chap_auth_discovery: bool | None = None
     chap_auth_session: bool | None = None
     secret_ref: SecretReference | None = None
-    initiator_name: str | None = None
+    initiator_name: Annotated[str | None, Pointer] = None
 
 
 class RBDPersistentVolumeSource(Struct):

@@ -10,7 +10,7 @@ from typing import Annotated
 from ...base import Kind, Struct
 from ...meta.v1.labelselector import LabelSelector
 from ...meta.v1.objectmeta import ObjectMeta
-from ...types import Always, Enum, ListType, MapType, Patch, Quantity, Required, Time
+from ...types import Always, Enum, ListType, MapType, Patch, Pointer, Quantity, Required, Time
 from .reference import TypedLocalObjectReference, TypedObjectReference
 
 
@@ -28,11 +28,11 @@ class PersistentVolumeClaimSpec(Struct):
     selector: LabelSelector | None = None
     resources: Annotated[VolumeResourceRequirements | None, Always({})] = None
     volume_name: str | None = None
-    storage_class_name: str | None = None
-    volume_mode: Annotated[str | None, Enum("Block", "Filesystem")] = None
+    storage_class_name: Annotated[str | None, Pointer] = None
+    volume_mode: Annotated[str | None, Pointer, Enum("Block", "Filesystem")] = None
     data_source: TypedLocalObjectReference | None = None
     data_source_ref: TypedObjectReference | None = None
-    volume_attributes_class_name: str | None = None
+    volume_attributes_class_name: Annotated[str | None, Pointer] = None
 
 
 class PersistentVolumeClaimStatus(Struct):
@@ -56,7 +56,7 @@ class PersistentVolumeClaimStatus(Struct):
         ),
         MapType("granular"),
     ] = None
-    current_volume_attributes_class_name: str | None = None
+    current_volume_attributes_class_name: Annotated[str | None, Pointer] = None
     modify_volume_status: ModifyVolumeStatus | None = None
 
 

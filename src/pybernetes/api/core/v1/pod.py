@@ -11,7 +11,20 @@ from msgspec import field
 
 from ...base import Kind, Struct
 from ...meta.v1.objectmeta import ObjectMeta
-from ...types import Always, Enum, Int32, Int64, ListType, MapType, Patch, Quantity, Required, Time, Union
+from ...types import (
+    Always,
+    Enum,
+    Int32,
+    Int64,
+    ListType,
+    MapType,
+    Patch,
+    Pointer,
+    Quantity,
+    Required,
+    Time,
+    Union,
+)
 from .affinity import Affinity, Toleration, TopologySpreadConstraint
 from .compute import ResourceRequirements
 from .container import Container, ContainerStatus, EphemeralContainer
@@ -37,18 +50,18 @@ class PodSpec(Struct):
         list[EphemeralContainer] | None, ListType("map", keys=("name",)), Patch("merge", "name")
     ] = None
     restart_policy: Annotated[str | None, Enum("Always", "Never", "OnFailure")] = None
-    termination_grace_period_seconds: Int64 | None = None
-    active_deadline_seconds: Int64 | None = None
+    termination_grace_period_seconds: Annotated[Int64 | None, Pointer] = None
+    active_deadline_seconds: Annotated[Int64 | None, Pointer] = None
     dns_policy: Annotated[str | None, Enum("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")] = None
     node_selector: Annotated[dict[str, str] | None, MapType("atomic")] = None
     service_account_name: str | None = None
     service_account: str | None = None
-    automount_service_account_token: bool | None = None
+    automount_service_account_token: Annotated[bool | None, Pointer] = None
     node_name: str | None = None
     host_network: bool | None = None
     host_pid: bool | None = field(default=None, name="hostPID")
     host_ipc: bool | None = field(default=None, name="hostIPC")
-    share_process_namespace: bool | None = None
+    share_process_namespace: Annotated[bool | None, Pointer] = None
     security_context: PodSecurityContext | None = None
     image_pull_secrets: Annotated[
         list[LocalObjectReference] | None, ListType("map", keys=("name",)), Patch("merge", "name")
@@ -60,21 +73,21 @@ class PodSpec(Struct):
     tolerations: Annotated[list[Toleration] | None, ListType("atomic")] = None
     host_aliases: Annotated[list[HostAlias] | None, ListType("map", keys=("ip",)), Patch("merge", "ip")] = None
     priority_class_name: str | None = None
-    priority: Int32 | None = None
+    priority: Annotated[Int32 | None, Pointer] = None
     dns_config: PodDNSConfig | None = None
     readiness_gates: Annotated[list[PodReadinessGate] | None, ListType("atomic")] = None
-    runtime_class_name: str | None = None
-    enable_service_links: bool | None = None
-    preemption_policy: Annotated[str | None, Enum("Never", "PreemptLowerPriority")] = None
+    runtime_class_name: Annotated[str | None, Pointer] = None
+    enable_service_links: Annotated[bool | None, Pointer] = None
+    preemption_policy: Annotated[str | None, Pointer, Enum("Never", "PreemptLowerPriority")] = None
     overhead: dict[str, Quantity] | None = None
     topology_spread_constraints: Annotated[
         list[TopologySpreadConstraint] | None,
         ListType("map", keys=("topologyKey", "whenUnsatisfiable")),
         Patch("merge", "topologyKey"),
     ] = None
-    set_hostname_as_fqdn: bool | None = field(default=None, name="setHostnameAsFQDN")
+    set_hostname_as_fqdn: Annotated[bool | None, Pointer] = field(default=None, name="setHostnameAsFQDN")
     os: PodOS | None = None
-    host_users: bool | None = None
+    host_users: Annotated[bool | None, Pointer] = None
     scheduling_gates: Annotated[
         list[PodSchedulingGate] | None, ListType("map", keys=("name",)), Patch("merge", "name")
     ] = None
@@ -82,7 +95,7 @@ class PodSpec(Struct):
         list[PodResourceClaim] | None, ListType("map", keys=("name",)), Patch("merge,retainKeys", "name")
     ] = None
     resources: ResourceRequirements | None = None
-    hostname_override: str | None = None
+    hostname_override: Annotated[str | None, Pointer] = None
     scheduling_group: PodSchedulingGroup | None = None
 
 
@@ -149,7 +162,7 @@ class PodDNSConfig(Struct):
 
 class PodDNSConfigOption(Struct):
     name: str | None = None
-    value: str | None = None
+    value: Annotated[str | None, Pointer] = None
 
 
 class PodOS(Struct):
@@ -167,18 +180,18 @@ class PodSchedulingGate(Struct):
 class PodSchedulingGroup(Struct):
     union: ClassVar = Union(None, {"podGroupName": "PodGroupName"})
 
-    pod_group_name: str | None = None
+    pod_group_name: Annotated[str | None, Pointer] = None
 
 
 class PodResourceClaim(Struct):
     name: Annotated[str | None, Required, Always("")] = None
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
+    resource_claim_name: Annotated[str | None, Pointer] = None
+    resource_claim_template_name: Annotated[str | None, Pointer] = None
 
 
 class PodResourceClaimStatus(Struct):
     name: Annotated[str | None, Required, Always("")] = None
-    resource_claim_name: str | None = None
+    resource_claim_name: Annotated[str | None, Pointer] = None
 
 
 class PodExtendedResourceClaimStatus(Struct):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ...base import Struct
-from ...types import Always, Default, Enum, Int32, Int64, IntOrString, ListType, Required
+from ...types import Always, Default, Enum, Int32, Int64, IntOrString, ListType, Pointer, Required
 
 
 class Probe(Struct):
@@ -21,7 +21,7 @@ class Probe(Struct):
     period_seconds: Int32 | None = None
     success_threshold: Int32 | None = None
     failure_threshold: Int32 | None = None
-    termination_grace_period_seconds: Int64 | None = None
+    termination_grace_period_seconds: Annotated[Int64 | None, Pointer] = None
 
 
 class Lifecycle(Struct):
@@ -29,6 +29,7 @@ class Lifecycle(Struct):
     pre_stop: LifecycleHandler | None = None
     stop_signal: Annotated[
         str | None,
+        Pointer,
         Enum(
             "SIGABRT",
             "SIGALRM",

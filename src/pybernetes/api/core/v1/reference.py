@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from ...base import Struct
-from ...types import Always, Default, MapType, Required
+from ...types import Always, Default, MapType, Pointer, Required
 
 
 class ObjectReference(Struct):
@@ -48,4 +48,4 @@ class TypedObjectReference(Struct):
     api_group: Annotated[str | None, Always(None)] = None
     kind: Annotated[str | None, Required, Always("")] = None
     name: Annotated[str | None, Required, Always("")] = None
-    namespace: str | None = None
+    namespace: Annotated[str | None, Pointer] = None

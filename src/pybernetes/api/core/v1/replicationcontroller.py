@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ...base import Kind, Struct
-from ...types import Always, Default, Int32, Int64, ListType, MapType, Patch, Required, Time
+from ...types import Always, Default, Int32, Int64, ListType, MapType, Patch, Pointer, Required, Time
 from .pod import PodTemplateSpec
 
 
@@ -20,7 +20,7 @@ class ReplicationController(Kind):
 
 
 class ReplicationControllerSpec(Struct):
-    replicas: Annotated[Int32 | None, Default(1)] = None
+    replicas: Annotated[Int32 | None, Pointer, Default(1)] = None
     min_ready_seconds: Annotated[Int32 | None, Default(0)] = None
     selector: Annotated[dict[str, str] | None, MapType("atomic")] = None
     template: PodTemplateSpec | None = None

@@ -8,20 +8,20 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from ...base import Struct
-from ...types import Always, Enum, Int64, ListType, Required, Union
+from ...types import Always, Enum, Int64, ListType, Pointer, Required, Union
 
 
 class SecurityContext(Struct):
     capabilities: Capabilities | None = None
-    privileged: bool | None = None
+    privileged: Annotated[bool | None, Pointer] = None
     se_linux_options: SELinuxOptions | None = None
     windows_options: WindowsSecurityContextOptions | None = None
-    run_as_user: Int64 | None = None
-    run_as_group: Int64 | None = None
-    run_as_non_root: bool | None = None
-    read_only_root_filesystem: bool | None = None
-    allow_privilege_escalation: bool | None = None
-    proc_mount: Annotated[str | None, Enum("Default", "Unmasked")] = None
+    run_as_user: Annotated[Int64 | None, Pointer] = None
+    run_as_group: Annotated[Int64 | None, Pointer] = None
+    run_as_non_root: Annotated[bool | None, Pointer] = None
+    read_only_root_filesystem: Annotated[bool | None, Pointer] = None
+    allow_privilege_escalation: Annotated[bool | None, Pointer] = None
+    proc_mount: Annotated[str | None, Pointer, Enum("Default", "Unmasked")] = None
     seccomp_profile: SeccompProfile | None = None
     app_armor_profile: AppArmorProfile | None = None
 
@@ -29,24 +29,24 @@ class SecurityContext(Struct):
 class PodSecurityContext(Struct):
     se_linux_options: SELinuxOptions | None = None
     windows_options: WindowsSecurityContextOptions | None = None
-    run_as_user: Int64 | None = None
-    run_as_group: Int64 | None = None
-    run_as_non_root: bool | None = None
+    run_as_user: Annotated[Int64 | None, Pointer] = None
+    run_as_group: Annotated[Int64 | None, Pointer] = None
+    run_as_non_root: Annotated[bool | None, Pointer] = None
     supplemental_groups: Annotated[list[Int64] | None, ListType("atomic")] = None
-    supplemental_groups_policy: Annotated[str | None, Enum("Merge", "Strict")] = None
-    fs_group: Int64 | None = None
+    supplemental_groups_policy: Annotated[str | None, Pointer, Enum("Merge", "Strict")] = None
+    fs_group: Annotated[Int64 | None, Pointer] = None
     sysctls: Annotated[list[Sysctl] | None, ListType("atomic")] = None
-    fs_group_change_policy: Annotated[str | None, Enum("Always", "OnRootMismatch")] = None
+    fs_group_change_policy: Annotated[str | None, Pointer, Enum("Always", "OnRootMismatch")] = None
     seccomp_profile: SeccompProfile | None = None
     app_armor_profile: AppArmorProfile | None = None
-    se_linux_change_policy: str | None = None
+    se_linux_change_policy: Annotated[str | None, Pointer] = None
 
 
 class AppArmorProfile(Struct):
     union: ClassVar = Union("type", {"localhostProfile": "LocalhostProfile"})
 
     type: Annotated[str | None, Required, Always(""), Enum("Localhost", "RuntimeDefault", "Unconfined")] = None
-    localhost_profile: str | None = None
+    localhost_profile: Annotated[str | None, Pointer] = None
 
 
 class Capabilities(Struct):
@@ -65,7 +65,7 @@ class SeccompProfile(Struct):
     union: ClassVar = Union("type", {"localhostProfile": "LocalhostProfile"})
 
     type: Annotated[str | None, Required, Always(""), Enum("Localhost", "RuntimeDefault", "Unconfined")] = None
-    localhost_profile: str | None = None
+    localhost_profile: Annotated[str | None, Pointer] = None
 
 
 class Sysctl(Struct):
@@ -74,7 +74,7 @@ class Sysctl(Struct):
 
 
 class WindowsSecurityContextOptions(Struct):
-    gmsa_credential_spec_name: str | None = None
-    gmsa_credential_spec: str | None = None
-    run_as_user_name: str | None = None
-    host_process: bool | None = None
+    gmsa_credential_spec_name: Annotated[str | None, Pointer] = None
+    gmsa_credential_spec: Annotated[str | None, Pointer] = None
+    run_as_user_name: Annotated[str | None, Pointer] = None
+    host_process: Annotated[bool | None, Pointer] = None

@@ -11,7 +11,7 @@ from msgspec import field
 
 from ...base import Kind, Struct
 from ...meta.v1.objectmeta import Condition
-from ...types import Always, Default, Enum, Int32, IntOrString, ListType, MapType, Patch, Required
+from ...types import Always, Default, Enum, Int32, IntOrString, ListType, MapType, Patch, Pointer, Required
 from .reference import ObjectReference
 
 
@@ -40,11 +40,11 @@ class ServiceSpec(Struct):
     publish_not_ready_addresses: bool | None = None
     session_affinity_config: SessionAffinityConfig | None = None
     ip_families: Annotated[list[str] | None, Enum("", "IPv4", "IPv6"), ListType("atomic")] = None
-    ip_family_policy: Annotated[str | None, Enum("PreferDualStack", "RequireDualStack", "SingleStack")] = None
-    allocate_load_balancer_node_ports: bool | None = None
-    load_balancer_class: str | None = None
-    internal_traffic_policy: Annotated[str | None, Enum("Cluster", "Local")] = None
-    traffic_distribution: str | None = None
+    ip_family_policy: Annotated[str | None, Pointer, Enum("PreferDualStack", "RequireDualStack", "SingleStack")] = None
+    allocate_load_balancer_node_ports: Annotated[bool | None, Pointer] = None
+    load_balancer_class: Annotated[str | None, Pointer] = None
+    internal_traffic_policy: Annotated[str | None, Pointer, Enum("Cluster", "Local")] = None
+    traffic_distribution: Annotated[str | None, Pointer] = None
 
 
 class ServiceStatus(Struct):
@@ -55,7 +55,7 @@ class ServiceStatus(Struct):
 class ServicePort(Struct):
     name: str | None = None
     protocol: Annotated[str | None, Default("TCP"), Enum("SCTP", "TCP", "UDP")] = None
-    app_protocol: str | None = None
+    app_protocol: Annotated[str | None, Pointer] = None
     port: Annotated[Int32 | None, Required, Always(0)] = None
     target_port: Annotated[IntOrString | None, Always(0)] = None
     node_port: Int32 | None = None
@@ -66,7 +66,7 @@ class SessionAffinityConfig(Struct):
 
 
 class ClientIPConfig(Struct):
-    timeout_seconds: Int32 | None = None
+    timeout_seconds: Annotated[Int32 | None, Pointer] = None
 
 
 class LoadBalancerStatus(Struct):
@@ -76,14 +76,14 @@ class LoadBalancerStatus(Struct):
 class LoadBalancerIngress(Struct):
     ip: str | None = None
     hostname: str | None = None
-    ip_mode: str | None = None
+    ip_mode: Annotated[str | None, Pointer] = None
     ports: Annotated[list[PortStatus] | None, ListType("atomic")] = None
 
 
 class PortStatus(Struct):
     port: Annotated[Int32 | None, Required, Always(0)] = None
     protocol: Annotated[str | None, Required, Always(""), Enum("SCTP", "TCP", "UDP")] = None
-    error: str | None = None
+    error: Annotated[str | None, Pointer] = None
 
 
 class Endpoints(Kind):
@@ -103,7 +103,7 @@ class EndpointAddress(Struct):
 
     ip: Annotated[str | None, Required, Always("")] = None
     hostname: str | None = None
-    node_name: str | None = None
+    node_name: Annotated[str | None, Pointer] = None
     target_ref: ObjectReference | None = None
 
 
@@ -113,4 +113,4 @@ class EndpointPort(Struct):
     name: str | None = None
     port: Annotated[Int32 | None, Required, Always(0)] = None
     protocol: Annotated[str | None, Enum("SCTP", "TCP", "UDP")] = None
-    app_protocol: str | None = None
+    app_protocol: Annotated[str | None, Pointer] = None

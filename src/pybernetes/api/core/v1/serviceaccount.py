@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ...base import Kind
-from ...types import ListType, Patch
+from ...types import ListType, Patch, Pointer
 from .reference import LocalObjectReference, ObjectReference
 
 
@@ -17,4 +17,4 @@ class ServiceAccount(Kind):
 
     secrets: Annotated[list[ObjectReference] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
     image_pull_secrets: Annotated[list[LocalObjectReference] | None, ListType("atomic")] = None
-    automount_service_account_token: bool | None = None
+    automount_service_account_token: Annotated[bool | None, Pointer] = None

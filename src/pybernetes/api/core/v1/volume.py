@@ -11,7 +11,7 @@ from msgspec import field
 
 from ...base import Struct
 from ...meta.v1.labelselector import LabelSelector
-from ...types import Always, Default, Enum, Int32, Int64, ListType, Required
+from ...types import Always, Default, Enum, Int32, Int64, ListType, Pointer, Required
 from .env import ObjectFieldSelector, ResourceFieldSelector
 from .persistentvolumeclaim import PersistentVolumeClaimTemplate
 from .volumesource import (
@@ -82,33 +82,33 @@ class Volume(Struct):
 class ConfigMapVolumeSource(Struct):
     name: Annotated[str | None, Default("")] = None
     items: Annotated[list[KeyToPath] | None, ListType("atomic")] = None
-    default_mode: Int32 | None = None
-    optional: bool | None = None
+    default_mode: Annotated[Int32 | None, Pointer] = None
+    optional: Annotated[bool | None, Pointer] = None
 
 
 class SecretVolumeSource(Struct):
     secret_name: str | None = None
     items: Annotated[list[KeyToPath] | None, ListType("atomic")] = None
-    default_mode: Int32 | None = None
-    optional: bool | None = None
+    default_mode: Annotated[Int32 | None, Pointer] = None
+    optional: Annotated[bool | None, Pointer] = None
 
 
 class KeyToPath(Struct):
     key: Annotated[str | None, Required, Always("")] = None
     path: Annotated[str | None, Required, Always("")] = None
-    mode: Int32 | None = None
+    mode: Annotated[Int32 | None, Pointer] = None
 
 
 class DownwardAPIVolumeSource(Struct):
     items: Annotated[list[DownwardAPIVolumeFile] | None, ListType("atomic")] = None
-    default_mode: Int32 | None = None
+    default_mode: Annotated[Int32 | None, Pointer] = None
 
 
 class DownwardAPIVolumeFile(Struct):
     path: Annotated[str | None, Required, Always("")] = None
     field_ref: ObjectFieldSelector | None = None
     resource_field_ref: ResourceFieldSelector | None = None
-    mode: Int32 | None = None
+    mode: Annotated[Int32 | None, Pointer] = None
 
 
 class EphemeralVolumeSource(Struct):
@@ -117,7 +117,7 @@ class EphemeralVolumeSource(Struct):
 
 class ProjectedVolumeSource(Struct):
     sources: Annotated[list[VolumeProjection] | None, Always(None), ListType("atomic")] = None
-    default_mode: Int32 | None = None
+    default_mode: Annotated[Int32 | None, Pointer] = None
 
 
 class VolumeProjection(Struct):
@@ -130,17 +130,17 @@ class VolumeProjection(Struct):
 
 
 class ClusterTrustBundleProjection(Struct):
-    name: str | None = None
-    signer_name: str | None = None
+    name: Annotated[str | None, Pointer] = None
+    signer_name: Annotated[str | None, Pointer] = None
     label_selector: LabelSelector | None = None
-    optional: bool | None = None
+    optional: Annotated[bool | None, Pointer] = None
     path: Annotated[str | None, Required, Always("")] = None
 
 
 class ConfigMapProjection(Struct):
     name: Annotated[str | None, Default("")] = None
     items: Annotated[list[KeyToPath] | None, ListType("atomic")] = None
-    optional: bool | None = None
+    optional: Annotated[bool | None, Pointer] = None
 
 
 class DownwardAPIProjection(Struct):
@@ -150,7 +150,7 @@ class DownwardAPIProjection(Struct):
 class PodCertificateProjection(Struct):
     signer_name: Annotated[str | None, Required] = None
     key_type: Annotated[str | None, Required] = None
-    max_expiration_seconds: Int32 | None = None
+    max_expiration_seconds: Annotated[Int32 | None, Pointer] = None
     credential_bundle_path: str | None = None
     key_path: str | None = None
     certificate_chain_path: str | None = None
@@ -160,12 +160,12 @@ class PodCertificateProjection(Struct):
 class SecretProjection(Struct):
     name: Annotated[str | None, Default("")] = None
     items: Annotated[list[KeyToPath] | None, ListType("atomic")] = None
-    optional: bool | None = None
+    optional: Annotated[bool | None, Pointer] = None
 
 
 class ServiceAccountTokenProjection(Struct):
     audience: str | None = None
-    expiration_seconds: Int64 | None = None
+    expiration_seconds: Annotated[Int64 | None, Pointer] = None
     path: Annotated[str | None, Required, Always("")] = None
 
 
@@ -177,10 +177,10 @@ class VolumeDevice(Struct):
 class VolumeMount(Struct):
     name: Annotated[str | None, Required, Always("")] = None
     read_only: bool | None = None
-    recursive_read_only: str | None = None
+    recursive_read_only: Annotated[str | None, Pointer] = None
     mount_path: Annotated[str | None, Required, Always("")] = None
     sub_path: str | None = None
-    mount_propagation: Annotated[str | None, Enum("Bidirectional", "HostToContainer", "None")] = None
+    mount_propagation: Annotated[str | None, Pointer, Enum("Bidirectional", "HostToContainer", "None")] = None
     sub_path_expr: str | None = None
 
 
@@ -188,7 +188,7 @@ class VolumeMountStatus(Struct):
     name: Annotated[str | None, Required, Always("")] = None
     mount_path: Annotated[str | None, Required, Always("")] = None
     read_only: bool | None = None
-    recursive_read_only: str | None = None
+    recursive_read_only: Annotated[str | None, Pointer] = None
     volume_status: VolumeStatus | None = None
 
 

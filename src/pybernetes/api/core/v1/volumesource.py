@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import field
 
 from ...base import Struct
-from ...types import Always, Default, Enum, Int32, ListType, Quantity, Required
+from ...types import Always, Default, Enum, Int32, ListType, Pointer, Quantity, Required
 from .reference import LocalObjectReference
 
 
@@ -23,6 +23,7 @@ class HostPathVolumeSource(Struct):
     path: Annotated[str | None, Required, Always("")] = None
     type: Annotated[
         str | None,
+        Pointer,
         Enum("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"),
     ] = None
 
@@ -39,15 +40,15 @@ class ImageVolumeSource(Struct):
 
 class CSIVolumeSource(Struct):
     driver: Annotated[str | None, Required, Always("")] = None
-    read_only: bool | None = None
-    fs_type: str | None = None
+    read_only: Annotated[bool | None, Pointer] = None
+    fs_type: Annotated[str | None, Pointer] = None
     volume_attributes: dict[str, str] | None = None
     node_publish_secret_ref: LocalObjectReference | None = None
 
 
 class FCVolumeSource(Struct):
     target_wwns: Annotated[list[str] | None, ListType("atomic")] = field(default=None, name="targetWWNs")
-    lun: Int32 | None = None
+    lun: Annotated[Int32 | None, Pointer] = None
     fs_type: str | None = None
     read_only: bool | None = None
     wwids: Annotated[list[str] | None, ListType("atomic")] = None
@@ -89,7 +90,7 @@ class ISCSIVolumeSource(Struct):
     chap_auth_discovery: bool | None = None
     chap_auth_session: bool | None = None
     secret_ref: LocalObjectReference | None = None
-    initiator_name: str | None = None
+    initiator_name: Annotated[str | None, Pointer] = None
 
 
 class NFSVolumeSource(Struct):
@@ -155,10 +156,10 @@ class AWSElasticBlockStoreVolumeSource(Struct):
 class AzureDiskVolumeSource(Struct):
     disk_name: Annotated[str | None, Required, Always("")] = None
     disk_uri: Annotated[str | None, Required, Always("")] = field(default=None, name="diskURI")
-    caching_mode: Annotated[str | None, Default("ReadWrite"), Enum("None", "ReadOnly", "ReadWrite")] = None
-    fs_type: Annotated[str | None, Default("ext4")] = None
-    read_only: Annotated[bool | None, Default(False)] = None
-    kind: Annotated[str | None, Default("Shared"), Enum("Dedicated", "Managed", "Shared")] = None
+    caching_mode: Annotated[str | None, Pointer, Default("ReadWrite"), Enum("None", "ReadOnly", "ReadWrite")] = None
+    fs_type: Annotated[str | None, Pointer, Default("ext4")] = None
+    read_only: Annotated[bool | None, Pointer, Default(False)] = None
+    kind: Annotated[str | None, Pointer, Default("Shared"), Enum("Dedicated", "Managed", "Shared")] = None
 
 
 class AzureFileVolumeSource(Struct):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ...base import Struct
-from ...types import Always, Int64, Required
+from ...types import Always, Int64, Pointer, Required
 
 
 class ListMeta(Struct):
@@ -17,7 +17,7 @@ class ListMeta(Struct):
     self_link: str | None = None
     resource_version: str | None = None
     continue_: str | None = None
-    remaining_item_count: Int64 | None = None
+    remaining_item_count: Annotated[Int64 | None, Pointer] = None
     shard_info: ShardInfo | None = None
 
 

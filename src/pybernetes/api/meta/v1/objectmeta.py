@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from ...base import Struct
-from ...types import Always, FieldsV1, Int64, ListType, MapType, Patch, Required, Time
+from ...types import Always, FieldsV1, Int64, ListType, MapType, Patch, Pointer, Required, Time
 
 
 class ObjectMeta(Struct):
@@ -23,7 +23,7 @@ class ObjectMeta(Struct):
     generation: Int64 | None = None
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
-    deletion_grace_period_seconds: Int64 | None = None
+    deletion_grace_period_seconds: Annotated[Int64 | None, Pointer] = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: Annotated[list[OwnerReference] | None, ListType("map", keys=("uid",)), Patch("merge", "uid")] = (
@@ -42,8 +42,8 @@ class OwnerReference(Struct):
     kind: Annotated[str | None, Required, Always("")] = None
     name: Annotated[str | None, Required, Always("")] = None
     uid: Annotated[str | None, Required, Always("")] = None
-    controller: bool | None = None
-    block_owner_deletion: bool | None = None
+    controller: Annotated[bool | None, Pointer] = None
+    block_owner_deletion: Annotated[bool | None, Pointer] = None
 
 
 class ManagedFieldsEntry(Struct):
