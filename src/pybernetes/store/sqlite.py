@@ -4,18 +4,18 @@ Writes are decided and numbered on the event loop, against an index in memory (k
 batch before them is durable; then one transaction takes all of them, one `fdatasync` in a worker thread makes them
 durable, and all are acknowledged together. Why that is safe is written in `sqlite_file`.
 
-Statements run on the loop's thread, only the `fdatasync` does not: a thread that executes statements asks for the GIL
-at each of them and fights the loop for it, a thread that waits for the disk does not hold it. Measured on two shared
-cores (uvloop, 5 KB values, best of 4; `fdatasync` alone 0.1 to 0.2 ms), writes/s with 1 and 32 writers:
+Statements run on the loop's thread, only the `fdatasync` does not, because waiting for the disk needs no GIL. Writes/s,
+medians of 7 interleaved runs on two cores with other work on them (uvloop, 5 KB values), with 1 and 32 writers, then
+with 32 writers that each burn 100 us of the loop before a write, as a request does:
 
-    statements on the loop, fdatasync in a thread of ours     3,400   23,100
-    the same, fdatasync in an executor                        2,500   22,900
-    the same, fdatasync by the kernel's asynchronous IO       2,900   23,000
-    statements and fdatasync in a thread                      2,000   15,700 (then, the first two had 15,500)
-    everything on the loop, which stalls for the disk         3,900   23,200
+    statements on the loop, fdatasync in a thread of ours     3,300   18,800   6,100
+    the same, fdatasync in an executor                        2,800   16,700   6,100
+    statements and fdatasync in a thread of ours              3,400   18,000   5,400
+    everything on the loop, which stalls for the disk         3,800   20,200   6,000
 
-With 32 writers the ways are equal as long as the loop has nothing else to do; what tells them apart is a lone writer's
-latency, and a loop that is free while the disk works.
+So the ways are close: a thread that executes statements loses a tenth beside a busy loop (it asks for the GIL at each
+of them) and wins nothing elsewhere. What decides is that the loop is free while the disk works, however slow it is, and
+that statements, index and watches need no lock between them. The price: a full batch holds the loop for about 5 ms.
 
 A write to a key on which another write is not yet durable waits for that one's outcome before it is decided, so it is
 never refused because of a change that its caller could not see by reading again; and a failed batch undoes nothing but
@@ -58,7 +58,7 @@ BATCH = 256
 BATCH_SIZE = 4 << 20
 """Bytes in one transaction, or one write if that is larger."""
 CHECKPOINT_AFTER = 6 << 20
-"""Bytes of log. More of it gave no more writes a second (6, 12, 24, 48 MB tried) and longer waits for the disk."""
+"""Bytes of log. From 3 to 48 MB there was no difference above the noise; little is quickly recovered after a crash."""
 ROW_COST = 8 << 10
 """Bytes of log that a row costs beside its value: a page of the table and one of the index, each 4 KB."""
 PURGE_STEP = 500
@@ -68,7 +68,7 @@ RETRY_EXPIRY = 1.0
 
 
 class _Syncer:
-    """A thread that runs `sync` when asked to. An executor would do, but its futures cost 80 us a write."""
+    """A thread that runs `sync` when asked to. An executor would do, but was 10 to 15 % slower."""
 
     def __init__(self, sync: Callable[[], None]) -> None:
         self._sync = sync

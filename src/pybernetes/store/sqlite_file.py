@@ -42,7 +42,7 @@ APPLICATION_ID = 0x5059424E
 """Marks the file as ours (`PRAGMA application_id`)."""
 LAYOUT = 1
 WAL_FILL = 4 << 20
-"""Bytes of log laid out at the start: 3 ms of it. From the second checkpoint on the log has its full size anyway."""
+"""Bytes of log laid out at the start, a few ms. From the second checkpoint on the log has its full size anyway."""
 WAL_LIMIT = 64 << 20
 """Bytes: a log that a burst, or a reader in the way of checkpoints, has made longer is cut when it begins anew."""
 CHUNK = 1000
