@@ -1,0 +1,179 @@
+"""Patches that are wrong, and what a PUT or patch may not change: who is told what."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from apiserver.client import Client
+
+
+@pytest.fixture
+def path(client: Client, namespace: str) -> str:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    assert client.post(path, {"metadata": {"name": "a"}, "data": {"k": "v"}}).status == 201
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "message"),
+    [
+        ("merge", b"", "error decoding patch: unexpected end of JSON input"),
+        ("strategic", b"", "unexpected end of JSON input"),
+        ("json", b"garbage", "error decoding patch: invalid character 'g' looking for beginning of value"),
+        ("strategic", b"[]", "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+        (
+            "merge",
+            b'{"metadata":{"name":null}}',
+            "the name of the object (a based on URL) was undeterminable: name must be provided",
+        ),
+        ("merge", b'{"metadata":{"name":"b"}}', "the name of the object (b) does not match the name on the URL (a)"),
+    ],
+)
+def test_patches_that_are_bad_requests(client: Client, path: str, kind: str, body: bytes, message: str) -> None:
+    answer = client.patch(f"{path}/a", body, kind)
+    assert (answer.status, answer.message) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "why"),
+    [
+        (
+            "merge",
+            {"data": {"a": 5}},
+            "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+        ),
+        ("merge", {"kind": "Pod"}, "converting (v1.Pod) to (core.ConfigMap): unknown conversion"),
+        ("strategic", {"data": {"a": 5}}, '"map[data:map[a:5]]": json: cannot unmarshal number into Go struct field '),
+        ("json", [{"op": "add", "path": "/data", "value": []}], "of type map[string]string"),
+    ],
+)
+def test_an_outcome_that_is_no_object_of_the_kind_is_the_patchs_fault(
+    client: Client, path: str, kind: str, body: object, why: str
+) -> None:
+    answer = client.patch(f"{path}/a", body, kind)
+    assert answer.status == 422
+    assert answer.message.startswith(' "" is invalid: patch: Invalid value: "')
+    assert why in answer.message
+    assert [(cause["reason"], cause["field"]) for cause in answer.json["details"]["causes"]] == [
+        ("FieldValueInvalid", "patch")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "problem"),
+    [
+        ("merge", b'{"foo":1}', 'unknown field "foo"'),
+        ("strategic", b'{"foo":1}', 'unknown field "foo"'),
+        ("merge", b'{"data":{"a":"1","a":"2"}}', 'duplicate field "data.a"'),
+        ("strategic", b'{"data":{"a":"1","a":"2"}}', 'duplicate field "data.a"'),
+        ("json", b'[{"op":"add","path":"/foo","value":1}]', 'unknown field "foo"'),
+        (
+            "json",
+            b'[{"op":"add","path":"/data/a","value":"1","foo":1}]',
+            'json patch unknown field "[0].foo"',
+        ),
+        (
+            "json",
+            b'[{"op":"add","path":"/data/a","value":"1","op":"add"}]',
+            'json patch duplicate field "[0].op"',
+        ),
+    ],
+)
+def test_field_validation_of_patches(client: Client, path: str, kind: str, body: bytes, problem: str) -> None:
+    warned = client.patch(f"{path}/a", body, kind)
+    assert warned.status == 200
+    assert warned.warnings == [f"299 - {json.dumps(problem)}"]
+    assert client.patch(f"{path}/a?fieldValidation=Ignore", body, kind).warnings == []
+    refused = client.patch(f"{path}/a?fieldValidation=Strict", body, kind)
+    assert refused.status == 422
+    assert refused.message.endswith(f": strict decoding error: {problem}")
+
+
+def test_text_that_is_no_utf8_is_replaced(client: Client, path: str) -> None:
+    for kind in ("merge", "strategic"):
+        answer = client.patch(f"{path}/a", b'{"data":{"a":"\xff","b":"\\ud800"}}', kind)
+        assert answer.status == 200
+        assert answer.json["data"] == {"k": "v", "a": "\ufffd", "b": "\ufffd"}
+
+
+def test_a_strategic_patch_may_be_null_and_cannot_change_the_kind(client: Client, path: str) -> None:
+    assert client.patch(f"{path}/a", b"null", "strategic").status == 200
+    answer = client.patch(f"{path}/a", {"kind": "Pod", "apiVersion": "v2"}, "strategic")
+    assert (answer.status, answer.json["kind"], answer.json["apiVersion"]) == (200, "ConfigMap", "v1")
+
+
+def test_only_apply_can_be_forced_and_it_needs_a_manager(client: Client, path: str) -> None:
+    answer = client.patch(f"{path}/a?force=true", {})
+    assert (answer.status, answer.message) == (
+        422,
+        'PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch',
+    )
+    answer = client.patch(f"{path}/a", {}, "apply")
+    assert (answer.status, answer.message) == (
+        422,
+        'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+    )
+
+
+def test_the_uid_is_a_precondition_of_a_put_and_cannot_be_patched(client: Client, path: str) -> None:
+    answer = client.put(f"{path}/a", {"metadata": {"name": "a", "uid": "x"}})
+    assert answer.status == 409
+    assert "Precondition failed: UID in precondition: x, UID in object meta: " in answer.message
+    answer = client.patch(f"{path}/a", {"metadata": {"uid": "x"}})
+    assert (answer.status, answer.message) == (
+        422,
+        'ConfigMap "a" is invalid: metadata.uid: Invalid value: "x": field is immutable',
+    )
+
+
+def test_version_zero_is_any_version(client: Client, path: str) -> None:
+    assert client.put(f"{path}/a", {"metadata": {"name": "a", "resourceVersion": "0"}}).status == 200
+    assert client.post(path, {"metadata": {"name": "b", "resourceVersion": "0"}}).status == 201
+    answer = client.post(path, {"metadata": {"name": "c", "resourceVersion": "5"}})
+    assert (answer.status, answer.message) == (400, "resourceVersion should not be set on objects to be created")
+
+
+def test_a_deletion_cannot_be_written(client: Client, path: str) -> None:
+    answer = client.put(f"{path}/a", {"metadata": {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z"}})
+    assert answer.status == 422
+    assert "metadata.deletionTimestamp: Invalid value: " in answer.message
+
+
+def test_an_update_that_creates_ignores_the_version_but_not_the_uid(client: Client, namespace: str) -> None:
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    assert client.put(f"{path}/a", {"metadata": {"name": "a", "resourceVersion": "5"}}).status == 201
+    answer = client.put(f"{path}/b", {"metadata": {"name": "b", "uid": "x"}})
+    assert answer.status == 409
+    answer = client.put(f"{path}/a", {"metadata": {"name": "a"}})
+    assert (answer.status, answer.message) == (
+        422,
+        'leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0: '
+        "must be specified for an update",
+    )
+
+
+def test_the_namespace_of_what_has_none_is_dropped(client: Client) -> None:
+    made = client.post("/api/v1/namespaces?dryRun=All", {"metadata": {"name": "x", "namespace": "y"}})
+    assert made.status == 201
+    assert "namespace" not in made.json["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            {"kind": "ConfigMapList", "apiVersion": "v1"},
+            'ConfigMapList in version "v1" cannot be handled as a ConfigMap: '
+            "converting (v1.ConfigMapList) to (core.ConfigMap): unknown conversion",
+        ),
+        (
+            {"kind": "Status", "apiVersion": "v1"},
+            'Status in version "v1" cannot be handled as a ConfigMap: '
+            "converting (v1.Status) to (core.ConfigMap): unknown conversion",
+        ),
+    ],
+)
+def test_other_kinds_in_the_body(client: Client, path: str, body: dict[str, str], message: str) -> None:
+    answer = client.post(path, body)
+    assert (answer.status, answer.message) == (400, message)
