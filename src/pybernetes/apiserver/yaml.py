@@ -35,6 +35,13 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 _MAX_UNSIGNED = (1 << 64) - 1
+_LONG = 22
+"""From this length on a decimal number has more than 64 bits; Python refuses to read very long ones."""
+
+
+_MAX_DEPTH = 1000
+"""Python goes no deeper than this."""
+_TOO_DEEP = "yaml: exceeded max depth of 10000"
 
 
 class YAMLProblem(ValueError):
@@ -47,6 +54,7 @@ class YAMLProblem(ValueError):
 def yaml_to_json(body: bytes) -> tuple[bytes, list[str]]:
     """The first document as JSON, and a line for each key that is given twice. Raises YAMLProblem."""
     try:
+        _check_depth(body)
         loader = _Nodes(body)
         try:
             node = loader.get_node() if loader.check_node() else None
@@ -58,7 +66,28 @@ def yaml_to_json(body: bytes) -> tuple[bytes, list[str]]:
     except yaml.YAMLError as error:
         raise YAMLProblem(_words(error)) from error
     except RecursionError as error:
-        raise YAMLProblem("yaml: exceeded max depth of 10000") from error
+        raise YAMLProblem(_TOO_DEEP) from error
+
+
+def _check_depth(body: bytes) -> None:
+    """Refuse what is nested deeper than we could read: libyaml's nodes are made by recursion in C, without a limit.
+
+    Only an odd document is looked at twice. A block inside of another begins further to the right, or is a list right
+    below its key, so that no line is shorter than half of its depth; within a line it takes brackets to go deeper.
+    """
+    longest = max(map(len, body.split(b"\n")))
+    if body.count(b"[") + body.count(b"{") + 2 * longest < _MAX_DEPTH:
+        return
+    depth = 0
+    for event in yaml.parse(body, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _MAX_DEPTH:
+                raise YAMLProblem(_TOO_DEEP)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.DocumentEndEvent):
+            return
 
 
 class _Nodes(_Loader):  # type: ignore[misc,valid-type]
@@ -174,7 +203,7 @@ def _plain(text: str) -> Any:
         return text
     bare = text.replace("_", "")
     whole = _INTEGER.fullmatch(bare)
-    if whole:
+    if whole and (len(bare) < _LONG or bare.lstrip("+-")[0] == "0"):
         sign, digits = whole.groups()
         number = _integer(digits) * (-1 if sign == "-" else 1)
         if -(1 << 63) <= number <= _MAX_UNSIGNED:
