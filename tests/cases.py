@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from pybernetes.api import scheme
+from pybernetes.api import scheme, zeros
 from pybernetes.api.errors import APIError
 from pybernetes.api.meta.validation import validate_common_create, validate_common_update
 from pybernetes.apiserver.authn.user import User
@@ -143,7 +143,7 @@ def _outcome(case: Case) -> dict[str, Any]:
 
     def answered(obj: Any) -> dict[str, Any]:
         obj = scheme.convert(obj, storage, resource) if storage is not resource else obj
-        return {"kind": case.kind, "apiVersion": case.api_version, **json.loads(scheme.encoder.encode(obj))}
+        return {"kind": case.kind, "apiVersion": case.api_version, **json.loads(zeros.encode(obj))}
 
     def create(body: dict[str, Any]) -> tuple[Any, list[Any]]:
         obj = received(body)

@@ -1,83 +1,76 @@
-"""The values Go writes although nobody set them: `status: {}`, `attached: false`, `name: ""`.
+"""Objects as Go's encoder shows them, whatever a client left out or spelled out.
 
-The `Always` markers of a kind say which. `fill(obj)` puts them in, with a function compiled once for each class. Kinds
-that are written thousands of times a second do it by hand in their defaults; all others ask here.
+Of a value that is zero Go writes what its type demands: `status: {}`, `attached: false` and `lastProbeTime: null` are
+there although nobody set them, `labels: {}` and `ports: []` are not although somebody did. The `Always` markers of the
+kinds say which is which. (Texts, numbers and flags that are zero are taken away earlier, in `normalize.py`, so that
+defaults need not tell `protocol: ""` from no protocol.)
+
+`fill` makes two objects that mean the same the same, which is what updates are compared by. A `null` cannot be kept in
+an object, where None is absent; `encode` writes it. Where a list must be written, an empty one becomes null too: in
+upstream's store, which does not know the difference, but not before validation has spoken of `[]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET
 
-from .base import Kind, Struct
-from .omitempty import drop
-from .schema import LIST, MAP, STRUCT, FieldInfo, fields
+from .base import Struct
+from .schema import LIST, MAP, STRUCT, FieldInfo
+from .visits import Source, Visits, indented
 
-Fill = Callable[[Any], None]
+NULL: Final = msgspec.Raw(b"null")
 
-
-def normalize(obj: Struct) -> None:
-    """Write the object as Go does: without zeros that may be left out, with those that may not."""
-    drop(obj)
-    fill(obj)
+_encode = msgspec.json.Encoder().encode
 
 
 def fill(obj: Struct) -> None:
-    """Put the zero values that are always written into the object and all its parts; its own metadata is left alone."""
-    _filler(type(obj))(obj)
+    """Put in the zero values that are always written, at every level, and take out empty lists and maps."""
+    _FILL.of(type(obj))(obj)
 
 
-@cache
-def _filler(cls: type[Struct]) -> Fill:
-    constants: list[tuple[str, Any]] = []
-    structs: list[tuple[str, type[Struct]]] = []
-    parts: list[tuple[str, FieldInfo]] = []
-    for field in fields(cls):
-        if field.name == "metadata" and issubclass(cls, Kind):
-            continue
-        if field.kind == STRUCT and field.always == {} and field.struct:
-            structs.append((field.name, field.struct))
-        elif field.always is not UNSET and field.always is not None:
-            constants.append((field.name, field.always))
-        if _innermost(field).struct is not None:
-            parts.append((field.name, field))
-    if not constants and not structs and not parts:
-        return _nothing
-
-    def run(obj: Any) -> None:
-        for name, value in constants:
-            if getattr(obj, name) is None:
-                setattr(obj, name, value)
-        for name, struct in structs:
-            if getattr(obj, name) is None:
-                setattr(obj, name, struct())
-        for name, field in parts:
-            value = getattr(obj, name)
-            if value is not None:
-                _descend(field, value)
-
-    return run
+normalize = fill
 
 
-def _innermost(field: FieldInfo) -> FieldInfo:
-    while field.items is not None:
-        field = field.items
-    return field
+def encode(obj: Struct) -> bytes:
+    """The JSON that Go would write. Fills the object."""
+    nulls: list[tuple[Any, str, Any]] = []
+    try:
+        _FILL_WITH_NULLS.of(type(obj))(obj, nulls)
+        return _encode(obj)
+    finally:
+        for part, name, value in nulls:
+            setattr(part, name, value)
 
 
-def _descend(field: FieldInfo, value: Any) -> None:
-    if field.kind == STRUCT:
-        assert field.struct is not None
-        _filler(field.struct)(value)
-        return
-    assert field.items is not None
-    for each in value if field.kind == LIST else value.values() if field.kind == MAP else ():
-        if each is not None:
-            _descend(field.items, each)
+def _fill(source: Source, info: FieldInfo) -> list[str]:
+    field = f"obj.{info.name}"
+    always = info.always is not UNSET and info.always is not None
+    if info.kind == STRUCT and info.struct and always:
+        create = f"value = {field} = {source.name(info.struct)}()"
+        return [f"value = {field}", "if value is None:", f"    {create}", *source.inside(info, "value")]
+    if always:
+        return [f"if {field} is None:", f"    {field} = {info.always!r}"]
+    inside = indented(source.inside(info, "value"))
+    if info.kind in (LIST, MAP) and info.always is UNSET:
+        drop = ["if value is not None and not value:", f"    {field} = None"]
+        if inside:
+            drop = ["if value:", *inside, "elif value is not None:", f"    {field} = None"]
+        return [f"value = {field}", *drop]
+    return [f"value = {field}", "if value is not None:", *inside] if inside else []
 
 
-def _nothing(obj: Any) -> None:
-    pass
+def _fill_with_nulls(source: Source, info: FieldInfo) -> list[str]:
+    lines = _fill(source, info)
+    if info.always is None:
+        field = f"obj.{info.name}"
+        absent = f"not {field}" if info.kind in (LIST, MAP) else f"{field} is None"
+        put = [f"nulls.append((obj, {info.name!r}, {field}))", f"{field} = {source.name(NULL)}"]
+        lines += [f"if {absent}:", *indented(put)]
+    return lines
+
+
+_FILL: Final = Visits("fill", _fill)
+_FILL_WITH_NULLS: Final = Visits("encode", _fill_with_nulls, "nulls")

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pybernetes.api import schema, scheme
+from pybernetes.api import scheme, zeros
 from pybernetes.api.errors import AlreadyExists, Conflict, NotFound, ServiceUnavailable
 from pybernetes.api.resources import Resource
 from pybernetes.store.base import Entry, KeyExists, Page, RevisionMismatch, StoreUnavailable
@@ -84,11 +84,6 @@ class ResourceStore:
         self.aliases = ALIASES.get(name, {})
         metadata = ("metadata.name", "metadata.namespace") if resource.namespaced else ("metadata.name",)
         self.selectable = frozenset((*metadata, *(self.aliases or SELECTABLE.get(name, ()))))
-        self._always = [
-            (field.name, field.struct)
-            for field in schema.fields(storage.type)
-            if field.always == {} and field.struct and field.name != "metadata"
-        ]
 
     # -- keys ---------------------------------------------------------------------------------------------------
 
@@ -119,10 +114,7 @@ class ResourceStore:
         obj.kind = self.storage.kind
         obj.api_version = self.storage.api_version
         obj.metadata.resource_version = None
-        for name, struct in self._always:  # upstream always shows them, as in `status: {}`
-            if getattr(obj, name) is None:
-                setattr(obj, name, struct())
-        return scheme.encoder.encode(obj)
+        return zeros.encode(obj)
 
     def raw(self, item: Item) -> bytes:
         """The object as it is sent, in this version."""
@@ -131,7 +123,7 @@ class ResourceStore:
         converted = scheme.convert(self._decode(item.raw), self.storage, self.resource)
         converted.kind = self.resource.kind
         converted.api_version = self.resource.api_version
-        return scheme.encoder.encode(converted)
+        return zeros.encode(converted)
 
     def to_storage(self, obj: Any) -> Any:
         """An object of this version, in the version it is stored as."""

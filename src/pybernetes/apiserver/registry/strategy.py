@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from pybernetes.api import zeros
+from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import FieldError
 from pybernetes.api.resources import Resource
 
@@ -79,9 +81,10 @@ class Strategy:
     # -- create -------------------------------------------------------------------------------------------------
 
     def default(self, obj: Any) -> None:
-        """Fill in what the client left out."""
+        """Fill in what the client left out, down to the zero values that are always there."""
         if self._default:
             self._default(obj)
+        zeros.fill(obj)
 
     def prepare_for_create(self, obj: Any, context: Context) -> None:
         """Drop what a client may not set on a new object."""
@@ -110,7 +113,7 @@ class Strategy:
     def changed(self, new: Any, old: Any) -> bool:
         """Whether the update asks for something else than before."""
         return any(
-            getattr(new, name) != getattr(old, name)
+            not semantically_equal(getattr(new, name), getattr(old, name), name)
             for name in new.__struct_fields__
             if name not in ("kind", "api_version", "metadata", "status")
         )
