@@ -182,14 +182,18 @@ class Session:
         return Answer(response.status, dict(response.headers.items()), response.read())
 
     def events(self, path: str) -> Iterator[dict[str, Any]]:
-        """The events of a watch, until the server ends it. Raises when the stream is cut instead of ended."""
+        """Begin a watch; its events, until the server ends it. Raises when the stream is cut instead of ended."""
         response = self.send("GET", path)
         assert response.status == 200, response.read()
-        while line := response.readline():
-            yield json.loads(line)
-        # Reading lines hides a stream that stops before its last chunk.
-        if response.chunk_left is not None or not response.isclosed():
-            raise ConnectionResetError("the watch was cut")
+
+        def lines() -> Iterator[dict[str, Any]]:
+            while line := response.readline():
+                yield json.loads(line)
+            # Reading lines hides a stream that stops before its last chunk.
+            if response.chunk_left is not None or not response.isclosed():
+                raise ConnectionResetError("the watch was cut")
+
+        return lines()
 
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

@@ -29,6 +29,7 @@ MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
 GZIP_MINIMUM = 128 * 1024  # upstream compresses answers from this size on
 PIECE = 256 * 1024  # what is written of a large answer before looking whether the client takes it
 _DRAIN_STEP = 0.01  # seconds between looks at the connections that are left
+_DRAIN_STUCK = 5.0  # seconds in which a client must take something then
 _THREAD_FROM = 1 << 20  # compress in a thread from this size on: zlib frees the GIL
 
 _REASON = {status.value: status.phrase.encode() for status in HTTPStatus}
@@ -390,10 +391,7 @@ class Connection(asyncio.Protocol):
         timeouts = self.server.timeouts
         now = self._loop.time()
         silent = now - self._active
-        unsent = self.transport.get_write_buffer_size()
-        if not unsent or unsent != self._unsent:
-            self._unsent, self._unsent_since = unsent, now
-        stuck_writing = unsent and now - self._unsent_since >= timeouts.write
+        stuck_writing = self.stuck(now) >= timeouts.write
         stuck_reading = self._receiving and silent >= (timeouts.request if self._head_complete else timeouts.header)
         idle = not self._task and not self._upgraded and not self._receiving and silent >= timeouts.idle
         if stuck_writing or stuck_reading:
@@ -402,6 +400,13 @@ class Connection(asyncio.Protocol):
             self.transport.close()
         else:
             self._look_later()
+
+    def stuck(self, now: float) -> float:
+        """For how long the client has taken nothing of what is waiting for it, as far as was looked."""
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent or unsent != self._unsent:
+            self._unsent, self._unsent_since = unsent, now
+        return now - self._unsent_since
 
     def delivered(self) -> bool:
         """Whether nothing is being served, and the client's machine has confirmed all that was sent."""
@@ -454,9 +459,10 @@ class HTTPServer:
             connection.shut()
         deadline = self.loop.time() + seconds
         while self.connections:
-            late = self.loop.time() >= deadline
+            now = self.loop.time()
+            late = now >= deadline
             for connection in list(self.connections):
-                if late or connection.delivered():
+                if late or connection.delivered() or connection.stuck(now) >= _DRAIN_STUCK:
                     connection.transport.abort()
             if late:
                 return
