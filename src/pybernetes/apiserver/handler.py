@@ -11,7 +11,7 @@ from importlib import import_module
 
 from pybernetes.api.errors import BadRequest, MethodNotAllowed, PathNotFound
 from pybernetes.api.quote import quote
-from pybernetes.api.resources import Resource
+from pybernetes.api.resources import RESOURCES, Resource
 
 from .http import Request, Response
 from .registry.registry import Registry
@@ -43,6 +43,25 @@ _WRITES: dict[str, WriteVerb] = {
 _NAMED = frozenset(("get", "update", "patch", "delete"))
 
 
+def _deprecated() -> dict[Resource, str]:
+    """Resources that are on their way out, with the warning that every answer about them carries."""
+    warnings = {
+        "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+        "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    }
+    return {each: warnings[each.plural] for each in RESOURCES if not each.group and each.plural in warnings}
+
+
+DEPRECATED = _deprecated()
+
+
+_DEPRECATED = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+"""What clients are told about resources of the core group that they should leave behind."""
+
+
 class Dispatcher:
     """Calls the verb."""
 
@@ -56,6 +75,8 @@ class Dispatcher:
             return await self.paths(request)
         registry = self.registry
         resource = registry.resource(info.group, info.version, info.resource)
+        if not info.group and resource.plural in _DEPRECATED:
+            request.warnings.append(_DEPRECATED[resource.plural])
         if info.subresource:
             return await self._subresource(request)
         verb = info.verb
@@ -69,6 +90,8 @@ class Dispatcher:
             raise MethodNotAllowed
         if info.name:
             _check_name(info.name)
+        if resource in DEPRECATED:
+            request.warnings.append(DEPRECATED[resource])
         if not resource.stored:
             handler = import_module(f"pybernetes.apiserver.virtual.{resource.package}").HANDLERS[resource.plural]
             answer: Response = await handler(registry, resource, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 
 from pybernetes.api.core.v1 import Namespace
@@ -12,15 +13,17 @@ from pybernetes.api.times import rfc3339
 from pybernetes.store.base import StoreError
 
 from ..authn.user import User
+from ..registry.allocators.repair import ServiceRepair
 from ..registry.registry import Registry
 from ..registry.strategy import Context
 from ..verbs.writing import create_object
-from .service import ensure_kubernetes_service
+from .service import ensure_kubernetes_service, service_repair
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = User("system:apiserver", groups=("system:masters",))
 INTERVAL = 10.0  # seconds; upstream's
+REPAIR_EVERY = 18  # intervals: every three minutes, as upstream, addresses and ports nobody holds are found
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
@@ -34,10 +37,14 @@ async def bootstrap(registry: Registry, address: str, port: int) -> None:
 
 async def keep(registry: Registry, address: str, port: int) -> None:
     """Put right, again and again, what clients or other servers have changed. Runs until cancelled."""
-    while True:
+    repair: ServiceRepair | None = None
+    for rounds in itertools.count(1):
         await asyncio.sleep(INTERVAL)
         try:
             await bootstrap(registry, address, port)
+            if rounds % REPAIR_EVERY == 0:
+                repair = repair or service_repair(registry)
+                await repair.run_once()
         except (APIError, StoreError) as error:
             log.warning("bootstrap: %s", error)
 

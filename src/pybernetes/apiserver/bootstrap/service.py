@@ -32,8 +32,10 @@ from pybernetes.api.times import rfc3339
 from pybernetes.store.base import Entry, KeyExists, RevisionMismatch
 
 from ..authn.user import User
+from ..registry.allocators.repair import ServiceRepair
 from ..registry.registry import Registry
 from ..registry.strategy import Context
+from ..strategies.core.service import ServiceStrategy
 from ..verbs.writing import create_object, update_object, write_object
 
 NAME: Final = "kubernetes"
@@ -229,3 +231,10 @@ async def _create(registry: Registry, group: str, plural: str, obj: Any, context
 
 def _context(registry: Registry, namespace: str) -> Context:
     return Context(registry, _USER, rfc3339(registry.clock.now()), namespace, warnings=[])
+
+
+def service_repair(registry: Registry) -> ServiceRepair:
+    """What looks after the pools that the Services' addresses and ports come from."""
+    strategy = registry.store("", "v1", "services").strategy
+    assert isinstance(strategy, ServiceStrategy)
+    return ServiceRepair(registry, strategy.pools(_context(registry, "")))

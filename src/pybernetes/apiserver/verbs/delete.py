@@ -51,10 +51,13 @@ async def delete_object(store: ResourceStore, name: str, options: DeleteOptions,
         decision = decide(store, obj, options, context.registry.clock.now())
         if decision == "wait":
             return item, False
-        if decision == "mark":
+        if decision in ("mark", "finish"):
             marked = await store.replace(item, obj, dry_run=context.dry_run)
-            if marked is not None:
-                return marked, False
+            if marked is not None and (decision == "mark" or context.dry_run):
+                return marked, decision == "finish"
+            removed = await remove(store, marked, obj, context) if marked is not None else None
+            if removed is not None:
+                return removed, True
         elif context.dry_run:
             return item, True
         else:
@@ -65,7 +68,10 @@ async def delete_object(store: ResourceStore, name: str, options: DeleteOptions,
 
 
 def decide(store: ResourceStore, obj: Any, options: DeleteOptions, now: float) -> str:
-    """What a delete does to the object: `remove` it, `mark` it (it has been changed then), or `wait`."""
+    """What a delete does to the object: `remove` it, `mark` it (it has been changed then), or `wait`.
+
+    `finish` marks and then removes it: those who watch a graceful kind see that its time is over before it is gone.
+    """
     meta = obj.metadata
     strategy = store.strategy
     graceful = False
@@ -73,18 +79,17 @@ def decide(store: ResourceStore, obj: Any, options: DeleteOptions, now: float) -
         if meta.deletion_timestamp and meta.deletion_grace_period_seconds:
             if not _shorten(meta, options, now):
                 return "wait"
-            graceful = bool(meta.deletion_grace_period_seconds)
+            graceful = True
         elif not meta.deletion_timestamp:
             seconds = options.grace_period_seconds
             seconds = strategy.grace_period(obj, 1 if seconds is not None and seconds < 0 else seconds)
-            if seconds > 0:
-                _mark(meta, now, seconds)
-                graceful = True
+            _mark(meta, now, seconds)
+            graceful = True
     finalizers = _finalizers(store, obj, options)
     if finalizers != list(meta.finalizers or ()):
         meta.finalizers = finalizers or None
     if graceful:
-        return "mark"
+        return "mark" if meta.deletion_grace_period_seconds or strategy.held(obj) else "finish"
     if not strategy.held(obj):
         return "remove"
     if not meta.deletion_timestamp:

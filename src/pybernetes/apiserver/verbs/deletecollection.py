@@ -8,11 +8,11 @@ from pybernetes.api.errors import NotFound
 
 from ..http import Request, Response
 from ..negotiation import output_format
-from ..output import TRANSFORMS, ListMeta, answer_list
+from ..output import TRANSFORMS, answer_list
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from .delete import delete_object
-from .list import read_page
+from .list import page_meta, read_page
 from .options import delete_options, list_options
 from .writing import context_for
 
@@ -25,7 +25,8 @@ async def deletecollection(registry: Registry, store: ResourceStore, request: Re
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = delete_options(request)
     context = context_for(registry, request, dry_run=bool(options.dry_run))
-    page = await read_page(store, info.namespace, list_options(store, info.query))
+    selection = list_options(store, info.query)
+    page = await read_page(store, info.namespace, selection)
 
     async def one(key: str) -> None:
         namespace, name = store.split(key)
@@ -39,5 +40,5 @@ async def deletecollection(registry: Registry, store: ResourceStore, request: Re
     keys = [item.key for item in page.items]
     for low in range(0, len(keys), _AT_ONCE):
         await asyncio.gather(*(one(key) for key in keys[low : low + _AT_ONCE]))
-    meta = ListMeta(str(page.revision))
+    meta = page_meta(store, info.namespace, selection, page)
     return answer_list(request, store.resource, [store.raw(item) for item in page.items], meta, form)

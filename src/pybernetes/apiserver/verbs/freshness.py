@@ -9,8 +9,8 @@ from ..registry.resource_store import ResourceStore
 PATIENCE = 3.0  # seconds; upstream's blockTimeout
 
 
-async def wait_until_fresh(store: ResourceStore, revision: int) -> None:
+async def wait_until_fresh(store: ResourceStore, revision: int, *, retry_after: int = 1) -> None:
     """Return when the cache has seen the revision. Raises TooLargeResourceVersion."""
     cache = store.cache
     if revision > cache.revision and not await cache.wait_for(revision, PATIENCE):
-        raise TooLargeResourceVersion(revision, cache.revision)
+        raise TooLargeResourceVersion(revision, cache.revision, retry_after)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pybernetes.api.errors import ResourceExpired, ServiceUnavailable
+from pybernetes.api.errors import BadRequest, ResourceExpired, ServiceUnavailable
 from pybernetes.store.base import Compacted, FutureRevision, StoreUnavailable
 from pybernetes.store.cache import Item, with_revision
 
@@ -45,13 +45,18 @@ async def list_(store: ResourceStore, request: Request) -> Response:
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = list_options(store, info.query)
     page = await read_page(store, info.namespace, options)
+    meta = page_meta(store, info.namespace, options, page)
+    return answer_list(request, store.resource, [store.raw(item) for item in page.items], meta, form)
+
+
+def page_meta(store: ResourceStore, namespace: str, options: ListOptions, page: ListPage) -> ListMeta:
+    """The metadata of a page: where it was read, and how to go on."""
     meta = ListMeta(str(page.revision))
     if page.last:
-        prefix = store.scope(info.namespace)
-        meta.continue_ = encode_continue(page.last, prefix, page.revision)
+        meta.continue_ = encode_continue(page.last, store.scope(namespace), page.revision)
         if not options.selects:
             meta.remaining_item_count = page.remaining
-    return answer_list(request, store.resource, [store.raw(item) for item in page.items], meta, form)
+    return meta
 
 
 async def read_page(store: ResourceStore, namespace: str, options: ListOptions) -> ListPage:
@@ -59,11 +64,15 @@ async def read_page(store: ResourceStore, namespace: str, options: ListOptions) 
     scope = store.scope(namespace)
     if options.continue_:
         after, revision = decode_continue(options.continue_, scope)
+        if options.resource_version:
+            raise BadRequest("specifying resource version is not allowed when using continue")
         if revision == _INCONSISTENT:
             await store.consistent()
             return _from_cache(store, scope, after, options)
         return await _at(store, scope, after, revision, options)
     wanted = options.resource_version
+    if wanted == 0:  # what is at hand, all of it: upstream's cache does not cut it into pages
+        options.limit = 0
     if wanted and options.match == "Exact":
         return await _at(store, scope, "", wanted, options)
     if wanted is None:
@@ -97,7 +106,7 @@ def _from_cache(store: ResourceStore, scope: str, after: str, options: ListOptio
 async def _at(store: ResourceStore, scope: str, after: str, revision: int, options: ListOptions) -> ListPage:
     """A page as of an exact revision."""
     if revision > store.cache.revision:
-        await wait_until_fresh(store, revision)
+        await wait_until_fresh(store, revision, retry_after=0)
     if store.partition.changed <= revision:
         page = _from_cache(store, scope, after, options)
         return ListPage(page.items, revision, page.last, page.remaining)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
-from pybernetes.api import fields, labels
+from pybernetes.api import fields, gojson, labels, strict
 from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, forbidden, invalid, not_supported
-from pybernetes.api.meta.v1 import DeleteOptions
+from pybernetes.api.meta.v1 import DeleteOptions, Preconditions
+from pybernetes.api.quote import quote
 
 from ..http import Request
 from ..negotiation import body_media, to_json
 from ..registry.resource_store import ResourceStore
-from ..registry.selectable import Attributes
+from ..registry.selectable import Attributes, not_selectable
 
 _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 
@@ -59,7 +60,7 @@ def list_options(store: ResourceStore, query: dict[str, str], *, watch: bool = F
     version = query.get("resourceVersion", "")
     options.match = query.get("resourceVersionMatch", "")
     options.continue_ = query.get("continue", "")
-    options.limit = _integer(query, "limit") or 0
+    options.limit = max(_integer(query, "limit") or 0, 0)
     options.timeout_seconds = _integer(query, "timeoutSeconds")
     options.allow_bookmarks = _flag(query, "allowWatchBookmarks")
     if "sendInitialEvents" in query:
@@ -68,18 +69,16 @@ def list_options(store: ResourceStore, query: dict[str, str], *, watch: bool = F
     if errors:
         raise Invalid("meta.k8s.io", "ListOptions", "", errors)
     if version:
-        options.resource_version = parse_resource_version(version)
-    if options.continue_ and version not in ("", "0"):
-        raise BadRequest("specifying resource version is not allowed when using continue")
+        options.resource_version = parse_resource_version(version, "" if watch else "invalid resource version: ")
     return options
 
 
-def parse_resource_version(text: str) -> int:
-    """A resourceVersion as a number. Raises Invalid."""
+def parse_resource_version(text: str, prefix: str = "") -> int:
+    """A resourceVersion as a number. Raises BadRequest."""
     if not text.isascii() or not text.isdigit() or int(text) >= 1 << 64:
         detail = f'strconv.ParseUint: parsing "{text}": '
         detail += "value out of range" if text.isdigit() else "invalid syntax"
-        raise Invalid("", "", "", [invalid("resourceVersion", text, detail)])
+        raise BadRequest(f"{prefix}{invalid('resourceVersion', text, detail)}")
     return int(text)
 
 
@@ -99,20 +98,22 @@ def _fields(store: ResourceStore, text: str) -> fields.Selector | None:
         raise BadRequest(str(error)) from error
     for requirement in selector.requirements:
         if requirement.field not in store.selectable:
-            raise BadRequest(f"field label not supported: {requirement.field}")
+            raise BadRequest(not_selectable(store.resource, requirement.field))
     if store.aliases:
         selector = selector.transform(lambda field, value: (store.aliases.get(field, field), value))
     return None if selector.empty() else selector
 
 
 def _integer(query: dict[str, str], name: str) -> int | None:
-    text = query.get(name, "")
-    if not text:
+    text = query.get(name)
+    if text is None:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not re.fullmatch("[+-]?[0-9]+", text):
+        raise BadRequest(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+    number = int(text[:32])
+    if not -(1 << 63) <= number < 1 << 63:
+        raise BadRequest(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+    return number
 
 
 def _flag(query: dict[str, str], name: str) -> bool:
@@ -149,12 +150,15 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
             )
         if options.match != _NOT_OLDER:
             errors.append(not_supported(field, options.match, (_NOT_OLDER,)))
-        if options.continue_:
-            errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+    if options.continue_:
+        errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
     return errors
 
 
 # -- continue tokens --------------------------------------------------------------------------------------------
+
+
+_TOKEN_VERSION = "meta.k8s.io/v1"
 
 
 class _Token(msgspec.Struct):
@@ -165,25 +169,33 @@ class _Token(msgspec.Struct):
 
 def encode_continue(key: str, prefix: str, revision: int) -> str:
     """A token that says: go on after this key, at this revision (-1: whatever is now)."""
-    token = msgspec.json.encode(_Token("meta.k8s.io/v1", revision, key[len(prefix) :] + "\0"))
+    token = msgspec.json.encode(_Token(_TOKEN_VERSION, revision, key[len(prefix) :] + "\0"))
     return base64.urlsafe_b64encode(token).decode().rstrip("=")
 
 
 def decode_continue(text: str, prefix: str) -> tuple[str, int]:
     """The key to go on after, and the revision. Raises BadRequest."""
+
+    def refused(why: object) -> BadRequest:
+        return BadRequest(f"invalid continue token: continue key is not valid: {why}")
+
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        token = msgspec.json.decode(data, type=_Token)
-    except (binascii.Error, msgspec.DecodeError, ValueError) as error:
-        raise BadRequest(f"continue key is not valid: {error}") from error
-    if token.v != "meta.k8s.io/v1":
-        raise BadRequest(f"continue key is not valid: server does not recognize this encoded version {token.v}")
+    except (binascii.Error, ValueError):
+        bad = next((at for at, char in enumerate(text) if not re.match("[A-Za-z0-9_-]", char)), len(text) - 1)
+        raise refused(f"illegal base64 data at input byte {bad}") from None
+    try:
+        token = msgspec.json.decode(data, type=_Token | None) or _Token()
+    except msgspec.DecodeError as error:
+        raise refused(gojson.syntax_problem(data) or error) from None
+    if token.v != _TOKEN_VERSION:
+        raise refused(f"server does not recognize this encoded version {token.v}")
     if token.rv == 0:
-        raise BadRequest("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+        raise refused(f"incorrect encoded start resourceVersion (version {_TOKEN_VERSION})")
     if not token.start:
-        raise BadRequest("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")
+        raise refused(f"encoded start key empty (version {_TOKEN_VERSION})")
     if any(part in ("", ".", "..") for part in token.start.removeprefix("/").split("/")):
-        raise BadRequest(f"continue key is not valid: {token.start}")
+        raise refused(token.start)
     return prefix + token.start.removeprefix("/").removesuffix("\0"), token.rv
 
 
@@ -200,7 +212,7 @@ class WriteOptions(msgspec.Struct, gc=False):
 
 
 _DEFAULT_WRITE = WriteOptions()
-_VALIDATIONS = ("Ignore", "Warn", "Strict")
+_VALIDATIONS = ("Ignore", "Strict", "Warn")
 
 
 def write_options(query: dict[str, str], kind: str) -> WriteOptions:
@@ -227,7 +239,7 @@ def write_options(query: dict[str, str], kind: str) -> WriteOptions:
             invalid(
                 "fieldManager",
                 options.field_manager,
-                f"invalid character {options.field_manager[bad]!r} (at position {bad})",
+                f"invalid character U+{ord(options.field_manager[bad]):04X} (at position {bad})",
             )
         )
     if errors:
@@ -236,7 +248,7 @@ def write_options(query: dict[str, str], kind: str) -> WriteOptions:
 
 
 def _dry_run(value: str | None, errors: list[FieldError]) -> bool:
-    if value is None or value == "":
+    if value is None:
         return False
     if value != "All":
         errors.append(not_supported("dryRun", [value], ("All",)))
@@ -261,6 +273,8 @@ def delete_options(request: Request) -> DeleteOptions:
             options.orphan_dependents = _flag(query, "orphanDependents")
         if "dryRun" in query:
             options.dry_run = [query["dryRun"]]
+        if "uid" in query or "resourceVersion" in query:
+            options.preconditions = Preconditions(query.get("uid"), query.get("resourceVersion"))
     errors: list[FieldError] = []
     if options.orphan_dependents is not None and options.propagation_policy is not None:
         errors.append(
@@ -273,7 +287,7 @@ def delete_options(request: Request) -> DeleteOptions:
     policies = ("Foreground", "Background", "Orphan")
     if options.propagation_policy is not None and options.propagation_policy not in policies:
         errors.append(not_supported("propagationPolicy", options.propagation_policy, (*policies, "nil")))
-    if options.dry_run and options.dry_run != ["All"]:
+    if options.dry_run and set(options.dry_run) != {"All"}:
         errors.append(not_supported("dryRun", options.dry_run, ("All",)))
     if errors:
         raise Invalid("meta.k8s.io", "DeleteOptions", "", errors)
@@ -283,17 +297,26 @@ def delete_options(request: Request) -> DeleteOptions:
 def _delete_body(request: Request) -> DeleteOptions:
     body, _ = to_json(request.body, body_media(request.headers), "DeleteOptions")
     try:
-        generic: Any = msgspec.json.decode(body)
-        if not isinstance(generic, dict):
-            raise BadRequest("decoded object cannot be converted to DeleteOptions")
-        kind = generic.pop("kind", "") or "DeleteOptions"
-        generic.pop("apiVersion", None)
-        if kind != "DeleteOptions":
-            raise BadRequest("decoded object cannot be converted to DeleteOptions")
-        known = {name: value for name, value in generic.items() if name in _DELETE_FIELDS and value is not None}
-        return msgspec.convert(known, DeleteOptions)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from error
+        options = _delete_options.decode(body)
+    except (ValueError, RecursionError):
+        options = _delete_slowly(body)
+    if options.kind and options.kind != "DeleteOptions":
+        scheme = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
+        where = f'for version {quote(options.api_version or "v1")} in scheme "{scheme}"'
+        raise BadRequest(f"no kind {quote(options.kind)} is registered {where}")
+    return options
 
 
-_DELETE_FIELDS = frozenset(DeleteOptions.__struct_encode_fields__)
+def _delete_slowly(body: bytes) -> DeleteOptions:
+    """The options in a body that the fast decoder refused; unknown fields do not matter."""
+    try:
+        value = gojson.loads(body)
+        if value is None:
+            return DeleteOptions()
+        if type(value) is not gojson.Pairs:
+            raise BadRequest(f"couldn't get version/kind; json parse error: {strict.not_an_object(value)}")
+        return strict.convert(DeleteOptions, value)[0]
+    except gojson.SyntaxProblem as problem:
+        raise BadRequest(f"couldn't get version/kind; json parse error: {problem}") from None
+    except strict.DecodeError as error:
+        raise BadRequest(str(error)) from None

@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
-from pybernetes.api.errors import APIError, ResourceExpired, ServiceUnavailable
+from pybernetes.api.errors import APIError, NotAcceptable, ResourceExpired, ServiceUnavailable
 from pybernetes.store.base import Compacted, StoreUnavailable
 from pybernetes.store.cache import Change, Item, Watcher, change_of, with_revision, without_revision
 
 from ..http import Request
-from ..negotiation import output_format
+from ..negotiation import JSON, output_format
 from ..output import TRANSFORMS, event_encoder
 from ..registry.resource_store import ResourceStore
 from .freshness import wait_until_fresh
@@ -38,6 +38,8 @@ async def watch(store: ResourceStore, request: Request) -> None:
     info = request.info
     options = list_options(store, info.query, watch=True)
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
+    if form.media != JSON:
+        raise NotAcceptable(("application/json;stream=watch",))
     encode = event_encoder(request, store.resource, form)
     shared = None if form.transform == "Table" else (form.transform, form.version, store.resource.api_version)
     view = _view(store, options, encode, shared)

@@ -18,7 +18,7 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.meta.validation import validate_common_create, validate_common_update
 from pybernetes.api.names import generate_name
 from pybernetes.api.times import rfc3339
-from pybernetes.store.cache import Item
+from pybernetes.store.cache import Item, with_revision
 
 from ..admission.plugin import CREATE, UPDATE, Attributes
 from ..http import Request
@@ -130,8 +130,11 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     for _ in range(_NAME_ATTEMPTS):
         try:
             return await _unless_reserved(store, _make(store, attributes, context))
-        except AlreadyExists:
+        except AlreadyExists as error:
             if not generated:
+                present = store.peek(context.namespace, meta.name or "")
+                if present is not None and store.decode(present).metadata.deletion_timestamp:
+                    error.message = f"object is being deleted: {error.message}"
                 raise
             meta.name = generate_name(base or "")
     raise GenerateNameConflict(store.resource.group, store.resource.plural, meta.name or "")
@@ -243,7 +246,8 @@ async def _write_once(store: ResourceStore, item: Item, transform: Transform, co
         return item
     if finished(store, new):
         async with _settling(context.reservation, context):
-            return item if context.dry_run else await remove(store, item, store.decode(item), context)
+            removed = item if context.dry_run else await remove(store, item, store.decode(item), context)
+        return removed and Item(item.key, with_revision(store.encode(new), removed.revision), removed.revision)
     try:
         written = await store.replace(item, new, dry_run=context.dry_run)
     except BaseException:

@@ -38,7 +38,6 @@ async def bindings(registry: Registry, resource: Resource, request: Request) -> 
 async def component_statuses(registry: Registry, resource: Resource, request: Request) -> Response:
     """The store, and whatever else of the control plane can be asked from here."""
     info = request.info
-    request.warnings.append("v1 ComponentStatus is deprecated in v1.19+")
     found = {"etcd-0": await _store_status(registry)}
     if info.verb == "list":
         form = output_format(request.headers, info.query, transforms=TRANSFORMS)
