@@ -1,0 +1,1 @@
+"""Deletes what belongs to nobody any more."""

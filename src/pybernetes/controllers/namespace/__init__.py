@@ -1,0 +1,1 @@
+"""Empties namespaces that are being deleted, and lets them go."""
