@@ -159,8 +159,7 @@ def test_concurrent_patches_all_land(client: Client, namespace: str) -> None:
 
 def test_a_patch_type_that_is_unknown_is_refused(client: Client, namespace: str) -> None:
     answer = client("PATCH", f"/api/v1/namespaces/{namespace}/configmaps/a", b"{}", Content_Type="text/plain")
-    assert answer.status == 415
-    assert "application/merge-patch+json" in answer.message
+    assert (answer.status, answer.message) == (415, "415: Unsupported Media Type")
 
 
 def test_delete_answers_with_a_status_that_names_the_object(client: Client, namespace: str) -> None:

@@ -67,7 +67,9 @@ def test_bad_selectors_are_refused(client: Client, path: str) -> None:
     for query in ("labelSelector=a%20in", "labelSelector=%3D%3D", "fieldSelector=spec.nope%3Dx", "limit=x"):
         answer = client.get(f"{path}?{query}")
         assert (answer.status, answer.json["reason"]) == (400, "BadRequest"), query
-    assert client.get(f"{path}?fieldSelector=spec.nope%3Dx").message == "field label not supported: spec.nope"
+    assert client.get(f"{path}?fieldSelector=spec.nope%3Dx").message == (
+        '"spec.nope" is not a known field selector: only "metadata.name", "metadata.namespace"'
+    )
 
 
 def test_field_selectors(client: Client, path: str, namespace: str) -> None:
@@ -117,7 +119,7 @@ def test_a_bad_continue_token_is_refused(client: Client, path: str) -> None:
     for bad in ("x", "!!", token(v="meta.k8s.io/v1", rv=5, start="../secrets"), token(v="v9", rv=5, start="a")):
         answer = client.get(f"{path}?limit=1&continue={bad}")
         assert answer.status == 400, bad
-        assert answer.message.startswith("continue key is not valid"), answer.message
+        assert answer.message.startswith("invalid continue token: continue key is not valid: "), answer.message
 
 
 def test_exact_and_not_older_versions(client: Client, path: str) -> None:
@@ -163,3 +165,36 @@ def test_tables(client: Client, path: str) -> None:
     assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
     bare = client.get(f"{path}?includeObject=None", Accept="application/json;as=Table;g=meta.k8s.io;v=v1").json
     assert "object" not in bare["rows"][0] or bare["rows"][0]["object"] is None
+
+
+def test_numbers_in_the_query_are_read_as_go_does(client: Client, path: str) -> None:
+    assert len(client.get(f"{path}?limit=-1").json["items"]) == 10
+    for text, why in (("", "invalid syntax"), ("1.5", "invalid syntax"), ("9" * 20, "value out of range")):
+        answer = client.get(f"{path}?limit={text}")
+        assert (answer.status, answer.message) == (400, f'strconv.ParseInt: parsing "{text}": {why}')
+
+
+def test_version_zero_is_not_cut_into_pages(client: Client, path: str) -> None:
+    page = client.get(f"{path}?limit=2&resourceVersion=0").json
+    assert len(page["items"]) == 10
+    assert "continue" not in page["metadata"]
+
+
+def test_a_version_that_is_no_number_is_a_bad_request(client: Client, path: str) -> None:
+    why = 'resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax'
+    for query, message in (
+        ("resourceVersion=x", f"invalid resource version: {why}"),
+        ("watch=1&resourceVersion=x", why),
+    ):
+        answer = client.get(f"{path}?{query}")
+        assert (answer.status, answer.message) == (400, message)
+
+
+def test_fields_that_cannot_be_selected_by_are_told_in_the_words_of_the_kind(client: Client) -> None:
+    for path, message in (
+        ("/api/v1/pods", "field label not supported: x"),
+        ("/apis/batch/v1/jobs", 'field label "x" not supported for Job'),
+        ("/apis/apps/v1/replicasets", '"x" is not a known field selector: only "metadata.name", "metadata.namespace"'),
+    ):
+        assert client.get(f"{path}?fieldSelector=x%3Dy").message == message
+    assert client.get("/api/v1/persistentvolumes?fieldSelector=metadata.namespace%3Dx").status == 200

@@ -118,6 +118,15 @@ _EVERYWHERE = frozenset(("List", "Status", "DeleteOptions", "ListOptions", "Patc
 """Kinds that every group and version knows."""
 
 
+def not_an_object(value: Any) -> str:
+    """What Go says about JSON that is no object where a kind is looked for."""
+    return (
+        f"json: cannot unmarshal {gojson.word(value)} into "
+        'Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+        'Kind string "json:\\"kind,omitempty\\"" }'
+    )
+
+
 def strict_decoding_error(problems: Iterable[str]) -> str:
     """The one message for all unknown and repeated fields."""
     return f"strict decoding error: {', '.join(problems)}"
@@ -129,11 +138,7 @@ def _decode_slowly(cls: type[T], body: bytes, api_version: str) -> tuple[T, list
     except SyntaxProblem as problem:
         raise BadRequest(_unparsable(cls, body, str(problem))) from None
     if value is not None and type(value) is not Pairs:
-        target = (
-            'Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
-            'Kind string "json:\\"kind,omitempty\\"" }'
-        )
-        raise BadRequest(_unparsable(cls, body, f"json: cannot unmarshal {gojson.word(value)} into {target}"))
+        raise BadRequest(_unparsable(cls, body, not_an_object(value)))
     for key, each in value or ():
         if key in ("apiVersion", "kind") and each is not None and type(each) is not str:
             why = f"json: cannot unmarshal {gojson.word(each)} into Go struct field .{key} of type string"

@@ -55,13 +55,6 @@ def _deprecated() -> dict[Resource, str]:
 DEPRECATED = _deprecated()
 
 
-_DEPRECATED = {
-    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
-    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-}
-"""What clients are told about resources of the core group that they should leave behind."""
-
-
 class Dispatcher:
     """Calls the verb."""
 
@@ -75,8 +68,6 @@ class Dispatcher:
             return await self.paths(request)
         registry = self.registry
         resource = registry.resource(info.group, info.version, info.resource)
-        if not info.group and resource.plural in _DEPRECATED:
-            request.warnings.append(_DEPRECATED[resource.plural])
         if info.subresource:
             return await self._subresource(request)
         verb = info.verb

@@ -105,11 +105,10 @@ def body_media(headers: dict[str, str]) -> str:
     content_type = headers.get("content-type", "")
     if not content_type or content_type == JSON:
         return JSON
-    media = content_type.partition(";")[0].strip().lower()
-    if media in MEDIA:
+    media, _, parameters = content_type.partition(";")
+    media = media.strip().lower()
+    if media in MEDIA and all("=" in part for part in parameters.split(";") if part.strip()):
         return media
-    if media in ("application/x-www-form-urlencoded", "*/*"):  # what curl and old clients send without meaning it
-        return JSON
     raise UnsupportedMediaType(MEDIA)
 
 
@@ -117,7 +116,10 @@ def patch_type(headers: dict[str, str]) -> str:
     """The kind of patch in the body. Raises UnsupportedMediaType."""
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in PATCHES:
-        raise UnsupportedMediaType(PATCHES)
+        error = UnsupportedMediaType(())
+        error.message = "415: Unsupported Media Type"  # the words of upstream's router
+        error.details = {}
+        raise error
     return media
 
 

@@ -74,8 +74,8 @@ def request_info(method: str, path: str, query_string: str) -> RequestInfo:
     verb = _VERBS.get(method, "")
     if rest[0] == "watch" and len(rest) > 1:
         rest = rest[1:]
-        verb = "watch"
-        if len(rest) in (2, 4) and not (len(rest) == 2 and rest[0] == "namespaces"):
+        verb = "watch" if verb == "get" else ""
+        if len(rest) in (2, 4):
             query["fieldSelector"] = f"metadata.name={rest[-1]}"
     info = RequestInfo(path, verb, query, True, group, version)
     if rest[0] == "namespaces" and len(rest) > 1:

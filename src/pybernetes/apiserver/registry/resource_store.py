@@ -18,7 +18,7 @@ from pybernetes.api.resources import Resource
 from pybernetes.store.base import Entry, KeyExists, Page, RevisionMismatch, StoreUnavailable
 from pybernetes.store.cache import Cache, Item, Partition, with_revision, without_revision
 
-from .selectable import ALIASES, SELECTABLE, Attributes, attribute_reader
+from .selectable import ALIASES, Attributes, attribute_reader, selectable
 from .strategy import Strategy
 
 _PATIENCE = 30.0  # seconds a write waits for its own echo from a shared store
@@ -80,10 +80,8 @@ class ResourceStore:
         self._decode = scheme.decoder(storage).decode
         self._attributes = attribute_reader(resource.group, resource.plural)
         self._converts = resource.api_version != storage.api_version
-        name = (resource.group, resource.plural)
-        self.aliases = ALIASES.get(name, {})
-        metadata = ("metadata.name", "metadata.namespace") if resource.namespaced else ("metadata.name",)
-        self.selectable = frozenset((*metadata, *(self.aliases or SELECTABLE.get(name, ()))))
+        self.aliases = ALIASES.get((resource.group, resource.plural), {})
+        self.selectable = selectable(resource)
 
     # -- keys ---------------------------------------------------------------------------------------------------
 

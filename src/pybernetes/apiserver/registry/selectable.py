@@ -11,6 +11,9 @@ from typing import Any
 
 import msgspec
 
+from pybernetes.api.quote import quote
+from pybernetes.api.resources import Resource
+
 _EVENT = (
     "involvedObject.kind",
     "involvedObject.namespace",
@@ -44,7 +47,6 @@ SELECTABLE: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "secrets"): ("type",),
     ("", "replicationcontrollers"): ("status.replicas",),
     ("", "services"): ("spec.clusterIP", "spec.type"),
-    ("apps", "replicasets"): ("status.replicas",),
     ("batch", "jobs"): ("status.successful",),
     ("certificates.k8s.io", "certificatesigningrequests"): ("spec.signerName",),
     ("resource.k8s.io", "resourceslices"): ("spec.nodeName", "spec.driver"),
@@ -59,6 +61,27 @@ ALIASES: dict[tuple[str, str], dict[str, str]] = {
         "type": "type",
     },
 }
+
+
+def selectable(resource: Resource) -> frozenset[str]:
+    """The fields that objects of a resource can be selected by."""
+    own = ALIASES.get((resource.group, resource.plural)) or SELECTABLE.get((resource.group, resource.plural), ())
+    if own and not resource.namespaced:  # a kind with fields of its own says itself what it has
+        return frozenset(("metadata.name", *own))
+    return frozenset(("metadata.name", "metadata.namespace", *own))
+
+
+def not_selectable(resource: Resource, label: str) -> str:
+    """The message for a field that objects cannot be selected by."""
+    name = (resource.group, resource.plural)
+    if name not in SELECTABLE:
+        return f'{quote(label)} is not a known field selector: only "metadata.name", "metadata.namespace"'
+    if name == ("batch", "jobs"):
+        return f"field label {quote(label)} not supported for Job"
+    if name == ("resource.k8s.io", "resourceslices"):
+        return f"field label not supported for {resource.api_version}, Kind={resource.kind}: {label}"
+    return f"field label not supported: {label}"
+
 
 # What an absent field counts as, where it is not the empty string.
 _ZERO = {
