@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from pybernetes.api.errors import APIError, InternalError, ServiceUnavailable
+from pybernetes.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable
+from pybernetes.api.gojson import TOO_DEEP
 from pybernetes.store.base import StoreUnavailable
 
 from ..http import Handler, Request, Response
@@ -28,6 +29,8 @@ class Errors:
             return error_response(ServiceUnavailable(str(error)), request)
         except ConnectionError:
             raise
+        except RecursionError:  # nothing of ours nests so deeply, only what a client sent
+            return error_response(BadRequest(TOO_DEEP), request)
         except Exception as error:
             log.exception("%s %s", request.method, request.path)
             return error_response(InternalError(type(error).__name__), request)
