@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from typing import Any, Final
 
+import msgspec
+
+from .base import Struct
 from .quote import json, number, quote
 
 NOT_FOUND: Final = "FieldValueNotFound"
@@ -237,6 +240,10 @@ def _printed(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return number(value)
+    if isinstance(value, Struct):
+        from .zeros import encode  # knows every kind; needed only to complain
+
+        value = msgspec.json.decode(encode(value), type=type(value))
     try:
         return json(value)
     except TypeError:  # not JSON: its own text is better than nothing

@@ -2,12 +2,14 @@
 
 Of a value that is zero Go writes what its type demands: `status: {}`, `attached: false` and `lastProbeTime: null` are
 there although nobody set them, `labels: {}` and `ports: []` are not although somebody did. The `Always` markers of the
-kinds say which is which. (Texts, numbers and flags that are zero are taken away earlier, in `normalize.py`, so that
-defaults need not tell `protocol: ""` from no protocol.)
+kinds say which is which. Three steps lead there, so that everybody on the way sees what upstream's code sees:
 
-`fill` makes two objects that mean the same the same, which is what updates are compared by. A `null` cannot be kept in
-an object, where None is absent; `encode` writes it. Where a list must be written, an empty one becomes null too: in
-upstream's store, which does not know the difference, but not before validation has spoken of `[]`.
+1. `normalize.py`, while decoding: texts, numbers and flags that are zero are absent, unless they are pointers in Go.
+   Defaults need not tell `protocol: ""` from no protocol.
+2. `fill`, after defaults: what is always there is there, for validation and for comparing with the stored object.
+   Empty lists and maps stay, for a few rules tell them from absent ones.
+3. `encode`, for the store: empty lists and maps go, as upstream's storage format does not know them, and null is
+   written where nothing else can be. An object cannot hold it, None is absent.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ from .visits import Source, Visits, indented
 
 NULL: Final = msgspec.Raw(b"null")
 
-_encode = msgspec.json.Encoder().encode
+_to_json = msgspec.json.Encoder().encode
 
 
 def fill(obj: Struct) -> None:
-    """Put in the zero values that are always written, at every level, and take out empty lists and maps."""
+    """Put in the zero values that are always written, at every level."""
     _FILL.of(type(obj))(obj)
 
 
@@ -36,41 +38,38 @@ normalize = fill
 
 def encode(obj: Struct) -> bytes:
     """The JSON that Go would write. Fills the object."""
-    nulls: list[tuple[Any, str, Any]] = []
+    nulls: list[tuple[Any, str]] = []
     try:
-        _FILL_WITH_NULLS.of(type(obj))(obj, nulls)
-        return _encode(obj)
+        _ENCODE.of(type(obj))(obj, nulls)
+        return _to_json(obj)
     finally:
-        for part, name, value in nulls:
-            setattr(part, name, value)
+        for part, name in nulls:
+            setattr(part, name, None)
 
 
 def _fill(source: Source, info: FieldInfo) -> list[str]:
     field = f"obj.{info.name}"
-    always = info.always is not UNSET and info.always is not None
-    if info.kind == STRUCT and info.struct and always:
+    if info.kind == STRUCT and info.struct and info.always == {}:
         create = f"value = {field} = {source.name(info.struct)}()"
         return [f"value = {field}", "if value is None:", f"    {create}", *source.inside(info, "value")]
-    if always:
+    if info.always is not UNSET and info.always is not None:
         return [f"if {field} is None:", f"    {field} = {info.always!r}"]
-    inside = indented(source.inside(info, "value"))
-    if info.kind in (LIST, MAP) and info.always is UNSET:
-        drop = ["if value is not None and not value:", f"    {field} = None"]
-        if inside:
-            drop = ["if value:", *inside, "elif value is not None:", f"    {field} = None"]
-        return [f"value = {field}", *drop]
-    return [f"value = {field}", "if value is not None:", *inside] if inside else []
+    inside = source.inside(info, "value")
+    return [f"value = {field}", "if value is not None:", *indented(inside)] if inside else []
 
 
-def _fill_with_nulls(source: Source, info: FieldInfo) -> list[str]:
-    lines = _fill(source, info)
-    if info.always is None:
-        field = f"obj.{info.name}"
-        absent = f"not {field}" if info.kind in (LIST, MAP) else f"{field} is None"
-        put = [f"nulls.append((obj, {info.name!r}, {field}))", f"{field} = {source.name(NULL)}"]
-        lines += [f"if {absent}:", *indented(put)]
-    return lines
+def _encode(source: Source, info: FieldInfo) -> list[str]:
+    field = f"obj.{info.name}"
+    null = [f"{field} = {source.name(NULL)}", f"nulls.append((obj, {info.name!r}))"]
+    if info.kind not in (LIST, MAP):
+        lines = _fill(source, info)
+        return [*lines, f"if {field} is None:", *indented(null)] if info.always is None else lines
+    empty = ["if not value:", *indented(null)]
+    if info.always is UNSET:
+        empty = ["if value is not None and not value:", f"    {field} = None"]
+    inside = source.inside(info, "value")
+    return [f"value = {field}", *(["if value:", *indented(inside)] if inside else []), *empty]
 
 
 _FILL: Final = Visits("fill", _fill)
-_FILL_WITH_NULLS: Final = Visits("encode", _fill_with_nulls, "nulls")
+_ENCODE: Final = Visits("encode", _encode, "nulls")
