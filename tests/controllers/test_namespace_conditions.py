@@ -46,9 +46,11 @@ def test_the_same_findings_are_no_change_and_others_keep_the_time_until_the_stat
     first = update_conditions(None, Findings(remaining={("pods", ""): 2}), THEN)
     assert update_conditions(first, Findings(remaining={("pods", ""): 2}), NOW) is None
     fewer = update_conditions(first, Findings(remaining={("pods", ""): 1}), NOW)
-    assert fewer is not None and fewer[3].last_transition_time == THEN
+    assert fewer is not None
+    assert fewer[3].last_transition_time == THEN
     done = update_conditions(fewer, Findings(), NOW)
-    assert done is not None and (done[3].status, done[3].last_transition_time) == ("False", NOW)
+    assert done is not None
+    assert (done[3].status, done[3].last_transition_time) == ("False", NOW)
 
 
 def test_conditions_of_others_stay() -> None:
@@ -56,4 +58,6 @@ def test_conditions_of_others_stay() -> None:
     assert first is not None
     first[0].type = "Mine"
     after = update_conditions(first, Findings(), NOW)
-    assert after is not None and after[0].type == "Mine" and len(after) == 6
+    assert after is not None
+    assert after[0].type == "Mine"
+    assert len(after) == 6

@@ -1,0 +1,122 @@
+"""What a pod as a whole asks for, counted as the scheduler and quotas count it.
+
+Containers together (`podresources.py` has the plain sum of a spec), with a pod that is being resized counted at the
+larger of what it has and what it wants; then what the pod itself asks for in their place; then its overhead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .podresources import Quantities, ResourceList, is_sidecar, quantity
+from .resourcenames import is_supported_pod_level
+from .v1.container import Container, ContainerStatus
+from .v1.pod import Pod, PodSpec, PodStatus
+
+_Part = Callable[[Container, ContainerStatus | None, bool], Quantities]
+
+
+def pod_requests(pod: Pod, *, use_status: bool = True) -> Quantities:
+    """The requests of a pod with its overhead; `use_status` counts what a resize has already taken."""
+    spec = pod.spec or PodSpec()
+    status = pod.status if use_status else None
+    total = _aggregate(spec, status, _requests)
+    if spec.resources is not None:
+        for name, value in (spec.resources.requests or {}).items():
+            if is_supported_pod_level(name):
+                total[name] = quantity(value)
+    for name, value in (spec.overhead or {}).items():
+        total[name] = total[name] + quantity(value) if name in total else quantity(value)
+    return total
+
+
+def pod_limits(pod: Pod, *, use_status: bool = True) -> Quantities:
+    """The limits of a pod; its overhead only raises limits that are there."""
+    spec = pod.spec or PodSpec()
+    status = pod.status if use_status else None
+    total = _aggregate(spec, status, _limits)
+    if spec.resources is not None:
+        for name, value in (spec.resources.limits or {}).items():
+            if is_supported_pod_level(name):
+                total[name] = quantity(value)
+    for name, value in (spec.overhead or {}).items():
+        if total.get(name):
+            total[name] = total[name] + quantity(value)
+    return total
+
+
+def has_pod_level_resources(spec: PodSpec) -> bool:
+    """Whether the pod itself asks for something, beside its containers."""
+    resources = spec.resources
+    return resources is not None and any(
+        is_supported_pod_level(name) for name in (*(resources.requests or ()), *(resources.limits or ()))
+    )
+
+
+def is_resize_infeasible(status: PodStatus | None) -> bool:
+    """Whether the node has refused the resize that was asked for."""
+    for condition in (status.conditions if status else None) or ():
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _requests(container: Container, status: ContainerStatus | None, infeasible: bool) -> Quantities:
+    wanted = container.resources.requests if container.resources else None
+    if status is None or status.resources is None:
+        return _maximum(wanted)
+    has = (status.resources.requests, status.allocated_resources)
+    return _maximum(*has) if infeasible else _maximum(wanted, *has)
+
+
+def _limits(container: Container, status: ContainerStatus | None, infeasible: bool) -> Quantities:
+    wanted = container.resources.limits if container.resources else None
+    if status is None or status.resources is None:
+        return _maximum(wanted)
+    return _maximum(status.resources.limits) if infeasible else _maximum(wanted, status.resources.limits)
+
+
+def _aggregate(spec: PodSpec, status: PodStatus | None, part: _Part) -> Quantities:
+    known = _statuses(status)
+    infeasible = is_resize_infeasible(status)
+    total: Quantities = {}
+    for container in spec.containers or ():
+        _add(total, part(container, known.get(container.name), infeasible))
+    sidecars: Quantities = {}
+    peak: Quantities = {}
+    for container in spec.init_containers or ():
+        if is_sidecar(container):
+            wanted = part(container, known.get(container.name), infeasible)
+            _add(total, wanted)
+            _add(sidecars, wanted)
+            _raise(peak, sidecars)
+        else:
+            wanted = part(container, None, infeasible)
+            _add(wanted, sidecars)
+            _raise(peak, wanted)
+    _raise(total, peak)
+    return total
+
+
+def _statuses(status: PodStatus | None) -> dict[str | None, ContainerStatus]:
+    if status is None:
+        return {}
+    return {each.name: each for each in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))}
+
+
+def _maximum(*lists: ResourceList | None) -> Quantities:
+    result: Quantities = {}
+    for each in lists:
+        _raise(result, {name: quantity(value) for name, value in (each or {}).items()})
+    return result
+
+
+def _add(into: Quantities, more: Quantities) -> None:
+    for name, value in more.items():
+        into[name] = into[name] + value if name in into else value
+
+
+def _raise(into: Quantities, more: Quantities) -> None:
+    for name, value in more.items():
+        if name not in into or value > into[name]:
+            into[name] = value

@@ -1,0 +1,31 @@
+"""What objects count against a ResourceQuota, and how much a namespace uses. Pure; for admission and the controller.
+
+`evaluators()` has one `Evaluator` for each resource that counts more than itself; every other resource is counted by
+`ObjectCount`. `calculate_usage` is the whole answer for one quota.
+"""
+
+from __future__ import annotations
+
+from .evaluator import (
+    IGNORED,
+    Evaluator,
+    ObjectCount,
+    Operation,
+    calculate_usage,
+    evaluator_for,
+    evaluators,
+    object_count_name,
+    scope_selectors,
+)
+
+__all__ = [
+    "IGNORED",
+    "Evaluator",
+    "ObjectCount",
+    "Operation",
+    "calculate_usage",
+    "evaluator_for",
+    "evaluators",
+    "object_count_name",
+    "scope_selectors",
+]
