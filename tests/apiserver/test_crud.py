@@ -261,3 +261,21 @@ def test_an_update_may_create_where_upstream_lets_it(client: Client, namespace: 
     lease = {"metadata": {"name": "new"}, "spec": {"holderIdentity": "me"}}
     assert client.put(path, lease).status == 201
     assert client.get(path).json["spec"]["holderIdentity"] == "me"
+
+
+def test_an_owner_named_twice_counts_once(client: Client, namespace: str) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    body = {"metadata": {"name": "a", "ownerReferences": [owner, owner]}}
+    made = client.post(f"/api/v1/namespaces/{namespace}/configmaps", body)
+    assert made.json["metadata"]["ownerReferences"] == [owner]
+    assert len(made.warnings) == 1
+    assert made.warnings[0].endswith('duplicate UID(s) observed: u"')
+
+
+def test_a_timeout_that_is_no_duration_is_refused(client: Client) -> None:
+    answer = client.get("/api/v1/namespaces?timeout=x")
+    assert (answer.status, answer.message) == (
+        400,
+        'invalid timeout specified in the request URL - time: invalid duration "x"',
+    )
+    assert client.get("/api/v1/namespaces?timeout=10s").status == 200

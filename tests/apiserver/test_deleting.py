@@ -91,3 +91,18 @@ def test_the_old_path_of_a_watch(client: Client, namespace: str) -> None:
     with client.watch(f"/api/v1/watch/namespaces/{namespace}?timeoutSeconds=1") as watching:
         assert [event["object"]["metadata"]["name"] for event in watching] == [namespace]
     assert client.post(f"/api/v1/watch/namespaces/{namespace}/configmaps", {}).status == 405
+
+
+def test_events_have_no_dependents_to_wait_for(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/events"
+    client.post(path, {"metadata": {"name": "e"}, "involvedObject": {"namespace": namespace}})
+    assert client.delete(f"{path}/e?propagationPolicy=Foreground").json["kind"] == "Status"
+    assert client.get(f"{path}/e").status == 404
+
+
+def test_the_pods_of_a_deleted_job_stay_and_the_client_is_told(client: Client, namespace: str) -> None:
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+    client.post(path, {"metadata": {"name": "j"}, "spec": spec})
+    assert client.delete(f"{path}/j?dryRun=All&propagationPolicy=Orphan").warnings == []
+    assert client.delete(f"{path}/j?dryRun=All").warnings[0].startswith('299 - "child pods are preserved by default')

@@ -12,6 +12,7 @@ from importlib import import_module
 from pybernetes.api.errors import BadRequest, MethodNotAllowed, PathNotFound
 from pybernetes.api.quote import quote
 from pybernetes.api.resources import RESOURCES, Resource
+from pybernetes.api.times import parse_duration
 
 from .http import Request, Response
 from .registry.registry import Registry
@@ -81,6 +82,8 @@ class Dispatcher:
             raise MethodNotAllowed
         if info.name:
             _check_name(info.name)
+        if "timeout" in info.query:
+            _check_timeout(info.query["timeout"])
         if resource in DEPRECATED:
             request.warnings.append(DEPRECATED[resource])
         if not resource.stored:
@@ -125,6 +128,14 @@ def _placed(info: RequestInfo, resource: Resource) -> bool:
     elif not info.namespace and (info.name or not resource.stored):
         return False
     return not info.name or not _NAMED.isdisjoint(resource.verbs)
+
+
+def _check_timeout(text: str) -> None:
+    """How long the client is willing to wait. Raises BadRequest if that is no duration."""
+    try:
+        parse_duration(text or "0")
+    except ValueError as error:
+        raise BadRequest(f"invalid timeout specified in the request URL - {error}") from None
 
 
 def _check_name(name: str) -> None:

@@ -182,7 +182,7 @@ def validate_owner_references(references: Sequence[OwnerReference], path: Path) 
     for reference in references:
         if not (reference.api_version and reference.kind and reference.name and reference.uid):
             errors += _incomplete_owner(reference, path)
-        elif reference.api_version.endswith("/"):
+        elif reference.api_version.endswith("/") or reference.api_version.count("/") > 1:
             errors.append(invalid(path.child("apiVersion"), reference.api_version, "version must not be empty"))
         if reference.api_version == "v1" and reference.kind == "Event":
             errors.append(invalid(path, reference, "/v1, Kind=Event is disallowed from being an owner"))

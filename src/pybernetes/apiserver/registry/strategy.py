@@ -20,6 +20,7 @@ import msgspec
 from pybernetes.api import zeros
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import FieldError
+from pybernetes.api.meta.v1 import DeleteOptions
 from pybernetes.api.resources import Resource
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Strategy:
     has_generation = False
     returns_deleted = False
     """Whether a delete answers with the object instead of a Status."""
+    collects_garbage = True
+    """Whether a delete can wait for dependents, or leave them behind; nothing depends on what cannot."""
     reserves = False
     """Whether `reserve` has anything to do."""
     graceful = False
@@ -158,6 +161,10 @@ class Strategy:
     def default_propagation(self) -> str:
         """What happens to dependents when the client does not say: Background, or Orphan for a few old kinds."""
         return "Background"
+
+    def warnings_on_delete(self, options: DeleteOptions) -> list[str]:
+        """What the client should know about a deletion it asks for."""
+        return []
 
     # -- beside the object --------------------------------------------------------------------------------------
 

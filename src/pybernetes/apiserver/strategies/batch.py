@@ -19,6 +19,7 @@ from pybernetes.api.batch.validation.job import (
 )
 from pybernetes.api.core.v1.pod import PodTemplateSpec
 from pybernetes.api.field import Path
+from pybernetes.api.meta.v1 import DeleteOptions
 from pybernetes.api.meta.v1.labelselector import LabelSelector
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.apiserver.registry.strategy import Context, Strategy
@@ -31,6 +32,12 @@ _TOO_MANY_INDEXES = (
 )
 
 
+_PODS_STAY = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "or set propagationPolicy=Orphan to suppress this warning"
+)
+
+
 class JobStrategy(WorkloadStrategy):
     """Jobs."""
 
@@ -39,6 +46,10 @@ class JobStrategy(WorkloadStrategy):
 
     def default_propagation(self) -> str:
         return "Orphan"
+
+    def warnings_on_delete(self, options: DeleteOptions) -> list[str]:
+        silent = options.propagation_policy is None and options.orphan_dependents is None
+        return [_PODS_STAY] if silent else []
 
     def prepare_for_create(self, obj: Job, context: Context) -> None:
         super().prepare_for_create(obj, context)

@@ -34,6 +34,7 @@ async def delete(registry: Registry, store: ResourceStore, request: Request) -> 
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = delete_options(request)
     context = context_for(registry, request, dry_run=bool(options.dry_run))
+    request.warnings.extend(store.strategy.warnings_on_delete(options))
     item, gone = await delete_object(store, info.name, options, context)
     status = 202 if not gone and options.orphan_dependents is False else 200
     if gone and not store.strategy.returns_deleted:
@@ -127,6 +128,8 @@ def _shorten(meta: Any, options: DeleteOptions, now: float) -> bool:
 def _finalizers(store: ResourceStore, obj: Any, options: DeleteOptions) -> list[str]:
     """The finalizers after the wish about dependents is among them."""
     present = list(obj.metadata.finalizers or ())
+    if not store.strategy.collects_garbage:
+        return present
     policy = options.propagation_policy
     if policy is None and options.orphan_dependents is not None:
         policy = "Orphan" if options.orphan_dependents else "Background"

@@ -25,6 +25,7 @@ async def deletecollection(registry: Registry, store: ResourceStore, request: Re
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = delete_options(request)
     context = context_for(registry, request, dry_run=bool(options.dry_run))
+    request.warnings.extend(store.strategy.warnings_on_delete(options))
     selection = list_options(store, info.query)
     page = await read_page(store, info.namespace, selection)
 

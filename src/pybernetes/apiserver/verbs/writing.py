@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pybernetes.api.errors import AlreadyExists, BadRequest, Conflict, GenerateNameConflict, Invalid
 from pybernetes.api.field import FieldError, invalid, required
 from pybernetes.api.managedfields import same_but_times
-from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.meta.v1 import ObjectMeta, OwnerReference
 from pybernetes.api.meta.validation import validate_common_create, validate_common_update
 from pybernetes.api.names import generate_name
 from pybernetes.api.times import rfc3339
@@ -83,6 +83,29 @@ def uid_mismatch(store: ResourceStore, namespace: str, name: str, wanted: str, f
     )
 
 
+def _merge_owners(meta: ObjectMeta, warnings: list[str]) -> None:
+    """An owner that is named twice counts once, and the client is told."""
+    owners = meta.owner_references
+    if not owners or len(owners) < 2:
+        return
+    kept: list[OwnerReference] = []
+    repeated: list[str] = []
+    for owner in owners:
+        if owner not in kept:
+            kept.append(owner)
+        elif owner.uid and owner.uid not in repeated:
+            repeated.append(owner.uid)
+    if len(kept) < len(owners):
+        meta.owner_references = kept
+        warnings.append(f"{_OWNERS_TWICE} {', '.join(repeated)}")
+
+
+_OWNERS_TWICE = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
+    "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed:"
+)
+
+
 def _version(text: str | None) -> int:
     """A resourceVersion as a number; what is none counts as none."""
     return int(text) if text and text.isdecimal() else 0
@@ -115,6 +138,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     if meta is None:
         meta = obj.metadata = ObjectMeta()
     check_namespace(store, meta, context.namespace)
+    _merge_owners(meta, context.warnings)
     if _version(meta.resource_version):
         raise BadRequest("resourceVersion should not be set on objects to be created")
     base = meta.generate_name
@@ -184,6 +208,7 @@ async def update_object(store: ResourceStore, new: Any, old: Any, context: Conte
     meta, before = new.metadata, old.metadata
     strategy = store.strategy
     check_namespace(store, meta, context.namespace)
+    _merge_owners(meta, context.warnings)
     if meta.uid and meta.uid != before.uid:
         raise uid_mismatch(store, context.namespace, before.name, meta.uid, before.uid)
     version = meta.resource_version

@@ -12,9 +12,10 @@ NEW_GROUP: Final = "events.k8s.io"
 
 
 class EventStrategy(Strategy):
-    """An Event may be created by an update."""
+    """An Event may be created by an update, and has no dependents."""
 
     allow_create_on_update = True
+    collects_garbage = False
 
     def validate(self, obj: Any, context: Context) -> list[FieldError]:
         return validate_new_event(obj) if context.group == NEW_GROUP else super().validate(obj, context)
