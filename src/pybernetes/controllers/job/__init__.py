@@ -1,0 +1,1 @@
+"""Runs pods until enough of them have succeeded."""
