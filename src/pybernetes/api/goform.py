@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from .base import Struct
-from .pointers import POINTERS
 from .schema import STRUCT, FieldInfo, fields
 
 _NAMES: Final = {
@@ -42,16 +41,15 @@ def go_form(value: Struct) -> msgspec.Raw:
 def _struct(value: Any) -> dict[str, Any]:
     form: dict[str, Any] = {}
     cls: type[Struct] = type(value)
-    pointers = POINTERS.get(f"{cls.__module__.split('.')[2]}.{cls.__name__}", frozenset())
     for field in fields(cls):
         name = _NAMES.get(field.wire) or field.wire[0].upper() + field.wire[1:]
-        form[name] = _value(getattr(value, field.name), field, pointers)
+        form[name] = _value(getattr(value, field.name), field)
     return form
 
 
-def _value(value: Any, field: FieldInfo, pointers: frozenset[str]) -> Any:
+def _value(value: Any, field: FieldInfo) -> Any:
     if value is None:
-        if field.wire in pointers:
+        if field.pointer:
             return None
         if field.kind == STRUCT:
             return _struct(field.struct()) if field.struct and field.always == {} else None
@@ -59,7 +57,7 @@ def _value(value: Any, field: FieldInfo, pointers: frozenset[str]) -> Any:
     if isinstance(value, msgspec.Struct):
         return _struct(value)
     if isinstance(value, list) and field.items:
-        return [_value(each, field.items, pointers) for each in value]
+        return [_value(each, field.items) for each in value]
     if isinstance(value, dict) and field.items:
-        return {key: _value(each, field.items, pointers) for key, each in sorted(value.items())}
+        return {key: _value(each, field.items) for key, each in sorted(value.items())}
     return value

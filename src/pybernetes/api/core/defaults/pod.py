@@ -12,11 +12,10 @@ from typing import Any, Final
 from ...meta.v1.objectmeta import ObjectMeta
 from ..podresources import aggregate_container_limits, aggregate_container_requests
 from ..resourcenames import is_hugepages, is_overcommit_allowed, is_supported_pod_level
-from ..v1.container import Container, ContainerState, ContainerStatus
+from ..v1.container import Container, ContainerStatus
 from ..v1.pod import Pod, PodIP, PodSpec, PodStatus, PodTemplateSpec
 from ..v1.security import PodSecurityContext
 from .container import default_container
-from .empty import META, POD_SPEC, SECURITY, TOLERATION, drop_empty
 from .resources import default_resource_list, default_resource_requirements
 from .volume import default_volume
 
@@ -34,10 +33,7 @@ _INIT_ANNOTATIONS: Final = (
 
 def default_pod(pod: Pod) -> None:
     """Everything a pod gets: its spec's defaults and those that only pods have."""
-    if pod.metadata is None:
-        pod.metadata = ObjectMeta()
-    else:
-        _default_meta(pod.metadata)
+    _default_meta(pod.metadata)
     spec = pod.spec
     if spec is None:
         spec = pod.spec = PodSpec()
@@ -55,18 +51,13 @@ def default_pod(pod: Pod) -> None:
         _default_host_ports(spec.init_containers or ())
     if spec.termination_grace_period_seconds is not None and spec.termination_grace_period_seconds < 0:
         spec.termination_grace_period_seconds = 1
-    if pod.status is None:
-        pod.status = PodStatus()
-    else:
+    if pod.status is not None:
         _default_status(pod.status)
 
 
 def default_pod_template_spec(template: PodTemplateSpec) -> None:
     """What the template of a pod gets, in a Deployment, a Job and all the others."""
-    if template.metadata is None:
-        template.metadata = ObjectMeta()
-    else:
-        _default_meta(template.metadata)
+    _default_meta(template.metadata)
     if template.spec is None:
         template.spec = PodSpec()
     default_pod_spec(template.spec)
@@ -74,23 +65,17 @@ def default_pod_template_spec(template: PodTemplateSpec) -> None:
 
 def default_pod_spec(spec: PodSpec) -> None:
     """What every pod spec gets."""
-    drop_empty(spec, POD_SPEC)
     if not spec.dns_policy:
         spec.dns_policy = "ClusterFirst"
     if not spec.restart_policy:
         spec.restart_policy = "Always"
     if spec.security_context is None:
         spec.security_context = PodSecurityContext()
-    else:
-        drop_empty(spec.security_context, SECURITY)
     if spec.termination_grace_period_seconds is None:
         spec.termination_grace_period_seconds = TERMINATION_GRACE_PERIOD
     if not spec.scheduler_name:
         spec.scheduler_name = SCHEDULER
     mirror_service_account(spec)
-    if spec.tolerations:
-        for toleration in spec.tolerations:
-            drop_empty(toleration, TOLERATION)
     if spec.volumes:
         for volume in spec.volumes:
             default_volume(volume)
@@ -158,10 +143,10 @@ def _default_host_ports(containers: Iterable[Container]) -> None:
                 port.host_port = port.container_port
 
 
-def _default_meta(meta: ObjectMeta) -> None:
-    drop_empty(meta, META)
-    if meta.annotations and any(key in meta.annotations for key in _INIT_ANNOTATIONS):
-        meta.annotations = {key: value for key, value in meta.annotations.items() if key not in _INIT_ANNOTATIONS}
+def _default_meta(meta: ObjectMeta | None) -> None:
+    annotations = meta.annotations if meta is not None else None
+    if meta is not None and annotations and any(key in annotations for key in _INIT_ANNOTATIONS):
+        meta.annotations = {key: value for key, value in annotations.items() if key not in _INIT_ANNOTATIONS}
 
 
 def _default_status(status: PodStatus) -> None:
@@ -179,21 +164,6 @@ def _default_status(status: PodStatus) -> None:
 
 
 def _default_container_status(status: ContainerStatus) -> None:
-    if status.state is None:
-        status.state = ContainerState()
-    if status.last_state is None:
-        status.last_state = ContainerState()
-    for state in (status.state, status.last_state):
-        if state.terminated is not None and state.terminated.exit_code is None:
-            state.terminated.exit_code = 0
-    if status.ready is None:
-        status.ready = False
-    if status.restart_count is None:
-        status.restart_count = 0
-    if status.image is None:
-        status.image = ""
-    if status.image_id is None:
-        status.image_id = ""
     if status.allocated_resources:
         default_resource_list(status.allocated_resources)
     if status.resources is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...meta.v1.objectmeta import ObjectMeta
-from ..v1.replicationcontroller import ReplicationController, ReplicationControllerSpec, ReplicationControllerStatus
+from ..v1.replicationcontroller import ReplicationController, ReplicationControllerSpec
 from .pod import default_pod_template_spec
 
 
@@ -27,10 +27,6 @@ def default_replication_controller(obj: ReplicationController) -> None:
                 obj.metadata.labels = dict(labels)
     if spec.replicas is None:
         spec.replicas = 1
-    if obj.status is None:
-        obj.status = ReplicationControllerStatus()
-    if obj.status.replicas is None:
-        obj.status.replicas = 0
 
 
 DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {"ReplicationController": default_replication_controller}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...meta.v1.objectmeta import ObjectMeta
 from ...quantity import canonicalize
 from ..image import default_pull_policy
 from ..v1.env import ObjectFieldSelector, ResourceFieldSelector
 from ..v1.persistentvolumeclaim import (
     PersistentVolumeClaimSpec,
     PersistentVolumeClaimTemplate,
-    VolumeResourceRequirements,
 )
 from ..v1.volume import DownwardAPIVolumeFile, ProjectedVolumeSource, Volume
 from ..v1.volumesource import EmptyDirVolumeSource
@@ -67,10 +65,7 @@ def _default_files(files: list[DownwardAPIVolumeFile] | None) -> None:
 def _default_projected(projected: ProjectedVolumeSource) -> None:
     if projected.default_mode is None:
         projected.default_mode = MODE
-    if not projected.sources:
-        projected.sources = None
-        return
-    for source in projected.sources:
+    for source in projected.sources or ():
         if source.service_account_token is not None and source.service_account_token.expiration_seconds is None:
             source.service_account_token.expiration_seconds = TOKEN_SECONDS
         if source.downward_api is not None:
@@ -86,7 +81,6 @@ def _default_others(volume: Volume) -> None:
             _default_claim_template(volume.ephemeral.volume_claim_template)
     elif volume.iscsi is not None:
         volume.iscsi.iscsi_interface = volume.iscsi.iscsi_interface or "default"
-        volume.iscsi.lun = volume.iscsi.lun or 0
     elif volume.rbd is not None:
         volume.rbd.pool = volume.rbd.pool or "rbd"
         volume.rbd.user = volume.rbd.user or "admin"
@@ -105,17 +99,14 @@ def _default_others(volume: Volume) -> None:
 
 
 def _default_claim_template(template: PersistentVolumeClaimTemplate) -> None:
-    if template.metadata is None:
-        template.metadata = ObjectMeta()
     if template.spec is None:
         template.spec = PersistentVolumeClaimSpec()
     spec = template.spec
     if spec.volume_mode is None:
         spec.volume_mode = "Filesystem"
-    if spec.resources is None:
-        spec.resources = VolumeResourceRequirements()
-    default_resource_list(spec.resources.limits)
-    default_resource_list(spec.resources.requests)
+    if spec.resources is not None:
+        default_resource_list(spec.resources.limits)
+        default_resource_list(spec.resources.requests)
 
 
 def has_source(volume: Volume) -> bool:
