@@ -1,0 +1,371 @@
+"""HTTP/1.1 towards one server: requests with a known body, answers whole or piece by piece.
+
+Own protocol on `httptools`, for the reason the server has its own (docs/design.md, 'HTTP'): a framework costs more to
+import than all of this component. What it promises:
+
+- at most `limit` connections carry requests; who comes later waits in line. Streams (watches) do not count: they
+  last, and would starve everything else;
+- a connection is used again after a complete answer, the warmest one first, and never after an error;
+- a cancelled request closes its connection: the server sees that nobody is waiting any more;
+- a GET that finds its kept connection closed by the server in that very moment is sent again on a new one; other
+  methods are not, because nobody knows whether the server has acted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import urlsplit
+
+import httptools
+
+CONNECT_TIMEOUT = 10.0
+REQUEST_TIMEOUT = 65.0  # the server gives up after 60 s and says so
+LIMIT = 64
+IDLE_TIMEOUT = 45.0  # well below the 90 s after which servers close
+BUFFER_LIMIT = 1 << 20  # unread bytes of a stream before the socket is no longer read
+
+
+class ConnectionFailed(ConnectionError):
+    """The server could not be reached, or went away in the middle of an answer."""
+
+
+class Response:
+    """A complete answer. Header names are in lower case."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
+class Stream:
+    """An answer whose body arrives piece by piece. Close it; a complete one gives its connection back."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+        self.status = connection.status
+        self.headers = connection.headers
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces()
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        while True:
+            piece = await self._connection.read_piece()
+            if not piece:
+                return
+            yield piece
+
+    async def read(self) -> bytes:
+        """The rest of the body."""
+        return b"".join([piece async for piece in self])
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._connection.transport.abort()
+
+
+class HTTPClient:
+    """A pool of connections to one server."""
+
+    def __init__(
+        self, url: str, tls: ssl.SSLContext | None = None, *, server_hostname: str | None = None, limit: int = LIMIT
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"not a server's URL: {url!r}")
+        self.secure = parts.scheme == "https"
+        self.host = parts.hostname
+        self.port = parts.port or (443 if self.secure else 80)
+        self.base_path = parts.path.rstrip("/")
+        self._tls = (tls or ssl.create_default_context()) if self.secure else None
+        self._server_hostname = server_hostname
+        self._host_header = parts.netloc.rpartition("@")[2]
+        self._slots = limit
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._idle: list[_Connection] = []  # the warmest last; every one is open and has no answer pending
+        self._open: set[_Connection] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    async def request(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        within: float | None = REQUEST_TIMEOUT,
+    ) -> Response:
+        """Send a request and read the whole answer. `ConnectionFailed` or `TimeoutError` if there is none."""
+        await self._acquire()
+        try:
+            async with asyncio.timeout(within):
+                return await self._request(method, target, headers, body)
+        finally:
+            self._release()
+
+    async def stream(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"", within: float = REQUEST_TIMEOUT
+    ) -> Stream:
+        """Send a request on a connection of its own and return when the head of the answer has arrived."""
+        async with asyncio.timeout(within):
+            connection = await self._connect()
+            try:
+                await connection.send(self._message(method, target, headers, body), streaming=True, method=method)
+            except BaseException:
+                connection.transport.abort()
+                raise
+        return Stream(connection)
+
+    async def close(self) -> None:
+        """Close all connections; requests in flight fail."""
+        self._closed = True
+        if self._sweeper:
+            self._sweeper.cancel()
+        connections = list(self._open)
+        for connection in connections:
+            connection.transport.abort()
+        self._idle.clear()
+        if connections:
+            await asyncio.wait([connection.lost for connection in connections], timeout=1.0)
+
+    async def _request(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
+        message = self._message(method, target, headers, body)
+        while True:
+            connection, reused = await self._take()
+            try:
+                await connection.send(message, streaming=False, method=method)
+            except ConnectionFailed:
+                if reused and method == "GET" and not connection.answered:
+                    continue
+                raise
+            except BaseException:
+                connection.transport.abort()
+                raise
+            response = Response(connection.status, connection.headers, connection.body())
+            self._give_back(connection)
+            return response
+
+    def _message(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        lines = [f"{method} {self.base_path}{target} HTTP/1.1\r\nHost: {self._host_header}\r\n"]
+        lines += [f"{name}: {value}\r\n" for name, value in headers.items()]
+        if body or method in ("POST", "PUT", "PATCH"):
+            lines.append(f"Content-Length: {len(body)}\r\n")
+        return "".join(lines).encode() + b"\r\n" + body
+
+    async def _acquire(self) -> None:
+        if self._closed:
+            raise ConnectionFailed("the client is closed")
+        if self._slots:
+            self._slots -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # our turn came in the same moment: pass it on
+                self._release()
+            raise
+
+    def _release(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._slots += 1
+
+    async def _take(self) -> tuple[_Connection, bool]:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.transport.is_closing():
+                return connection, True
+        return await self._connect(), False
+
+    async def _connect(self) -> _Connection:
+        if self._closed:
+            raise ConnectionFailed("the client is closed")
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                _, connection = await loop.create_connection(
+                    lambda: _Connection(self),
+                    self.host,
+                    self.port,
+                    ssl=self._tls,
+                    server_hostname=(self._server_hostname or self.host) if self.secure else None,
+                )
+        except TimeoutError as error:
+            raise ConnectionFailed(f"{self.host}:{self.port} did not answer in {CONNECT_TIMEOUT:.0f} s") from error
+        except OSError as error:
+            raise ConnectionFailed(f"cannot connect to {self.host}:{self.port}: {error}") from error
+        return connection
+
+    def _give_back(self, connection: _Connection) -> None:
+        if not connection.reusable or self._closed:
+            connection.transport.close()
+            return
+        connection.idle_since = asyncio.get_running_loop().time()
+        self._idle.append(connection)
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(IDLE_TIMEOUT, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what has not been used for long. Runs only while something is idle."""
+        self._sweeper = None
+        loop = asyncio.get_running_loop()
+        keep = []
+        for connection in self._idle:
+            if connection.transport.is_closing():
+                continue
+            if loop.time() - connection.idle_since >= IDLE_TIMEOUT:
+                connection.transport.abort()
+            else:
+                keep.append(connection)
+        self._idle = keep
+        if keep:
+            self._sweeper = loop.call_later(keep[0].idle_since + IDLE_TIMEOUT - loop.time(), self._sweep)
+
+    def opened(self, connection: _Connection) -> None:
+        """A connection has been made (called by it)."""
+        self._open.add(connection)
+
+    def lost(self, connection: _Connection) -> None:
+        """A connection is gone (called by it)."""
+        self._open.discard(connection)
+
+
+class _Connection(asyncio.Protocol):
+    """One connection; one request at a time. `_waiter` is set exactly while somebody waits for the parser."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, client: HTTPClient) -> None:
+        self._client = client
+        self._loop = asyncio.get_running_loop()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+        self.idle_since = 0.0
+        self._waiter: asyncio.Future[None] | None = None
+        self._error: Exception | None = None
+        self._paused = False
+        self._reset(streaming=False)
+
+    def _reset(self, *, streaming: bool) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._streaming = streaming
+        self._pieces: deque[bytes] = deque()
+        self._unread = 0
+        self._head_done = False
+        self._complete = False
+        self.answered = False
+        self.reusable = False
+        self.status = 0
+        self.headers: dict[str, str] = {}
+
+    async def send(self, message: bytes, *, streaming: bool, method: str) -> None:
+        """Send; return when the answer is there (all of it, or its head when streaming)."""
+        if self.transport.is_closing():
+            raise ConnectionFailed("the server closed the connection")
+        self._reset(streaming=streaming)
+        self.transport.write(message)
+        while not (self._head_done if streaming else self._complete):
+            await self._wait()
+
+    async def read_piece(self) -> bytes:
+        """What has arrived of the body; empty at its end."""
+        while not self._pieces and not self._complete:
+            await self._wait()
+        if not self._pieces:
+            return b""
+        piece = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        self._unread = 0
+        if self._paused:
+            self._paused = False
+            self.transport.resume_reading()
+        return piece
+
+    def body(self) -> bytes:
+        """The body that has arrived."""
+        return b"".join(self._pieces)
+
+    async def _wait(self) -> None:
+        if self._error:
+            raise self._error
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, error: Exception) -> None:
+        self._error = self._error or error
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_exception(self._error)
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
+        self.transport = transport  # type: ignore[assignment]
+        self._client.opened(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._client.lost(self)
+        if not self.lost.done():
+            self.lost.set_result(None)
+        if not self._complete:
+            if self._head_done and "content-length" not in self.headers and "transfer-encoding" not in self.headers:
+                self._complete = True  # the body ends with the connection
+                self._wake()
+            else:
+                self._fail(ConnectionFailed(f"the server closed the connection{f': {error}' if error else ''}"))
+
+    def data_received(self, data: bytes) -> None:
+        self.answered = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._fail(ConnectionFailed(f"not an HTTP answer: {error}"))
+            self.transport.abort()
+        if self._streaming and self._unread > BUFFER_LIMIT and not self._paused:
+            self._paused = True
+            self.transport.pause_reading()
+
+    # -- the parser's side
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        key = name.decode("latin-1").lower()
+        text = value.decode("latin-1")
+        self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+        if self.status >= 200:
+            self._head_done = True
+            if self._streaming:
+                self._wake()
+
+    def on_body(self, body: bytes) -> None:
+        self._pieces.append(body)
+        self._unread += len(body)
+        if self._streaming:
+            self._wake()
+
+    def on_message_complete(self) -> None:
+        if self.status < 200:  # 100 Continue: the answer is still to come
+            self.headers = {}
+            return
+        self._complete = True
+        self.reusable = self._parser.should_keep_alive() and not self._streaming
+        self._wake()

@@ -1,0 +1,415 @@
+"""A copy of a collection that follows the server, and tells about changes.
+
+List, then watch; when the watch ends, go on from the last revision seen; when that is too old (410) or anything else
+goes wrong, list again after a back-off with jitter, and tell only what differs. With a server that can stream lists,
+the list is the beginning of the watch: one request, and objects arrive one by one.
+
+**Objects in the cache are shared by everybody: never change one, `copy` it first.** Handlers run in the event
+loop, in the order of the changes, and must not block: note the key in a queue and return. Between the change of the
+cache and the call of the handlers nothing else runs: a handler sees the cache as of its event.
+
+A handler hears of an object in this order: added, updated any number of times, deleted. What happened while the watch
+was interrupted is told as the difference; an object that went away unseen is told as deleted with the last state
+known, which may not have been its final one (client-go's DeletedFinalStateUnknown). One that was replaced by another
+of the same name may be told as an update with another uid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+from pybernetes.api import errors, scheme
+from pybernetes.api.base import Kind
+
+from .backoff import Backoff
+from .clock import Clock, Timer
+from .codec import List
+from .http import ConnectionFailed
+from .keys import Key, controller_of, key_of
+from .watch import BOOKMARK, DELETED, INITIAL_EVENTS_END, Event, Watch
+
+K = TypeVar("K", bound=Kind)
+Index = Callable[[K], Iterable[str]]
+
+WATCH_SECONDS = 300  # client-go's minimum; up to as much again at random
+SHORT_WATCH = 1.0  # a watch that ends sooner without an event is a failure, or it would be repeated in a tight loop
+NAMESPACE = "namespace"
+CONTROLLER = "controller"
+log = logging.getLogger(__name__)
+
+
+class Source(Protocol[K]):
+    """Where the objects come from."""
+
+    async def list(self, *, limit: int, continue_token: str) -> List[K]:
+        """A page of them."""
+        ...
+
+    def watch(self, *, resource_version: str, timeout_seconds: int, send_initial_events: bool) -> Watch[K]:
+        """Their changes."""
+        ...
+
+
+class Handler(Generic[K]):
+    """Who wants to know, and of what. `remove()` ends it."""
+
+    def __init__(
+        self,
+        informer: Informer[K],
+        on_add: Callable[[K], None] | None,
+        on_update: Callable[[K, K], None] | None,
+        on_delete: Callable[[K], None] | None,
+        on_vanished: Callable[[K], None] | None,
+    ) -> None:
+        self._informer = informer
+        self._on_add = on_add
+        self._on_update = on_update
+        self._on_delete = on_delete
+        self._on_vanished = on_vanished or on_delete
+        self.timer: Timer | None = None
+
+    def added(self, obj: K) -> None:
+        if self._on_add:
+            self._call(self._on_add, obj)
+
+    def updated(self, old: K, new: K) -> None:
+        if self._on_update:
+            self._call(self._on_update, old, new)
+
+    def deleted(self, obj: K) -> None:
+        if self._on_delete:
+            self._call(self._on_delete, obj)
+
+    def vanished(self, obj: K) -> None:
+        if self._on_vanished:
+            self._call(self._on_vanished, obj)
+
+    def remove(self) -> None:
+        """Hear no more."""
+        self._informer._handlers.pop(self, None)
+        if self.timer:
+            self.timer.cancel()
+
+    def _call(self, function: Callable[..., None], *args: Any) -> None:
+        try:
+            function(*args)
+        except Exception:  # one handler's mistake must not cost the others their events
+            log.exception("a handler of %s failed", self._informer.name)
+
+
+class Informer(Generic[K]):
+    """The cache of one resource. Made and shared by an `InformerFactory`."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Source[K],
+        clock: Clock,
+        *,
+        transform: Callable[[K], None] | None = None,
+        detect_mutations: bool = False,
+    ) -> None:
+        self.name = name
+        self._source = source
+        self._clock = clock
+        self._transform = transform
+        self._items: dict[Key, K] = {}
+        self._indexes: dict[str, tuple[Index[K], dict[str, dict[Key, K]]]] = {}
+        """For each index the function and the objects by value. Always in step with `_items`."""
+        self._handlers: dict[Handler[K], None] = {}
+        self._synced = asyncio.Event()
+        self._resource_version = ""
+        """The last revision seen; empty = list first."""
+        self._streaming = True
+        self._originals: dict[Key, bytes] | None = {} if detect_mutations else None
+        self._mutated: list[str] = []
+        self.add_index(NAMESPACE, _namespace)
+
+    # -- reading
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the cache has been filled once, and the handlers told."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Return when the cache has been filled."""
+        await self._synced.wait()
+
+    @property
+    def resource_version(self) -> str:
+        """The last revision seen."""
+        return self._resource_version
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get(self, key: Key) -> K | None:
+        """The object, if it is there. Shared: copy before changing."""
+        return self._items.get(key)
+
+    def named(self, name: str, namespace: str = "") -> K | None:
+        """The object, if it is there. Shared: copy before changing."""
+        return self._items.get(Key(namespace, name))
+
+    def items(self) -> list[K]:
+        """All objects. Shared: copy before changing."""
+        return list(self._items.values())
+
+    def in_namespace(self, namespace: str) -> list[K]:
+        """All objects of a namespace."""
+        return self.by_index(NAMESPACE, namespace)
+
+    def controlled_by(self, owner: Kind) -> list[K]:
+        """All objects that this owner (by its uid) controls; the index is made when first asked for."""
+        self.add_index(CONTROLLER, _controller)
+        return self.by_index(CONTROLLER, (owner.metadata.uid if owner.metadata else None) or "")
+
+    def orphans(self, namespace: str) -> list[K]:
+        """All objects of a namespace that nobody controls."""
+        self.add_index(CONTROLLER, _controller)
+        return self.by_index(CONTROLLER, f"orphans/{namespace}")
+
+    def by_index(self, name: str, value: str) -> list[K]:
+        """All objects that the index has under this value."""
+        return list(self._indexes[name][1].get(value, {}).values())
+
+    def index_values(self, name: str) -> list[str]:
+        """All values of an index."""
+        return list(self._indexes[name][1])
+
+    def add_index(self, name: str, function: Index[K]) -> None:
+        """Find objects by what the function answers for them (none, one or several texts). Twice is once."""
+        if name in self._indexes:
+            return
+        values: dict[str, dict[Key, K]] = {}
+        self._indexes[name] = (function, values)
+        for key, obj in self._items.items():
+            _index(function, values, key, None, obj)
+
+    # -- hearing of changes
+
+    def add_handler(
+        self,
+        on_add: Callable[[K], None] | None = None,
+        on_update: Callable[[K, K], None] | None = None,
+        on_delete: Callable[[K], None] | None = None,
+        *,
+        on_vanished: Callable[[K], None] | None = None,
+        resync: float = 0.0,
+    ) -> Handler[K]:
+        """Be told of changes; what is already there is told as added, now.
+
+        `on_vanished` is called instead of `on_delete` when the deletion was not seen and the object may not be the
+        final state. `resync`: seconds after which everything is told again as an update from itself to itself.
+        """
+        handler = Handler(self, on_add, on_update, on_delete, on_vanished)
+        self._handlers[handler] = None
+        for obj in list(self._items.values()):
+            handler.added(obj)
+        if resync > 0:
+            self._resync_later(handler, resync)
+        return handler
+
+    def _resync_later(self, handler: Handler[K], period: float) -> None:
+        def resync() -> None:
+            for obj in list(self._items.values()):
+                handler.updated(obj, obj)
+            self._resync_later(handler, period)
+
+        handler.timer = self._clock.call_later(period, resync)
+
+    # -- following the server
+
+    async def run(self) -> None:
+        """Follow the server until cancelled."""
+        backoff = Backoff(self._clock)
+        while True:
+            try:
+                if self._resource_version:
+                    await self._follow()
+                else:
+                    await self._fill()
+                backoff.succeeded()
+                continue
+            except (errors.ResourceExpired, errors.Gone) as error:
+                log.info("%s: the revision is gone, listing again: %s", self.name, error)
+                self._resource_version = ""
+            except errors.TooManyRequests as error:
+                log.info("%s: the server is busy: %s", self.name, error)
+            except (OSError, TimeoutError) as error:  # the server is away: what we have seen is still good
+                log.info("%s: %s", self.name, error or type(error).__name__)
+            except errors.APIError as error:
+                log.warning("%s: %s", self.name, error)
+                self._resource_version = ""
+            except Exception:
+                log.exception("%s: following failed", self.name)
+                self._resource_version = ""
+            await self._clock.sleep(backoff.next())
+
+    async def _fill(self) -> None:
+        if self._streaming:
+            try:
+                await self._fill_by_stream()
+                return
+            except (errors.BadRequest, errors.Invalid, errors.MethodNotSupported) as error:
+                log.info("%s: the server cannot stream lists, paging instead: %s", self.name, error)
+                self._streaming = False
+        await self._fill_by_pages()
+
+    async def _fill_by_stream(self) -> None:
+        found: dict[Key, K] = {}
+        seconds = _watch_seconds()
+        async with self._source.watch(resource_version="", timeout_seconds=seconds, send_initial_events=True) as watch:
+            events = aiter(watch)
+            async for event in events:
+                obj = event.object
+                if event.type == BOOKMARK:
+                    if ((obj.metadata and obj.metadata.annotations) or {}).get(INITIAL_EVENTS_END) == "true":
+                        self._replace(found, _version(obj))
+                        break
+                elif event.type == DELETED:
+                    found.pop(key_of(obj), None)
+                else:
+                    found[key_of(obj)] = obj
+            else:
+                raise ConnectionFailed("the watch ended before everything was sent")
+            async for event in events:
+                self._apply(event)
+
+    async def _fill_by_pages(self) -> None:
+        found: dict[Key, K] = {}
+        token = ""
+        while True:
+            page = await self._source.list(limit=500, continue_token=token)
+            for obj in page.items or ():
+                found[key_of(obj)] = obj
+            token = page.continue_token
+            if not token:
+                break
+        self._replace(found, page.resource_version)
+
+    async def _follow(self) -> None:
+        began = self._clock.monotonic()
+        seen = False
+        async with self._source.watch(
+            resource_version=self._resource_version, timeout_seconds=_watch_seconds(), send_initial_events=False
+        ) as watch:
+            async for event in watch:
+                seen = True
+                self._apply(event)
+        if not seen and self._clock.monotonic() - began < SHORT_WATCH:
+            raise ConnectionFailed("the watch ended at once")
+
+    def _apply(self, event: Event[K]) -> None:
+        obj = event.object
+        version = _version(obj)
+        if event.type == BOOKMARK:
+            self._resource_version = version
+            return
+        key = key_of(obj)
+        if event.type == DELETED:
+            self._prepare(obj)
+            old = self._items.get(key)
+            if old is not None:
+                self._forget(key)
+            self._resource_version = version
+            if old is not None:
+                for handler in list(self._handlers):
+                    handler.deleted(obj)
+        else:
+            self._resource_version = version
+            self._put(key, obj)
+
+    def _replace(self, found: dict[Key, K], version: str) -> None:
+        """Make the cache what the list says, and tell the difference."""
+        self._resource_version = version
+        for key, old in list(self._items.items()):
+            if key not in found:
+                self._forget(key)
+                for handler in list(self._handlers):
+                    handler.vanished(old)
+        for key, obj in found.items():
+            known = self._items.get(key)
+            if known is None or _version(known) != _version(obj):
+                self._put(key, obj)
+        self._synced.set()
+
+    def _put(self, key: Key, obj: K) -> None:
+        self._prepare(obj)
+        old = self._items.get(key)
+        self._items[key] = obj
+        for function, values in self._indexes.values():
+            _index(function, values, key, old, obj)
+        if self._originals is not None:
+            self._check(key, old)
+            self._originals[key] = scheme.encoder.encode(obj)
+        for handler in list(self._handlers):
+            if old is None:
+                handler.added(obj)
+            else:
+                handler.updated(old, obj)
+
+    def _forget(self, key: Key) -> None:
+        old = self._items.pop(key)
+        for function, values in self._indexes.values():
+            _index(function, values, key, old, None)
+        if self._originals is not None:
+            self._check(key, old)
+            del self._originals[key]
+
+    def _prepare(self, obj: K) -> None:
+        if self._transform:
+            self._transform(obj)
+
+    # -- finding who changes what is shared
+
+    def mutations(self) -> list[str]:
+        """With `detect_mutations`: what somebody has changed in the cache."""
+        for key, obj in self._items.items():
+            self._check(key, obj)
+        return self._mutated
+
+    def _check(self, key: Key, obj: K | None) -> None:
+        if self._originals is None:
+            return
+        original = self._originals.get(key)
+        if obj is not None and original is not None and scheme.encoder.encode(obj) != original:
+            self._mutated.append(f"{self.name} {key}: {original!r} became {scheme.encoder.encode(obj)!r}")
+
+
+def _watch_seconds() -> int:
+    return int(WATCH_SECONDS * (1 + random.random()))
+
+
+def _version(obj: Kind) -> str:
+    return (obj.metadata.resource_version if obj.metadata else None) or ""
+
+
+def _namespace(obj: Kind) -> Iterator[str]:
+    yield (obj.metadata.namespace if obj.metadata else None) or ""
+
+
+def _controller(obj: Kind) -> Iterator[str]:
+    reference = controller_of(obj)
+    if reference is not None:
+        yield reference.uid or ""
+    else:
+        yield f"orphans/{(obj.metadata.namespace if obj.metadata else None) or ''}"
+
+
+def _index(function: Index[K], values: dict[str, dict[Key, K]], key: Key, old: K | None, new: K | None) -> None:
+    before = set(function(old)) if old is not None else set()
+    after = set(function(new)) if new is not None else set()
+    for value in before - after:
+        entries = values[value]
+        del entries[key]
+        if not entries:
+            del values[value]
+    if new is not None:
+        for value in after:
+            values.setdefault(value, {})[key] = new

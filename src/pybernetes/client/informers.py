@@ -1,0 +1,180 @@
+"""One informer for each resource, shared by everybody in the process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+from pybernetes.api.base import Kind
+from pybernetes.api.meta.v1 import PartialObjectMetadata
+from pybernetes.api.resources import Resource
+
+from .client import Client
+from .clock import Clock, SystemClock
+from .codec import List
+from .informer import Informer
+from .keys import resource_of
+from .metadata import MetadataClient
+from .watch import Watch
+
+K = TypeVar("K", bound=Kind)
+
+
+class InformerFactory:
+    """Ask for informers, `start()`, `await wait_synced()`. One asked for after the start is started at once.
+
+    `managedFields` are dropped from what is cached: nobody reads them there, and they are half of an object. (The
+    server keeps them when an update does not mention them.)
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock | None = None,
+        keep_managed_fields: bool = False,
+        detect_mutations: bool = False,
+    ) -> None:
+        self._client = client
+        self._metadata = MetadataClient(client)
+        self._clock = clock or SystemClock()
+        self._keep_managed_fields = keep_managed_fields
+        self._detect_mutations = detect_mutations
+        self._informers: dict[tuple[object, ...], Informer[Any]] = {}
+        self._tasks: dict[tuple[object, ...], asyncio.Task[None]] = {}
+        self._started = False
+
+    def informer(
+        self, kind: type[K], *, namespace: str = "", label_selector: str = "", field_selector: str = ""
+    ) -> Informer[K]:
+        """The informer of a kind; one with selectors sees, and costs, only what they select."""
+        key = (kind, namespace, label_selector, field_selector)
+        return cast(
+            Informer[K],
+            self._shared(
+                key,
+                lambda: self._make(
+                    resource_of(kind).fullname,
+                    _Typed(self._client, kind, namespace, label_selector, field_selector),
+                    self._transform(resource_of(kind)),
+                ),
+            ),
+        )
+
+    def metadata_informer(self, resource: Resource) -> Informer[PartialObjectMetadata]:
+        """The informer of any resource, which need not be known to us, with nothing but metadata."""
+        key = ("metadata", resource.group, resource.version, resource.plural)
+        source = _Metadata(self._metadata, resource)
+        name = f"{resource.fullname} (metadata)"
+        return cast(
+            Informer[PartialObjectMetadata], self._shared(key, lambda: self._make(name, source, self._transform(None)))
+        )
+
+    async def drop_metadata_informer(self, resource: Resource) -> None:
+        """Stop following a resource that is served no more."""
+        key = ("metadata", resource.group, resource.version, resource.plural)
+        self._informers.pop(key, None)
+        if task := self._tasks.pop(key, None):
+            task.cancel()
+            await asyncio.wait([task])
+
+    @property
+    def informers(self) -> list[Informer[Any]]:
+        """All that have been asked for."""
+        return list(self._informers.values())
+
+    def start(self) -> None:
+        """Begin to follow the server."""
+        self._started = True
+        for key, informer in self._informers.items():
+            self._start(key, informer)
+
+    async def wait_synced(self) -> None:
+        """Return when all caches are filled."""
+        for informer in self.informers:
+            await informer.wait_synced()
+
+    async def stop(self) -> None:
+        """Follow no more; the caches stay as they are."""
+        self._started = False
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _shared(self, key: tuple[object, ...], make: Callable[[], Informer[Any]]) -> Informer[Any]:
+        informer = self._informers.get(key)
+        if informer is None:
+            informer = self._informers[key] = make()
+            if self._started:
+                self._start(key, informer)
+        return informer
+
+    def _start(self, key: tuple[object, ...], informer: Informer[Any]) -> None:
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.create_task(informer.run(), name=f"informer of {informer.name}")
+
+    def _make(self, name: str, source: Any, transform: Callable[[Any], None]) -> Informer[Any]:
+        return Informer(name, source, self._clock, transform=transform, detect_mutations=self._detect_mutations)
+
+    def _transform(self, resource: Resource | None) -> Callable[[Kind], None]:
+        kind = resource.kind if resource else None
+        api_version = resource.api_version if resource else None
+        keep = self._keep_managed_fields
+
+        def transform(obj: Kind) -> None:
+            if kind:  # servers leave it out of the items of lists; also one text for all objects instead of one each
+                obj.kind = kind
+                obj.api_version = api_version
+            if not keep and obj.metadata is not None:
+                obj.metadata.managed_fields = None
+
+        return transform
+
+
+class _Typed(Generic[K]):
+    def __init__(self, client: Client, kind: type[K], namespace: str, label_selector: str, field_selector: str) -> None:
+        self._client, self._kind, self._namespace = client, kind, namespace
+        self._label_selector, self._field_selector = label_selector, field_selector
+
+    async def list(self, *, limit: int, continue_token: str) -> List[K]:
+        return await self._client.list(
+            self._kind,
+            self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            limit=limit,
+            continue_token=continue_token,
+        )
+
+    def watch(self, *, resource_version: str, timeout_seconds: int, send_initial_events: bool) -> Watch[K]:
+        return self._client.watch(
+            self._kind,
+            self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            resource_version=resource_version,
+            timeout_seconds=timeout_seconds,
+            send_initial_events=send_initial_events,
+        )
+
+
+class _Metadata:
+    def __init__(self, client: MetadataClient, resource: Resource) -> None:
+        self._client, self._resource = client, resource
+
+    async def list(self, *, limit: int, continue_token: str) -> List[PartialObjectMetadata]:
+        return await self._client.list(self._resource, limit=limit, continue_token=continue_token)
+
+    def watch(
+        self, *, resource_version: str, timeout_seconds: int, send_initial_events: bool
+    ) -> Watch[PartialObjectMetadata]:
+        return self._client.watch(
+            self._resource,
+            resource_version=resource_version,
+            timeout_seconds=timeout_seconds,
+            send_initial_events=send_initial_events,
+        )

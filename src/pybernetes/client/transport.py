@@ -1,0 +1,188 @@
+"""Requests as the user of a `Config`: credentials, retries that the server asks for, exceptions for refusals."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from pybernetes.api import errors
+from pybernetes.api.resources import Resource
+from pybernetes.api.times import parse_time
+from pybernetes.version import GIT_VERSION
+
+from .clock import Clock, SystemClock
+from .config import Config
+from .http import REQUEST_TIMEOUT, HTTPClient, Response, Stream
+from .ratelimit import TokenBucket
+
+JSON = "application/json"
+MAX_RETRIES = 10  # client-go's, for answers with Retry-After
+TOKEN_FILE_AGE = 60.0
+log = logging.getLogger(__name__)
+
+
+class Transport:
+    """One server, one user; shared by every `Client` made from it."""
+
+    def __init__(
+        self, config: Config, *, clock: Clock | None = None, qps: float = 0.0, burst: int = 0, limit: int = 64
+    ) -> None:
+        self.config = config
+        self.clock = clock or SystemClock()
+        self.http = HTTPClient(config.server, config.tls(), server_hostname=config.tls_server_name or None, limit=limit)
+        self._bucket = TokenBucket(qps, burst or max(1, int(qps)), self.clock) if qps > 0 else None
+        self._token = config.token
+        self._token_until = 0.0
+
+    async def request(
+        self,
+        method: str,
+        target: str,
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        within: float | None = REQUEST_TIMEOUT,
+    ) -> Response:
+        """Send; comes back later as often as the server asks for it; raises an `errors.APIError` for a refusal."""
+        for attempt in range(MAX_RETRIES + 1):
+            if self._bucket:
+                await self._bucket.take()
+            response = await self.http.request(method, target, await self._headers(headers, body), body, within)
+            if response.status < 300:
+                return response
+            delay = _retry_after(response.status, response.headers)
+            if delay is None or attempt == MAX_RETRIES:
+                break
+            log.debug("%s %s: %d, again in %g s", method, target, response.status, delay)
+            await self.clock.sleep(delay)
+        raise error_of(response.status, response.headers, response.body)
+
+    async def stream(self, method: str, target: str, *, headers: Mapping[str, str] | None = None) -> Stream:
+        """Send, and return the answer as it comes; raises for a refusal."""
+        if self._bucket:
+            await self._bucket.take()
+        stream = await self.http.stream(method, target, await self._headers(headers, b""))
+        if stream.status >= 300:
+            try:
+                body = await stream.read()
+            finally:
+                stream.close()
+            raise error_of(stream.status, stream.headers, body)
+        return stream
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.http.close()
+
+    async def _headers(self, headers: Mapping[str, str] | None, body: bytes) -> dict[str, str]:
+        result = {"Accept": JSON}
+        if body:
+            result["Content-Type"] = JSON
+        config = self.config
+        if config.token or config.token_file or config.exec_plugin:
+            result["Authorization"] = f"Bearer {await self._bearer()}"
+        elif config.username:
+            pair = base64.b64encode(f"{config.username}:{config.password}".encode()).decode()
+            result["Authorization"] = f"Basic {pair}"
+        if config.impersonate_user:
+            result["Impersonate-User"] = config.impersonate_user
+            for group in config.impersonate_groups:
+                result["Impersonate-Group"] = group
+        if headers:
+            result.update(headers)
+        return result
+
+    async def _bearer(self) -> str:
+        config = self.config
+        if self.clock.monotonic() < self._token_until:
+            return self._token
+        if config.token_file:
+            try:
+                self._token = _read(config.token_file)
+            except OSError as error:
+                if not self._token:
+                    raise
+                log.warning("the token file cannot be read, the last token is used: %s", error)
+            self._token_until = self.clock.monotonic() + TOKEN_FILE_AGE
+        elif config.exec_plugin and not config.token:
+            self._token, expires = await config.exec_plugin.token()
+            left = parse_time(expires) - self.clock.now() - TOKEN_FILE_AGE if expires else float("inf")
+            self._token_until = self.clock.monotonic() + left
+        return self._token
+
+
+def _read(file: str) -> str:
+    """Small and local: not worth a thread."""
+    return Path(file).read_text().strip()
+
+
+def user_agent(program: str, component: str = "") -> str:
+    """What we call ourselves; the server takes the part before the slash as the field manager."""
+    return f"{program}/{GIT_VERSION} pybernetes" + (f"/{component}" if component else "")
+
+
+def path(resource: Resource, namespace: str | None, name: str = "", subresource: str = "") -> str:
+    """The URL's path of a collection, an object or a part of one."""
+    result = resource.path
+    if resource.namespaced and namespace:
+        result += f"/namespaces/{quote(namespace, safe='')}"
+    result += f"/{resource.plural}"
+    if name:
+        result += f"/{quote(name, safe=':')}"
+    return f"{result}/{subresource}" if subresource else result
+
+
+def with_query(target: str, query: Mapping[str, str | int | bool | None]) -> str:
+    """A path and the parameters that are set."""
+    pairs = [
+        (name, ("true" if value else "false") if isinstance(value, bool) else str(value))
+        for name, value in query.items()
+        if value is not None and value != ""
+    ]
+    return f"{target}?{urlencode(pairs)}" if pairs else target
+
+
+def error_of(status: int, headers: Mapping[str, str], body: bytes) -> errors.APIError:
+    """The exception for a refusal; something between us and the server may not speak Status."""
+    try:
+        found = msgspec.json.decode(body)
+        if isinstance(found, dict) and found.get("kind") == "Status":
+            found.setdefault("code", status)
+            return errors.from_status(found)
+    except msgspec.DecodeError:
+        pass
+    text = body[:2048].decode("utf-8", "replace").strip()
+    reason = _REASONS.get(status, "InternalError" if status >= 500 else "")
+    found = {"message": text or f"the server answered {status}", "reason": reason, "code": status}
+    if (delay := _retry_after(status, headers)) is not None:
+        found["details"] = {"retryAfterSeconds": int(delay)}
+    return errors.from_status(found)
+
+
+_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Gone",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+def _retry_after(status: int, headers: Mapping[str, str]) -> float | None:
+    """As client-go: 429 and 5xx with a Retry-After of whole seconds."""
+    text = headers.get("retry-after", "")
+    return float(text) if (status == 429 or status >= 500) and text.isdecimal() else None

@@ -1,0 +1,4 @@
+"""The loops that turn what is asked for into what is: one module a controller, named as upstream names it.
+
+`base` is what all of them share, `manager` knows and runs them, `command` is `pyb controller-manager`.
+"""
