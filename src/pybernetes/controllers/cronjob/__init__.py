@@ -1,0 +1,1 @@
+"""Makes Jobs on a schedule."""
