@@ -58,8 +58,6 @@ def test_only_the_most_recent_of_the_missed_times_is_due(minutes: int, due: int 
 def test_uneven_schedules_find_their_last_time() -> None:
     cron = cron_job("30 6-16/4 * * 1-5", created=TEN - timedelta(days=7))
     found = latest_due(cron, schedule_of(cron), TEN, within_deadline=True)
-        2024, 6, 3, 6, 30, tzinfo=UTC
-    )
     assert found.time == datetime(2024, 6, 3, 6, 30, tzinfo=UTC)
 
 
