@@ -277,8 +277,10 @@ def test_edit(run: Kubectl, space: str, tmp_path: Path) -> None:
     assert edit("sed -i s/nginx:1/nginx:7/") == "deployment.apps/web edited\n"
     assert found(run, space, "deploy/web")["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:7"
     assert edit("true") == "Edit cancelled, no changes made.\n"
+    script = tmp_path / "script"
+    script.write_text("s/replicas: 2/replicas: -3/")
     # What the server refuses comes back to the editor with the reason in it, and is given up if it stays as it is.
-    assert 'deployments.apps "web" is invalid' in edit("sed -i s/replicas:.2/replicas:.-3/")
+    assert 'deployments.apps "web" is invalid' in edit(f"sed -i -f {script}")
     kept = [each.read_text() for each in tmp_path.glob("kubectl-edit-*.yaml")]
     assert any("# * spec.replicas: Invalid value: -3: must be greater than or equal to 0" in each for each in kept)
     assert found(run, space, "deploy/web")["spec"]["replicas"] == 2
