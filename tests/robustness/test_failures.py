@@ -88,6 +88,7 @@ def test_a_full_disk_is_refused_with_503_until_there_is_room(small_disk: Path, t
         assert seen == [("ADDED", each) for each in known.values()][: len(seen)]  # it can be resumed from the last
 
         # Started on a full disk it serves what is there, or says in one line why not.
+        server.log.write_text("")
         server.spawn()
         wait_until(lambda: server.process and (server.process.poll() is not None or _answers(server)), "an outcome")
         assert server.process is not None

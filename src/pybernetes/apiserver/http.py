@@ -7,16 +7,13 @@ Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that 
 - a client that stops sending in the middle of a request, stops reading its answer, or stays silent is closed;
 - when the client goes away, the task that serves it is cancelled, so what it held is freed;
 - a large answer is handed to the transport in pieces, as the client takes them: the transport encrypts at once whatever
-  it is given and does not tell how much of that is still waiting, so nobody could see that the client is stuck;
+  it is given, which holds up others and takes the memory of the answer once more;
 - after `drain()` every answer says `Connection: close`, and a connection is closed when its answer has arrived.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import struct
-import termios
 import zlib
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
@@ -25,8 +22,12 @@ from typing import Any
 import httptools
 import msgspec
 
+from .tcp import confirmed, unconfirmed
+
 MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
 GZIP_MINIMUM = 128 * 1024  # upstream compresses answers from this size on
+WARNINGS = 4096  # characters of all warnings in an answer, and if they are more,
+WARNING = 256  # of each of them; upstream's truncateAtTotalRunes and truncateItemRunes
 PIECE = 256 * 1024  # what is written of a large answer before looking whether the client takes it
 _DRAIN_STEP = 0.01  # seconds between looks at the connections that are left
 _DRAIN_STUCK = 5.0  # seconds in which a client must take something then
@@ -155,8 +156,8 @@ class Connection(asyncio.Protocol):
         self._receiving = False  # between the first byte of a request and its end
         self._head_complete = False
         self._active = 0.0  # when something last arrived or was last answered
-        self._unsent = 0  # what was waiting to be sent at the last look of the watchdog
-        self._unsent_since = 0.0
+        self._taken = 0  # what the client had taken at the last look
+        self._taken_at = 0.0  # when it last had taken something, or all
         self._watchdog: asyncio.TimerHandle | None = None
 
     # -- the transport's side -----------------------------------------------------------------------------------
@@ -327,7 +328,7 @@ class Connection(asyncio.Protocol):
         pairs = [("Content-Type", content_type)] if content_type else []
         pairs += headers or ()
         pairs += request.response_headers
-        pairs += [("Warning", f'299 - "{_quoted(text)}"') for text in request.warnings]
+        pairs += [("Warning", f'299 - "{_quoted(text)}"') for text in _warnings(request.warnings)]
         if not self._keep_alive or self.server.draining:
             self._keep_alive = False
             pairs.append(("Connection", "close"))
@@ -403,21 +404,14 @@ class Connection(asyncio.Protocol):
 
     def stuck(self, now: float) -> float:
         """For how long the client has taken nothing of what is waiting for it, as far as was looked."""
-        unsent = self.transport.get_write_buffer_size()
-        if not unsent or unsent != self._unsent:
-            self._unsent, self._unsent_since = unsent, now
-        return now - self._unsent_since
+        taken = confirmed(self.transport)
+        if taken != self._taken or not unconfirmed(self.transport):
+            self._taken, self._taken_at = taken, now
+        return now - self._taken_at
 
     def delivered(self) -> bool:
         """Whether nothing is being served, and the client's machine has confirmed all that was sent."""
-        if self._task or self.transport.get_write_buffer_size():
-            return False
-        socket = self.transport.get_extra_info("socket")
-        try:
-            (unconfirmed,) = struct.unpack("i", fcntl.ioctl(socket.fileno(), termios.TIOCOUTQ, bytes(4)))
-        except (OSError, AttributeError):
-            return True  # closed
-        return not unconfirmed
+        return not self._task and not unconfirmed(self.transport)
 
     def shut(self) -> None:
         """Close now if nothing is being served, else after the answer."""
@@ -475,6 +469,20 @@ class _Refused(Exception):
 
 def _encoded(headers: Headers | None) -> bool:
     return headers is not None and any(name == "Content-Encoding" for name, _ in headers)
+
+
+def _warnings(texts: list[str]) -> Iterable[str]:
+    """Each once; if they are too much for headers, the beginnings of the first of them, in upstream's measures."""
+    different = dict.fromkeys(texts)
+    if sum(map(len, different)) <= WARNINGS:
+        return different
+    chosen, length = [], 0
+    for text in different:
+        if length >= WARNINGS:
+            break
+        chosen.append(text[:WARNING])
+        length += len(chosen[-1])
+    return chosen
 
 
 def _quoted(text: str) -> str:

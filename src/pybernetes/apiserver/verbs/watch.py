@@ -16,7 +16,7 @@ from pybernetes.api.errors import APIError, NotAcceptable, ResourceExpired, Serv
 from pybernetes.store.base import Compacted, StoreUnavailable
 from pybernetes.store.cache import Change, Item, Watcher, change_of, with_revision, without_revision
 
-from ..http import Request
+from ..http import PIECE, Request
 from ..negotiation import JSON, output_format
 from ..output import TRANSFORMS, event_encoder
 from ..registry.resource_store import ResourceStore
@@ -26,7 +26,6 @@ from .options import ListOptions, list_options
 MIN_TIMEOUT = 1800.0  # seconds; upstream's --min-request-timeout: without a wish a watch lasts once to twice this
 BOOKMARK_EVERY = 60.0  # seconds; upstream's bookmarkFrequency
 _CATCH_UP = 30.0  # seconds in which the store must hand out the past
-_BATCH = 512  # objects in one write of the initial state
 
 _FRAME = {
     kind: b'{"type":"%b","object":' % kind.encode() for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
@@ -157,10 +156,16 @@ async def _past(
     if wants_state:
         partition = store.partition
         items = [partition.items[key] for key in partition.scan(watcher.scope)]
-        for low in range(0, len(items), _BATCH):
-            part = items[low : low + _BATCH]
-            chosen = [item for item in part if not options.selects or options.matches(store.attributes(item))]
-            yield b"".join([_frame(store, "ADDED", item, encode) for item in chosen])
+        frames: list[bytes] = []
+        size = 0
+        for item in items:
+            if not options.selects or options.matches(store.attributes(item)):
+                frames.append(_frame(store, "ADDED", item, encode))
+                size += len(frames[-1])
+                if size >= PIECE:
+                    yield b"".join(frames)
+                    frames, size = [], 0
+        yield b"".join(frames)
         if options.send_initial_events and options.allow_bookmarks:
             yield _bookmark(store, revision, encode, initial_end=True)
         return
