@@ -7,27 +7,26 @@ from typing import Any
 from pybernetes.api.core.binding import assign_pod
 from pybernetes.api.core.v1 import Binding
 from pybernetes.api.core.validation.pod import validate_pod_binding
-from pybernetes.api.errors import BadRequest, Invalid
+from pybernetes.api.errors import Invalid
+from pybernetes.api.meta.v1 import ObjectMeta
 
 from ..http import Request, Response
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from ..verbs.options import write_options
-from ..verbs.writing import context_for, write_object
-from .body import decode_body, success
+from ..verbs.writing import context_for, precondition_failed, write_object
+from .body import check_place, decode_body, success
 
 
 async def bind(registry: Registry, store: ResourceStore, request: Request) -> Response:
     """Answer 201 with a Status when the pod has its node."""
     options = write_options(request.info.query, "CreateOptions")
     binding = decode_body(request, Binding, "v1", options.field_validation)
-    said, name = (binding.metadata.name if binding.metadata else None) or "", request.info.name
-    if said != name:
-        raise BadRequest(f"the name of the object ({said}) does not match the name on the URL ({name})")
+    check_place(binding.metadata, request, "Binding")
     context = context_for(registry, request, dry_run=options.dry_run)
     context.subresource = "binding"
-    await assign(store, name, binding, context)
+    await assign(store, request.info.name, binding, context)
     return success(request)
 
 
@@ -36,12 +35,16 @@ async def assign(store: ResourceStore, name: str, binding: Binding, context: Con
     errors = validate_pod_binding(binding)
     if errors:
         raise Invalid("", "Binding", name, errors)
-    uid = binding.metadata.uid if binding.metadata else None
+    meta = binding.metadata or ObjectMeta()
 
     async def change(pod: Any) -> Any:
-        if uid and uid != pod.metadata.uid:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.metadata.uid}"
-            raise store.conflict(name, why)
+        present = pod.metadata
+        for what, wanted, found in (
+            ("UID", meta.uid, present.uid),
+            ("ResourceVersion", meta.resource_version, present.resource_version),
+        ):
+            if wanted and wanted != found:
+                raise precondition_failed(store, context.namespace, name, what, wanted, found)
         assign_pod(pod, binding, context.now)
         return pod
 

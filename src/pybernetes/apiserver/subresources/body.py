@@ -8,18 +8,29 @@ import msgspec
 
 from pybernetes.api import strict
 from pybernetes.api.base import Struct
+from pybernetes.api.errors import BadRequest
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.resources import Resource
 from pybernetes.api.scheme import encoder
 
 from ..http import Request, Response
 from ..negotiation import body_media, output_format, to_json
-from ..output import write
+from ..output import TRANSFORMS, answer, write
 
 T = TypeVar("T", bound=Struct)
 _decoders: dict[type[Struct], msgspec.json.Decoder[Any]] = {}
 
 
-def decode_body(request: Request, cls: type[T], api_version: str, validation: str, body: bytes | None = None) -> T:
-    """The object of this class in the body. Raises BadRequest."""
+def decode_body(
+    request: Request,
+    cls: type[T],
+    api_version: str,
+    validation: str,
+    body: bytes | None = None,
+    *,
+    also: tuple[str, ...] = (),
+) -> T:
+    """The object of this class in the body; `also` are older versions that look the same. Raises BadRequest."""
     decoder = _decoders.get(cls)
     if decoder is None:
         decoder = _decoders[cls] = msgspec.json.Decoder(cls)
@@ -29,14 +40,29 @@ def decode_body(request: Request, cls: type[T], api_version: str, validation: st
     obj: T
     obj, problems = strict.decode(cls, decoder, body, api_version, validation, repeated)
     request.warnings.extend(problems)
-    strict.check_kind(obj, cls, api_version, body)
+    if getattr(obj, "api_version", None) not in also:
+        strict.check_kind(obj, cls, api_version, body)
     return obj
 
 
-def answer_object(request: Request, obj: Any, api_version: str, status: int = 200) -> Response:
-    """An object of a kind that is not stored."""
+def check_place(meta: ObjectMeta | None, request: Request, kind: str) -> None:
+    """What is posted to a subresource names the object of the path. Raises BadRequest."""
+    info = request.info
+    if meta is not None and meta.namespace and meta.namespace != info.namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    if meta is None or meta.name != info.name:
+        raise BadRequest(f"name in URL does not match name in {kind} object")
+
+
+def answer_object(
+    request: Request, obj: Any, api_version: str, status: int = 200, *, of: Resource | None = None
+) -> Response:
+    """An object of a kind that is not stored. One that belongs to a resource can be a Table as well."""
     obj.kind, obj.api_version = type(obj).__name__, api_version
-    return write(encoder.encode(obj), output_format(request.headers, request.info.query), status)
+    if of is None:
+        return write(encoder.encode(obj), output_format(request.headers, request.info.query), status)
+    form = output_format(request.headers, request.info.query, transforms=TRANSFORMS)
+    return answer(request, of, encoder.encode(obj), form, status)
 
 
 def success(request: Request, status: int = 201) -> Response:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pybernetes.api import labels
+from pybernetes.api.core.v1 import PodCondition, PodStatus
 from pybernetes.api.errors import APIError, InternalError, TooManyRequests
 from pybernetes.api.meta.v1 import DeleteOptions, Preconditions
 from pybernetes.api.policy.v1 import Eviction
@@ -18,13 +19,14 @@ from ..http import Request, Response
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from ..verbs.delete import delete_object
-from ..verbs.options import write_options
+from ..verbs.delete import check_preconditions, delete_object
+from ..verbs.options import check_delete_options, write_options
 from ..verbs.writing import context_for
-from .body import decode_body, success
+from .body import check_place, decode_body, success
 
 _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 _MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+_TARGET, _EVICTED = "DisruptionTarget", "EvictionByEvictionAPI"
 _MAX_DISRUPTED = 2000  # upstream's MaxDisruptedPodSize
 
 
@@ -32,8 +34,10 @@ async def evict(registry: Registry, store: ResourceStore, request: Request) -> R
     """Answer 201 when the pod is being deleted, 429 when its budget is spent."""
     info = request.info
     options = write_options(info.query, "CreateOptions")
-    eviction = decode_body(request, Eviction, "policy/v1", options.field_validation)
+    eviction = decode_body(request, Eviction, "policy/v1", options.field_validation, also=("policy/v1beta1",))
+    check_place(eviction.metadata, request, "Eviction")
     delete = eviction.delete_options or DeleteOptions()
+    check_delete_options(delete)
     context = context_for(registry, request, dry_run=options.dry_run or bool(delete.dry_run))
     context.subresource = ""
     pod = store.decode(await store.get(info.namespace, info.name))
@@ -46,8 +50,28 @@ async def evict(registry: Registry, store: ResourceStore, request: Request) -> R
             wanted = delete.preconditions or Preconditions()
             wanted.uid = wanted.uid or pod.metadata.uid
             delete.preconditions = wanted
+    if not context.dry_run:
+        await _tell(store, pod, delete, context)
+        if delete.preconditions:
+            delete.preconditions.resource_version = None  # it held when the pod was told, which made a new version
     await delete_object(store, info.name, delete, context)
     return success(request)
+
+
+async def _tell(store: ResourceStore, pod: Any, options: DeleteOptions, context: Context) -> None:
+    """Write into the pod why it goes. Whoever made it can then tell an eviction from a failure."""
+
+    async def change(pod: Any) -> Any:
+        check_preconditions(store, pod, options)
+        pod.status = pod.status or PodStatus()
+        present = pod.status.conditions or []
+        if not any(each.type == _TARGET and each.reason == _EVICTED for each in present):
+            message = "Eviction API: evicting"
+            condition = PodCondition(_TARGET, None, "True", None, context.now, _EVICTED, message)
+            pod.status.conditions = [*(each for each in present if each.type != _TARGET), condition]
+        return pod
+
+    await store.write(pod.metadata.namespace, pod.metadata.name, change)
 
 
 def _counts(pod: Any) -> bool:

@@ -27,7 +27,7 @@ from ..verbs.apply import apply_config
 from ..verbs.managing import manager_of
 from ..verbs.options import WriteOptions, write_options
 from ..verbs.patch import APPLY, check_patch_options, decode_patched, patcher
-from ..verbs.writing import context_for, update_object, write_object
+from ..verbs.writing import check_name, context_for, uid_mismatch, update_object, write_object
 from .body import answer_object, decode_body
 
 API_VERSION = "autoscaling/v1"
@@ -38,7 +38,7 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
     info = request.info
     if info.verb == "get":
         item = await store.get(info.namespace, info.name)
-        return answer_object(request, scale_of(store.decode(item)), API_VERSION)
+        return answer_object(request, scale_of(store.decode(item)), API_VERSION, of=store.resource)
     patching = info.verb == "patch"
     options = write_options(info.query, "PatchOptions" if patching else "UpdateOptions")
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))
@@ -82,7 +82,7 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
         return await update_object(store, obj, old, context)
 
     item = await write_object(store, info.name, change, context)
-    return answer_object(request, scale_of(store.decode(item)), API_VERSION)
+    return answer_object(request, scale_of(store.decode(item)), API_VERSION, of=store.resource)
 
 
 def _patcher(request: Request, options: WriteOptions, context: Context) -> Callable[[Scale], Any]:
@@ -136,19 +136,15 @@ def scale_of(obj: Any) -> Scale:
 
 
 def _check(wanted: Scale, obj: Any, name: str, store: ResourceStore) -> None:
-    meta = wanted.metadata
-    if meta is not None:
-        if meta.name and meta.name != name:
-            raise BadRequest(f"the name of the object ({meta.name}) does not match the name on the URL ({name})")
-        if meta.namespace and meta.namespace != obj.metadata.namespace:
-            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-        if meta.uid and meta.uid != obj.metadata.uid:
-            why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {obj.metadata.uid}"
-            raise store.conflict(name, why)
-        if meta.resource_version and meta.resource_version != obj.metadata.resource_version:
-            raise store.conflict(name)
-    meta = wanted.metadata = meta or ObjectMeta()
-    meta.name, meta.namespace = name, obj.metadata.namespace
+    check_name(wanted.metadata, name)
+    meta, present = wanted.metadata or ObjectMeta(), obj.metadata
+    if meta.namespace and meta.namespace != present.namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    if meta.uid and meta.uid != present.uid:
+        raise uid_mismatch(store, present.namespace, name, meta.uid, present.uid)
+    if meta.resource_version and meta.resource_version != present.resource_version:
+        raise store.conflict(name)
+    meta.namespace = present.namespace
     errors = validate_scale(wanted)
     if errors:
         raise Invalid("autoscaling", "Scale", name, errors)

@@ -47,7 +47,7 @@ async def delete_object(store: ResourceStore, name: str, options: DeleteOptions,
     item = await store.get(context.namespace, name)
     while True:
         obj = store.decode(item)
-        _check_preconditions(store, obj, options)
+        check_preconditions(store, obj, options)
         await _admit(store, obj, options, context)
         decision = decide(store, obj, options, context.registry.clock.now())
         if decision == "wait":
@@ -147,7 +147,8 @@ def _finalizers(store: ResourceStore, obj: Any, options: DeleteOptions) -> list[
     return [*kept, wanted] if wanted else kept
 
 
-def _check_preconditions(store: ResourceStore, obj: Any, options: DeleteOptions) -> None:
+def check_preconditions(store: ResourceStore, obj: Any, options: DeleteOptions) -> None:
+    """The object is the one the client wants to delete. Raises Conflict."""
     wanted = options.preconditions
     if wanted is None:
         return

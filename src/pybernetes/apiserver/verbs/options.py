@@ -275,6 +275,12 @@ def delete_options(request: Request) -> DeleteOptions:
             options.dry_run = [query["dryRun"]]
         if "uid" in query or "resourceVersion" in query:
             options.preconditions = Preconditions(query.get("uid"), query.get("resourceVersion"))
+    check_delete_options(options)
+    return options
+
+
+def check_delete_options(options: DeleteOptions) -> None:
+    """Refuse options that contradict each other or mean nothing. Raises Invalid."""
     errors: list[FieldError] = []
     if options.orphan_dependents is not None and options.propagation_policy is not None:
         errors.append(
@@ -291,7 +297,6 @@ def delete_options(request: Request) -> DeleteOptions:
         errors.append(not_supported("dryRun", options.dry_run, ("All",)))
     if errors:
         raise Invalid("meta.k8s.io", "DeleteOptions", "", errors)
-    return options
 
 
 def _delete_body(request: Request) -> DeleteOptions:

@@ -76,8 +76,15 @@ def check_name(meta: ObjectMeta | None, name: str) -> None:
 
 def uid_mismatch(store: ResourceStore, namespace: str, name: str, wanted: str, found: str) -> Conflict:
     """The conflict of an update that was meant for another object of the same name."""
+    return precondition_failed(store, namespace, name, "UID", wanted, found)
+
+
+def precondition_failed(
+    store: ResourceStore, namespace: str, name: str, what: str, wanted: str, found: str
+) -> Conflict:
+    """The conflict of a request that was made for an object with another UID or version."""
     key = store.key(namespace, name)
-    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
     return store.conflict(
         name, f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
     )

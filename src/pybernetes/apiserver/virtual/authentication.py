@@ -14,6 +14,7 @@ from pybernetes.api.authentication.v1 import (
 from pybernetes.api.errors import BadRequest
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
+from pybernetes.api.times import rfc3339
 
 from ..authn.user import User
 from ..http import Request, Response
@@ -32,7 +33,7 @@ async def token_reviews(registry: Registry, resource: Resource, request: Request
     if not token:
         raise BadRequest("token is required for TokenReview in authentication")
     asked = Request(request.connection, "GET", "/", "", {"authorization": f"Bearer {token}"}, b"")
-    status = TokenReviewStatus()
+    status = TokenReviewStatus(user=UserInfo(), error="invalid bearer token")
     for authenticator in registry.token_authenticators:
         user = await authenticator.authenticate(asked)
         if user is not None:
@@ -47,7 +48,8 @@ async def self_subject_reviews(registry: Registry, resource: Resource, request: 
     """Tell the caller who they are."""
     options = write_options(request.info.query, "CreateOptions")
     decode_body(request, SelfSubjectReview, API_VERSION, options.field_validation)
-    review = SelfSubjectReview(metadata=ObjectMeta(), status=SelfSubjectReviewStatus(user_info=_info(request.user)))
+    meta = ObjectMeta(creation_timestamp=rfc3339(registry.clock.now()))
+    review = SelfSubjectReview(metadata=meta, status=SelfSubjectReviewStatus(user_info=_info(request.user)))
     return answer_object(request, review, API_VERSION, 201)
 
 

@@ -9,12 +9,13 @@ from pybernetes.api.authorization.v1 import (
     LocalSubjectAccessReview,
     SelfSubjectAccessReview,
     SelfSubjectRulesReview,
+    SelfSubjectRulesReviewSpec,
     SubjectAccessReview,
     SubjectAccessReviewStatus,
     SubjectRulesReviewStatus,
 )
 from pybernetes.api.errors import BadRequest, Invalid
-from pybernetes.api.field import FieldError, invalid, required
+from pybernetes.api.field import FieldError, invalid
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
 
@@ -38,12 +39,14 @@ async def subject_access_reviews(registry: Registry, resource: Resource, request
     if not spec or not (spec.user or spec.groups):
         errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
     if resource.namespaced:
-        attributes = spec.resource_attributes if spec else None
-        if attributes is None:
-            errors.append(required("spec.resourceAttributes"))
-        elif (attributes.namespace or "") != request.info.namespace:
-            where = f"{attributes.namespace or ''} does not match {request.info.namespace}"
-            raise BadRequest(f"spec.resourceAttributes.namespace must match namespace: {where}")
+        review.metadata.namespace = request.info.namespace
+        asked, other = (spec.resource_attributes, spec.non_resource_attributes) if spec else (None, None)
+        if asked is not None and (asked.namespace or "") != request.info.namespace:
+            where = "spec.resourceAttributes.namespace"
+            errors.append(invalid(where, asked.namespace or "", "must match metadata.namespace"))
+        if other is not None:
+            detail = "disallowed on this kind of request"
+            errors.append(invalid("spec.nonResourceAttributes", _shown(other), detail))
     _refuse(resource, errors)
     user = User(spec.user or "", spec.uid or "", tuple(spec.groups or ()), spec.extra or {})
     review.status = await _decide(registry, user, spec)
@@ -65,6 +68,7 @@ async def self_subject_rules_reviews(registry: Registry, resource: Resource, req
     if not namespace:
         raise BadRequest("no namespace on request")
     found = [authorizer.rules(request.user, namespace) for authorizer in registry.authorizers]
+    review.spec = SelfSubjectRulesReviewSpec()  # upstream does not repeat the question
     review.status = SubjectRulesReviewStatus(
         resource_rules=[rule for each in found for rule in each.resource_rules or ()],
         non_resource_rules=[rule for each in found for rule in each.non_resource_rules or ()],
@@ -85,16 +89,20 @@ def _check(spec: Any, kind: str) -> list[FieldError]:
     other = spec.non_resource_attributes if spec else None
     if resource is not None and other is not None:
         detail = "cannot be specified in combination with resourceAttributes"
-        return [invalid("spec.nonResourceAttributes", {}, detail)]
+        return [invalid("spec.nonResourceAttributes", _shown(other), detail)]
     if resource is None and other is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         return [invalid("spec.resourceAttributes", None, detail)]
     return []
 
 
+def _shown(attributes: Any) -> dict[str, str]:
+    return {"Path": attributes.path or "", "Verb": attributes.verb or ""}
+
+
 def _refuse(resource: Resource, errors: list[FieldError]) -> None:
     if errors:
-        raise Invalid(resource.group, resource.kind, "", errors)
+        raise Invalid(resource.group, "", "", errors)  # upstream leaves the kind out
 
 
 async def _decide(registry: Registry, user: User, spec: Any) -> SubjectAccessReviewStatus:

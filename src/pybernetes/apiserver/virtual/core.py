@@ -28,7 +28,7 @@ async def bindings(registry: Registry, resource: Resource, request: Request) -> 
     binding = decode_body(request, Binding, "v1", options.field_validation)
     name = binding.metadata.name if binding.metadata else None
     if not name:
-        raise BadRequest("name is required")
+        raise BadRequest("Name parameter required.")
     context = context_for(registry, request, dry_run=options.dry_run)
     context.subresource = "binding"
     await assign(registry.store("", "v1", "pods"), name, binding, context)
