@@ -1,0 +1,1 @@
+"""Keeps the EndpointSlices of a Service equal to its pods."""
