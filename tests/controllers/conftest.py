@@ -1,0 +1,198 @@
+"""A real API server, a manager in this process that runs the controllers under test, and a kubelet that pretends.
+
+    async def test_a_replicaset_keeps_its_pods(harness):
+        async with harness("replicaset-controller", "deployment-controller") as h:
+            await h.client.create(ReplicaSet(...namespace=h.namespace...))
+            await h.until(lambda: len(h.live(Pod)) == 3, "three pods")
+            h.clock.advance(600)
+
+Coroutine tests run by themselves: no plugin needed. Each `harness(...)` has a namespace of its own (`h.namespace`, with
+a `default` service account in it), on a server that the tests of a module share. Time is real, and jumps ahead with
+`h.clock.advance(seconds)`. At the end no controller may have changed an object of the shared cache, nor have failed
+with anything but an error of the API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import itertools
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
+
+import pytest
+from controllers.fake_kubelet import FakeKubelet
+
+import tools
+from pybernetes.api import errors
+from pybernetes.api.base import Kind
+from pybernetes.api.core.v1 import Event, Namespace, ServiceAccount
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.client import config
+from pybernetes.client.client import Client
+from pybernetes.client.clock import JumpingClock
+from pybernetes.client.events import EventBroadcaster
+from pybernetes.client.informers import InformerFactory
+from pybernetes.controllers.base import Controller, ControllerContext
+from pybernetes.controllers.manager import Manager
+from pybernetes.controllers.options import Options
+
+K = TypeVar("K", bound=Kind)
+T = TypeVar("T")
+
+_numbers = itertools.count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run coroutine tests."""
+    if not inspect.iscoroutinefunction(pyfuncitem.function):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.function(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer]:
+    """An API server for the tests of a module."""
+    with tools.api_server(tmp_path_factory.mktemp("controllers")) as running:
+        yield running
+
+
+class Harness:
+    """What a test of a controller works with."""
+
+    def __init__(self, client: Client, manager: Manager, kubelet: FakeKubelet | None, clock: JumpingClock) -> None:
+        self.client = client
+        self.manager = manager
+        self.kubelet = kubelet
+        self.clock = clock
+        self.namespace = f"test-{next(_numbers)}"
+
+    def controller(self, name: str) -> Controller[Any]:
+        """A running controller."""
+        return self.manager.controllers[name]
+
+    def live(self, kind: type[K], *, namespace: str | None = None) -> list[K]:
+        """What the shared cache has of a kind in the test's namespace, ordered by name; not what is being deleted."""
+        return [obj for obj in self.cached(kind, namespace=namespace) if not obj.metadata.deletion_timestamp]
+
+    def cached(self, kind: type[K], *, namespace: str | None = None) -> list[K]:
+        """What the shared cache has of a kind in the test's namespace, ordered by name."""
+        informer = self.manager.context.informers.informer(kind)
+        found = informer.in_namespace(self.namespace if namespace is None else namespace)
+        return sorted(found, key=lambda obj: obj.metadata.name)
+
+    async def get(self, kind: type[K], name: str) -> K | None:
+        """An object as the server has it, None if it is not there."""
+        try:
+            return await self.client.get(kind, name, self.namespace)
+        except errors.NotFound:
+            return None
+
+    async def list(self, kind: type[K], label_selector: str = "") -> list[K]:
+        """The objects of the namespace as the server has them, ordered by name."""
+        found = await self.client.list(kind, self.namespace, label_selector=label_selector)
+        return sorted(found.items or (), key=lambda obj: obj.metadata.name)
+
+    async def events(self, reason: str | None = None) -> list[Event]:
+        """The events of the namespace, after those under way have been sent."""
+        await self.manager.context.events.flush()
+        return [event for event in await self.list(Event) if reason is None or event.reason == reason]
+
+    async def until(
+        self, condition: Callable[[], T | Awaitable[T]], what: str = "the condition holds", within: float = 15.0
+    ) -> T:
+        """Wait until a condition (a function or a coroutine function) is true; its value."""
+        deadline = time.monotonic() + within
+        while True:
+            value = condition()
+            if inspect.isawaitable(value):
+                value = await value
+            if value:
+                return value
+            assert time.monotonic() < deadline, f"{what}: not within {within} s"
+            await asyncio.sleep(0.01)
+
+    async def settled(self, quiet: float = 0.1, within: float = 15.0) -> None:
+        """Wait until no controller has had work for a while. Delayed work does not count."""
+        deadline = time.monotonic() + within
+        since = time.monotonic()
+        while time.monotonic() - since < quiet:
+            busy = [each.name for each in self.manager.controllers.values() if len(each.queue) or each.queue.processing]
+            if busy:
+                since = time.monotonic()
+                assert since < deadline, f"still busy after {within} s: {busy}"
+            await asyncio.sleep(0.005)
+
+
+class MakeHarness(Protocol):
+    """`harness(*controllers, options=Options(...), kubelet=True, bound_only=False)`."""
+
+    def __call__(
+        self,
+        *controllers: str,
+        options: Options | None = None,
+        kubelet: bool = True,
+        bound_only: bool = False,
+        tolerate: tuple[type[Exception], ...] = (),
+    ) -> AbstractAsyncContextManager[Harness]: ...
+
+
+@pytest.fixture
+def harness(server: tools.ApiServer, caplog: pytest.LogCaptureFixture) -> MakeHarness:
+    """Runs the controllers named."""
+    caplog.set_level(logging.INFO)
+
+    @contextlib.asynccontextmanager
+    async def make(
+        *controllers: str,
+        options: Options | None = None,
+        kubelet: bool = True,
+        bound_only: bool = False,
+        tolerate: tuple[type[Exception], ...] = (),
+    ) -> AsyncIterator[Harness]:
+        clock = JumpingClock()
+        async with Client(config.load(server.kubeconfig), program="kube-controller-manager") as client:
+            informers = InformerFactory(client, detect_mutations=True)
+            events = EventBroadcaster(client, clock)
+            context = ControllerContext(client, informers, events, clock, options or Options())
+            manager = Manager(context, controllers)
+            node = FakeKubelet(client, informers, clock, bound_only=bound_only) if kubelet else None
+            h = Harness(client, manager, node, clock)
+            await client.create(Namespace(metadata=ObjectMeta(name=h.namespace)))
+            with contextlib.suppress(errors.AlreadyExists):
+                await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=h.namespace)))
+            tasks = [asyncio.create_task(manager.run())]
+            if node:
+                tasks.append(asyncio.create_task(node.run()))
+            started = asyncio.create_task(manager.started.wait())
+            try:
+                await asyncio.wait([started, *tasks], return_when=asyncio.FIRST_COMPLETED)
+                for task in tasks:
+                    if task.done():
+                        task.result()
+                yield h
+                for task in tasks:
+                    if task.done():
+                        task.result()
+            finally:
+                started.cancel()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+        mutated = [text for informer in informers.informers for text in informer.mutations()]
+        assert not mutated, "objects of the shared cache were changed:\n" + "\n".join(mutated)
+        crashes = [
+            record
+            for record in caplog.records
+            if record.exc_info and record.exc_info[1] and not isinstance(record.exc_info[1], tolerate)
+        ]
+        assert not crashes, "\n".join(f"{each.name}: {each.getMessage()}: {each.exc_info[1]!r}" for each in crashes)
+
+    return make
