@@ -65,12 +65,11 @@ class _LRU(Generic[T]):
 
 @dataclass(slots=True)
 class _Seen:
-    """An event that the server has."""
+    """An event that the server has, or will have."""
 
     name: str
     count: int
     first: str
-    resource_version: str
 
 
 @dataclass(slots=True)
@@ -114,34 +113,17 @@ class Correlator:
                 first_timestamp=seen.first,
             )
             patch = {"count": count, "lastTimestamp": event.last_timestamp, "message": event.message}
-        assert event.metadata is not None
-        self._seen.put(
-            key,
-            _Seen(
-                event.metadata.name or "",
-                event.count or 1,
-                event.first_timestamp or "",
-                event.metadata.resource_version or "",
-            ),
-        )
+        self.sent(key, event)
         return Correlated(event, key, patch, dropped=not self._allowed(event))
 
     def sent(self, key: Hashable, event: Event) -> None:
         """The server has the event, as this."""
         assert event.metadata is not None
-        self._seen.put(
-            key,
-            _Seen(
-                event.metadata.name or "",
-                event.count or 1,
-                event.first_timestamp or "",
-                event.metadata.resource_version or "",
-            ),
-        )
+        self._seen.put(key, _Seen(event.metadata.name or "", event.count or 1, event.first_timestamp or ""))
 
     def _aggregate(self, event: Event) -> tuple[Event, Hashable]:
         now = self._clock.monotonic()
-        similar_key = (*_source_and_object(event), event.type, event.reason)
+        similar_key = (*_source_and_object(event), event.reason)
         similar = self._similar.get(similar_key)
         if similar is None or now - similar.last > SIMILAR_SECONDS:
             similar = _Similar(set(), now)
@@ -149,10 +131,10 @@ class Correlator:
         similar.last = now
         self._similar.put(similar_key, similar)
         if len(similar.messages) < SIMILAR_LIMIT:
-            return event, (*similar_key, event.message)
+            return event, (*similar_key, (event.involved_object or ObjectReference()).field_path, event.message)
         # Do not let the set grow: it has told what it can.
         similar.messages.pop()
-        return msgspec.structs.replace(event, message=COMBINED + (event.message or "")), similar_key
+        return msgspec.structs.replace(event, message=COMBINED + (event.message or "")), ("combined", *similar_key)
 
     def _allowed(self, event: Event) -> bool:
         key = _source_and_object(event)
@@ -173,6 +155,7 @@ def _source_and_object(event: Event) -> tuple[Hashable, ...]:
         involved.name,
         involved.uid,
         involved.api_version,
+        event.type,
     )
 
 
@@ -276,13 +259,8 @@ class EventBroadcaster:
                 return await self._client.patch(
                     Event, event.metadata.name or "", result.patch, event.metadata.namespace or "", type="strategic"
                 )
-            except errors.NotFound:  # it has expired; begin a new one
-                fresh = ObjectMeta(
-                    name=f"{(event.involved_object or ObjectReference()).name}.{int(self._clock.now() * 1e9):x}",
-                    namespace=event.metadata.namespace,
-                    annotations=event.metadata.annotations,
-                )
-                event = msgspec.structs.replace(event, metadata=fresh)
+            except errors.NotFound:
+                pass  # it has expired: it comes again, with the count that it has reached
         return await self._client.create(event)
 
 

@@ -1,0 +1,132 @@
+"""`/healthz`, `/livez`, `/readyz` and `/metrics` of a component, over TLS.
+
+Health is for everybody, as upstream has it (`--authorization-always-allow-paths`). `/metrics` is for whom the API
+server knows and allows: a bearer token is reviewed by it (TokenReview), a client certificate of the cluster's
+authority is believed, and a SubjectAccessReview decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from pybernetes.client.client import Client
+from pybernetes.client.metrics import Registry
+
+HEALTH = ("/healthz", "/livez", "/readyz")
+HEADER_LIMIT = 16 * 1024
+REQUEST_TIMEOUT = 30.0
+log = logging.getLogger(__name__)
+
+User = tuple[str, tuple[str, ...]]
+"""A name and groups."""
+
+
+class HealthServer:
+    """Answers one request for each connection: nobody asks often."""
+
+    def __init__(self, metrics: Registry, checks: dict[str, Callable[[], bool]], client: Client) -> None:
+        self._metrics = metrics
+        self._checks = checks
+        self._client = client
+        self._server: asyncio.Server | None = None
+
+    async def start(self, address: str, port: int, tls: ssl.SSLContext) -> int:
+        """Listen; the port."""
+        self._server = await asyncio.start_server(self._serve, address, port, ssl=tls, limit=HEADER_LIMIT)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        if self._server:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT):
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                status, kind, body = await self._answer(head, writer)
+                writer.write(
+                    f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+                    "Connection: close\r\n\r\n".encode()
+                    + body
+                )
+                await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, head: str, writer: asyncio.StreamWriter) -> tuple[str, str, bytes]:
+        lines = head.split("\r\n")
+        method, _, rest = lines[0].partition(" ")
+        path = rest.partition(" ")[0].partition("?")[0]
+        plain = "text/plain; charset=utf-8"
+        if method not in ("GET", "HEAD"):
+            return "405 Method Not Allowed", plain, b"method not allowed\n"
+        root, _, name = path.removeprefix("/").partition("/")
+        if f"/{root}" in HEALTH and (not name or name in self._checks):
+            wanted = {name: self._checks[name]} if name else self._checks
+            failed = [each for each, check in wanted.items() if not check()]
+            if failed:
+                text = "".join(f"[-]{each} failed\n" for each in failed) + f"{root} check failed\n"
+                return "500 Internal Server Error", plain, text.encode()
+            return "200 OK", plain, b"ok"
+        headers = {
+            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])
+        }
+        user = await self._user(headers.get("authorization", ""), writer)
+        if user is None:
+            return "401 Unauthorized", plain, b"Unauthorized\n"
+        if not await self._allowed(user, path):
+            return "403 Forbidden", plain, f'User "{user[0]}" cannot get path "{path}"\n'.encode()
+        if path == "/metrics":
+            return "200 OK", "text/plain; version=0.0.4; charset=utf-8", self._metrics.render()
+        return "404 Not Found", plain, b"404 page not found\n"
+
+    async def _user(self, authorization: str, writer: asyncio.StreamWriter) -> User | None:
+        certificate: dict[str, Any] = writer.get_extra_info("peercert") or {}
+        if certificate:
+            subject = [pair for part in certificate.get("subject", ()) for pair in part]
+            name = next((value for key, value in subject if key == "commonName"), "")
+            return name, (*(value for key, value in subject if key == "organizationName"), "system:authenticated")
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            return "system:anonymous", ("system:unauthenticated",)
+        review = await self._review("authentication.k8s.io", "tokenreviews", "TokenReview", {"token": token.strip()})
+        if not review.get("authenticated"):
+            return None
+        user = review.get("user") or {}
+        return str(user.get("username") or ""), tuple(user.get("groups") or ())
+
+    async def _allowed(self, user: User, path: str) -> bool:
+        spec = {
+            "user": user[0],
+            "groups": list(user[1]),
+            "nonResourceAttributes": {"path": path, "verb": "get"},
+        }
+        review = await self._review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", spec)
+        return bool(review.get("allowed"))
+
+    async def _review(self, group: str, plural: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+        body = {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec}
+        try:
+            answer = await self._client.call("POST", f"/apis/{group}/v1/{plural}", body)
+        except Exception as error:  # unknown is not allowed
+            log.warning("%s failed: %s", kind, error)
+            return {}
+        return dict((answer or {}).get("status") or {})
+
+
+def serving_tls(certificate: str, key: str, client_ca: str) -> ssl.SSLContext:
+    """TLS for a server that asks for client certificates and lives without."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate, key)
+    if client_ca:
+        context.load_verify_locations(client_ca)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
