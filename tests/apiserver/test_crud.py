@@ -279,3 +279,15 @@ def test_a_timeout_that_is_no_duration_is_refused(client: Client) -> None:
         'invalid timeout specified in the request URL - time: invalid duration "x"',
     )
     assert client.get("/api/v1/namespaces?timeout=10s").status == 200
+
+
+def test_an_object_without_a_name_is_told_everything_that_is_wrong(client: Client, namespace: str) -> None:
+    answer = client.post(f"/api/v1/namespaces/{namespace}/pods", {})
+    assert [cause["field"] for cause in answer.json["details"]["causes"]] == ["metadata.name", "spec.containers"]
+
+
+def test_fields_of_another_kind_are_not_unknown_fields(client: Client, namespace: str) -> None:
+    body = {"apiVersion": "v1", "kind": "Status", "metadata": {"name": "a"}, "reason": "x"}
+    answer = client.post(f"/api/v1/namespaces/{namespace}/configmaps", body)
+    assert (answer.status, answer.warnings) == (400, [])
+    assert answer.message.endswith("converting (v1.Status) to (core.ConfigMap): unknown conversion")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import isfinite
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -143,13 +143,22 @@ def _decode_slowly(cls: type[T], body: bytes, api_version: str) -> tuple[T, list
         if key in ("apiVersion", "kind") and each is not None and type(each) is not str:
             why = f"json: cannot unmarshal {gojson.word(each)} into Go struct field .{key} of type string"
             raise BadRequest(_unparsable(cls, body, why))
+    named = dict(value or ())
+    if named.get("kind") not in (None, "", cls.__name__):  # its fields are none of ours
+        check_kind(_Named(named["kind"], named.get("apiVersion")), cls, api_version, body)
     try:
         return _convert(cls, _walk(cls, value if value is not None else Pairs()))
     except DecodeError as error:
-        named = dict(value or ())
         raise BadRequest(
             _cannot_be_handled_as(named.get("kind"), named.get("apiVersion"), cls, api_version, str(error))
         ) from None
+
+
+class _Named(NamedTuple):
+    """What an object says it is."""
+
+    kind: str | None
+    api_version: str | None
 
 
 def _walk(cls: type[Struct], value: Any) -> _Walk:

@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from pybernetes.api.errors import AlreadyExists, BadRequest, Conflict, GenerateNameConflict, Invalid
-from pybernetes.api.field import FieldError, invalid, required
+from pybernetes.api.field import FieldError, invalid
 from pybernetes.api.managedfields import same_but_times
 from pybernetes.api.meta.v1 import ObjectMeta, OwnerReference
 from pybernetes.api.meta.validation import validate_common_create, validate_common_update
@@ -177,11 +177,11 @@ async def _make(store: ResourceStore, attributes: Attributes, context: Context) 
     reservation = await strategy.reserve(obj, None, context) if strategy.reserves else None
     async with _settling(reservation, context):
         strategy.prepare_for_create(obj, context)
-        name = obj.metadata.name
-        if not name:
-            check(store, "", [required("metadata.name", "name or generateName is required")])
-        namespaced = store.resource.namespaced
-        check(store, name, strategy.validate(obj, context) or validate_common_create(obj.metadata, namespaced))
+        name = obj.metadata.name or ""
+        errors = strategy.validate(obj, context)
+        if not errors and not strategy.checks_metadata:
+            errors = validate_common_create(obj.metadata, store.resource.namespaced)
+        check(store, name, errors)
         context.warnings.extend(strategy.warnings_on_create(obj, context))
         await context.registry.admission.validate(attributes)
         return await store.create(obj, dry_run=context.dry_run)
