@@ -6,12 +6,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pybernetes.api import strict
+from pybernetes.api import strict, zeros
 from pybernetes.api.base import Struct
 from pybernetes.api.errors import BadRequest
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
-from pybernetes.api.scheme import encoder
 
 from ..http import Request, Response
 from ..negotiation import body_media, output_format, to_json
@@ -60,9 +59,9 @@ def answer_object(
     """An object of a kind that is not stored. One that belongs to a resource can be a Table as well."""
     obj.kind, obj.api_version = type(obj).__name__, api_version
     if of is None:
-        return write(encoder.encode(obj), output_format(request.headers, request.info.query), status)
+        return write(zeros.encode(obj), output_format(request.headers, request.info.query), status)
     form = output_format(request.headers, request.info.query, transforms=TRANSFORMS)
-    return answer(request, of, encoder.encode(obj), form, status)
+    return answer(request, of, zeros.encode(obj), form, status)
 
 
 def success(request: Request, status: int = 201) -> Response:

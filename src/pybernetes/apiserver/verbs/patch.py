@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from pybernetes.api import gojson, goprint, jsonpatch, mergepatch, scheme, strict
+from pybernetes.api import gojson, goprint, jsonpatch, mergepatch, strict, zeros
 from pybernetes.api.base import Struct
 from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import forbidden, invalid, required
@@ -83,7 +83,7 @@ async def patch_object(store: ResourceStore, name: str, patch: Patch, options: W
     async def change(old: Any) -> Any:
         visible = store.from_storage(old)
         visible.kind, visible.api_version = store.resource.kind, store.resource.api_version
-        document = msgspec.json.decode(scheme.encoder.encode(visible))
+        document = msgspec.json.decode(zeros.encode(visible))
         patched = patch.apply(document)
         resource = store.resource
         new = decode_patched(patched, patch, resource.type, resource.api_version, options, context.warnings)

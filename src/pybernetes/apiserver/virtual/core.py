@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from pybernetes.api import zeros
 from pybernetes.api.core.v1 import Binding, ComponentCondition, ComponentStatus
 from pybernetes.api.errors import BadRequest, NotFound
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
-from pybernetes.api.scheme import encoder
 
 from ..http import Request, Response
 from ..negotiation import output_format
@@ -58,7 +58,7 @@ async def _store_status(registry: Registry) -> ComponentStatus:
 
 
 def _raw(status: ComponentStatus) -> bytes:
-    return encoder.encode(msgspec.structs.replace(status, kind="ComponentStatus", api_version="v1"))
+    return zeros.encode(msgspec.structs.replace(status, kind="ComponentStatus", api_version="v1"))
 
 
 HANDLERS: dict[str, Callable[[Registry, Resource, Request], Awaitable[Response]]] = {
