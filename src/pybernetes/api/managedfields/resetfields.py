@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from ..resources import Resource
 from .fieldset import Set, without_below
@@ -83,6 +84,7 @@ _SPEC = exclude("spec")
 _SPEC_AND_METADATA = exclude("spec", "metadata")
 
 
+@cache
 def for_request(resource: Resource, subresource: str = "") -> Filter | None:
     """What requests to a built-in resource cannot write; nothing if they can write all."""
     special = _SPECIAL.get((resource.plural, subresource))

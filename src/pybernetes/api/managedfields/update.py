@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -78,6 +79,7 @@ def same_but_times(new: Object | Kind, old: Object | Kind) -> bool:
     return bool(without_entries(new) == without_entries(old))
 
 
+@lru_cache(maxsize=1024)
 def manager_name(field_manager: str, user_agent: str) -> str:
     """The manager of a request: what it calls itself, else its user agent up to the slash."""
     if field_manager:

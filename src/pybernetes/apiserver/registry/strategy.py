@@ -77,6 +77,8 @@ class Strategy:
         kind = resource.kind
         self._default = _table(resource, "defaults", "DEFAULTS").get(kind)
         self._create = _table(resource, "validation", "CREATE").get(kind)
+        self.checks_metadata = self._create is not None
+        """Whether the kind's own rules cover what every new object must fulfil."""
         self._update = _table(resource, "validation", "UPDATE").get(kind)
         self._status_update = _table(resource, "validation", "STATUS_UPDATE").get(kind)
         self.has_status = any(sub.name == "status" for sub in resource.subresources)
