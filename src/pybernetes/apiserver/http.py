@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
         self.peer_certificate: Any = None
         self.peer_address = ""
         self._loop = server.loop
-        self._parser = httptools.HttpRequestParser(self)
+        self._parser: Any = httptools.HttpRequestParser(self)
         self._url = b""
         self._headers: dict[str, str] = {}
         self._head_bytes = 0
@@ -175,8 +175,11 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.server.connections.discard(self)
+        # The parser holds us, and we hold a transport with large buffers: not to be left for the garbage collector.
+        self._parser = None
         if self._watchdog:
             self._watchdog.cancel()
+            self._watchdog = None
         if self._resume and not self._resume.done():
             self._resume.set_exception(ConnectionResetError("the client went away"))
             self._resume.exception()  # nobody may be waiting

@@ -41,6 +41,7 @@ from .filters.request_info import RequestInfoFilter
 from .handler import Dispatcher
 from .health import Health
 from .http import HTTPServer, Response, Timeouts
+from .memory import trim_regularly
 from .metrics import Metrics
 from .openapi.handler import OpenAPI
 from .options import advertised
@@ -126,6 +127,7 @@ class APIServer:
         address = advertised(self.options)
         await bootstrap(self.registry, address, self.port)
         self._in_background(keep(self.registry, address, self.port))
+        self._in_background(trim_regularly())
         self._ready = True
         if self.options.etcd_compaction_interval:
             self._in_background(compact_regularly(self.store, self.options.etcd_compaction_interval))
