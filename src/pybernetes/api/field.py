@@ -48,6 +48,9 @@ _TITLES = {
 _WITHOUT_VALUE = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, TOO_SHORT, INTERNAL})
 
 
+_new = object.__new__
+
+
 class Path:
     """The way from a root to a field: `Path("spec").child("containers").index(0)` reads `spec.containers[0]`."""
 
@@ -65,16 +68,23 @@ class Path:
                 self._parent = _below(self._parent, each)
             self._element = more[-1]
 
-    def child(self, *names: str) -> Path:
+    # Validation makes dozens of paths for an object with nothing wrong, so these two do not call anything.
+
+    def child(self, name: str, *more: str) -> Path:
         """The field (or nested field) of this one."""
-        path = self
-        for name in names:
-            path = _below(path, name)
+        path = _new(Path)
+        path._parent = self
+        path._element = name
+        for each in more:
+            path = _below(path, each)
         return path
 
     def index(self, index: int) -> Path:
         """The element of this list."""
-        return _below(self, index)
+        path = _new(Path)
+        path._parent = self
+        path._element = index
+        return path
 
     def key(self, key: str) -> Path:
         """The value under a key of this map."""
@@ -99,7 +109,7 @@ class Path:
 
 
 def _below(parent: Path | None, element: str | int | tuple[str]) -> Path:
-    path = Path.__new__(Path)
+    path = _new(Path)
     path._parent = parent
     path._element = element
     return path
