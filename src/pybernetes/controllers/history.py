@@ -1,0 +1,54 @@
+"""Revisions of a pod template, kept as ControllerRevisions: what StatefulSets and DaemonSets roll back to.
+
+The data of a revision is the patch that brings its template back, as `kubectl rollout undo` sends it. Numbers grow;
+going back to an old template gives its revision a new number instead of making another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from pybernetes.api.apps.v1 import ControllerRevision
+from pybernetes.api.core.v1.pod import PodTemplateSpec
+
+from .meta import by_creation
+
+
+def template_patch(template: PodTemplateSpec | None) -> dict[str, Any]:
+    """The patch that brings a template back."""
+    value: dict[str, Any] = msgspec.to_builtins(template or PodTemplateSpec())
+    return {"spec": {"template": {**value, "$patch": "replace"}}}
+
+
+def template_of(revision: ControllerRevision) -> PodTemplateSpec:
+    """The template that a revision brings back; `ValueError` if its data is something else."""
+    try:
+        value = dict(revision.data["spec"]["template"])
+        value.pop("$patch", None)
+        return msgspec.convert(value, PodTemplateSpec)
+    except (KeyError, TypeError, msgspec.ValidationError) as error:
+        name = revision.metadata.name if revision.metadata else ""
+        raise ValueError(f"ControllerRevision {name} holds no pod template: {error}") from error
+
+
+def same_data(one: ControllerRevision, other: ControllerRevision) -> bool:
+    """Whether two revisions bring back the same."""
+    return bool(one.data == other.data)
+
+
+def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    """From the oldest number to the newest; equal ones by age and name."""
+    return sorted(revisions, key=lambda each: (each.revision or 0, *by_creation(each)))
+
+
+def next_revision(revisions: Iterable[ControllerRevision]) -> int:
+    """The number of a new revision."""
+    return max((each.revision or 0 for each in revisions), default=0) + 1
+
+
+def revision_name(prefix: str, hashed: str) -> str:
+    """The owner's name, cut so that the whole fits, and the hash."""
+    return f"{prefix[:223]}-{hashed}"
