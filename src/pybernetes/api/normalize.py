@@ -74,7 +74,8 @@ def _canonical(source: Source, info: FieldInfo) -> list[str]:
     elif info.items is not None and (canonical := _expression(source, info.items, "each")):
         # This replaces values; neither the keys nor the length change, so iterating goes on unharmed.
         pairs = "value.items()" if info.kind == MAP else "enumerate(value)"
-        replace = [f"new = {canonical}", "if new != each:", "    value[key] = new"]
+        # Go's zero time has no canonical form; a field may be left out instead, an entry may not, and null is no text.
+        replace = [f"new = {canonical}", "if new != each and new is not None:", "    value[key] = new"]
         lines = [f"for key, each in {pairs}:", *indented(replace)]
     else:
         lines = source.inside(info, "value")

@@ -75,11 +75,13 @@ def list_options(store: ResourceStore, query: dict[str, str], *, watch: bool = F
 
 def parse_resource_version(text: str, prefix: str = "") -> int:
     """A resourceVersion as a number. Raises BadRequest."""
-    if not text.isascii() or not text.isdigit() or int(text) >= 1 << 64:
-        detail = f'strconv.ParseUint: parsing "{text}": '
-        detail += "value out of range" if text.isdigit() else "invalid syntax"
+    digits = text.isascii() and text.isdigit()
+    number = int(text.lstrip("0")[:32] or "0") if digits else 0
+    if not digits or number >= 1 << 64:
+        detail = f"strconv.ParseUint: parsing {quote(text)}: "
+        detail += "value out of range" if digits else "invalid syntax"
         raise BadRequest(f"{prefix}{invalid('resourceVersion', text, detail)}")
-    return int(text)
+    return number
 
 
 @lru_cache(maxsize=1024)
