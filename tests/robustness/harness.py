@@ -30,8 +30,10 @@ LIMITED = "limited"
 # The command with other timeouts than upstream's, so that tests need not wait for minutes.
 IMPATIENT = """
 import sys
+from pybernetes.apiserver import memory
 from pybernetes.apiserver.command import main
 from pybernetes.apiserver.http import Timeouts
+memory.INTERVAL = 1.0
 sys.exit(main(sys.argv[2:], Timeouts(**eval(sys.argv[1]))))
 """
 
