@@ -142,3 +142,8 @@ def test_component_statuses_are_deprecated(client: Client) -> None:
     assert answer.warnings == ['299 - "v1 ComponentStatus is deprecated in v1.19+"']
     assert answer.message == 'componentstatus "nope" not found'
     assert json.loads(client.get("/api/v1/componentstatuses").body)["kind"] == "ComponentStatusList"
+
+
+@pytest.mark.parametrize("path", ["/version", "/healthz", "/api/v1/namespaces", "/api/v1/namespaces/nope"])
+def test_answers_may_not_be_kept_by_caches(client: Client, path: str) -> None:
+    assert client.get(path).headers["Cache-Control"] == "no-cache, private"

@@ -177,3 +177,28 @@ def test_the_namespace_of_what_has_none_is_dropped(client: Client) -> None:
 def test_other_kinds_in_the_body(client: Client, path: str, body: dict[str, str], message: str) -> None:
     answer = client.post(path, body)
     assert (answer.status, answer.message) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "invalid object type: /, Kind="),
+        (
+            b"[]",
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
+            "json: cannot unmarshal array into Go value of type map[string]interface {}",
+        ),
+        (
+            b"a: b: c",
+            "error decoding YAML: error converting YAML to JSON: yaml: mapping values are not allowed in this context",
+        ),
+    ],
+)
+def test_configurations_that_cannot_be_applied(client: Client, path: str, body: bytes, message: str) -> None:
+    answer = client.patch(f"{path}/a?fieldManager=m", body, "apply")
+    assert (answer.status, answer.message) == (400, message)
+
+
+def test_apply_cannot_change_the_uid(client: Client, path: str) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "x"}}
+    assert client.patch(f"{path}/a?fieldManager=m", body, "apply").status == 422

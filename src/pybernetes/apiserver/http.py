@@ -34,8 +34,10 @@ _DRAIN_STUCK = 5.0  # seconds in which a client must take something then
 _THREAD_FROM = 1 << 20  # compress in a thread from this size on: zlib frees the GIL
 
 _REASON = {status.value: status.phrase.encode() for status in HTTPStatus}
+_CACHING = "no-cache, private"  # what the API says may be kept by nobody, unless the answer itself says otherwise
 _HEAD = {
-    code: b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: " % (code, reason)
+    code: b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: %b\r\nContent-Length: "
+    % (code, reason, _CACHING.encode())
     for code, reason in _REASON.items()
 }
 
@@ -331,6 +333,8 @@ class Connection(asyncio.Protocol):
         pairs = [("Content-Type", content_type)] if content_type else []
         pairs += headers or ()
         pairs += request.response_headers
+        if all(name != "Cache-Control" for name, _ in pairs):
+            pairs.append(("Cache-Control", _CACHING))
         pairs += [("Warning", f'299 - "{_quoted(text)}"') for text in _warnings(request.warnings)]
         if not self._keep_alive or self.server.draining:
             self._keep_alive = False

@@ -90,7 +90,7 @@ def _patcher(request: Request, options: WriteOptions, context: Context) -> Calla
     kind = patch_type(request.headers)
     check_patch_options(options, kind)
     if kind == APPLY:
-        config = apply_config(request, options, "Scale")
+        config = apply_config(request, options)
         return lambda before: merge(
             before,
             config,

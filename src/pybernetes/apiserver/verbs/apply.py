@@ -10,18 +10,19 @@ from typing import Any
 
 import msgspec
 
+from pybernetes.api import gojson
 from pybernetes.api.errors import BadRequest, Conflict
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, resetfields
 from pybernetes.store.cache import Item
 
 from ..http import Request
-from ..negotiation import YAML, to_json
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
+from ..yaml import YAMLProblem, yaml_to_json
 from .decoding import decode_json
 from .options import WriteOptions
-from .writing import create_object, update_object, write_object
+from .writing import check_uid, create_object, update_object, write_object
 
 
 async def apply_object(
@@ -29,7 +30,7 @@ async def apply_object(
 ) -> tuple[Item, bool]:
     """Apply the body to the object that the path names; tells whether it was created."""
     info, resource = request.info, store.resource
-    config = apply_config(request, options, resource.kind)
+    config = apply_config(request, options)
 
     def merged(live: Any | None) -> Any:
         document = merge(
@@ -54,7 +55,9 @@ async def apply_object(
         return obj
 
     async def change(old: Any) -> Any:
-        return await update_object(store, merged(old), old, context)
+        new = merged(old)
+        check_uid(store, new.metadata, old.metadata)
+        return await update_object(store, new, old, context)
 
     if not info.subresource and await store.find(info.namespace, info.name) is None:
         new = merged(None)
@@ -67,14 +70,23 @@ async def apply_object(
     return await write_object(store, info.name, change, context), False
 
 
-def apply_config(request: Request, options: WriteOptions, kind: str) -> dict[str, Any]:
+def apply_config(request: Request, options: WriteOptions) -> dict[str, Any]:
     """The configuration in the body, YAML or JSON. Raises BadRequest."""
-    json, repeated = to_json(request.body, YAML, kind)
+    try:
+        json, repeated = yaml_to_json(request.body)
+    except YAMLProblem as problem:
+        raise BadRequest(f"error decoding YAML: error converting YAML to JSON: {problem}") from problem
     if repeated and options.field_validation != "Ignore":
         if options.field_validation == "Strict":
-            raise BadRequest(f"error decoding YAML: {', '.join(repeated)}")
+            lines = "\n  ".join(("yaml: unmarshal errors:", *repeated))
+            raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {lines}")
         request.warnings.extend(repeated)
     config = msgspec.json.decode(json)
+    if config is None:
+        raise BadRequest("invalid object type: /, Kind=")
     if not isinstance(config, dict):
-        raise BadRequest("error decoding YAML: the configuration must be an object")
+        target = f"{gojson.word(config)} into Go value of type map[string]interface {{}}"
+        raise BadRequest(
+            f"error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {target}"
+        )
     return config

@@ -16,7 +16,6 @@ from pybernetes.api import gojson, goprint, jsonpatch, mergepatch, strict, zeros
 from pybernetes.api.base import Struct
 from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import forbidden, invalid, required
-from pybernetes.api.meta.validation import IMMUTABLE
 from pybernetes.api.normalize import normalizer
 from pybernetes.store.cache import Item
 
@@ -29,7 +28,7 @@ from ..registry.strategy import Context
 from .apply import apply_object
 from .managing import manager_of, track
 from .options import WriteOptions, write_options
-from .writing import check_name, context_for, update_object, write_object
+from .writing import check_name, check_uid, context_for, update_object, write_object
 
 T = TypeVar("T", bound=Struct)
 
@@ -90,11 +89,7 @@ async def patch_object(store: ResourceStore, name: str, patch: Patch, options: W
         new = store.to_storage(new)
         store.strategy.default(new)
         check_name(new.metadata, name)
-        meta = new.metadata
-        if meta.uid and meta.uid != old.metadata.uid:  # unlike a PUT, which takes it for a precondition
-            raise Invalid(
-                store.resource.group, store.resource.kind, name, [invalid("metadata.uid", meta.uid, IMMUTABLE)]
-            )
+        check_uid(store, new.metadata, old.metadata)
         track(store, new, old, context)
         return await update_object(store, new, old, context)
 

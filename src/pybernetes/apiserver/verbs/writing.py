@@ -15,7 +15,7 @@ from pybernetes.api.errors import AlreadyExists, BadRequest, Conflict, GenerateN
 from pybernetes.api.field import FieldError, invalid
 from pybernetes.api.managedfields import same_but_times
 from pybernetes.api.meta.v1 import ObjectMeta, OwnerReference
-from pybernetes.api.meta.validation import validate_common_create, validate_common_update
+from pybernetes.api.meta.validation import IMMUTABLE, validate_common_create, validate_common_update
 from pybernetes.api.names import generate_name
 from pybernetes.api.times import rfc3339
 from pybernetes.store.cache import Item, with_revision
@@ -72,6 +72,12 @@ def check_name(meta: ObjectMeta | None, name: str) -> None:
         raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     if meta.name != name:
         raise BadRequest(f"the name of the object ({meta.name}) does not match the name on the URL ({name})")
+
+
+def check_uid(store: ResourceStore, meta: ObjectMeta, before: ObjectMeta) -> None:
+    """A patch cannot change the UID; a PUT with another one is a different matter, it was meant for another object."""
+    if meta.uid and meta.uid != before.uid:
+        check(store, before.name or "", [invalid("metadata.uid", meta.uid, IMMUTABLE)])
 
 
 def uid_mismatch(store: ResourceStore, namespace: str, name: str, wanted: str, found: str) -> Conflict:
