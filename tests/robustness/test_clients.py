@@ -277,6 +277,33 @@ def test_nonsense_is_refused_with_a_status_and_never_a_5xx(server: Server, kind:
     assert server.request("GET", "/readyz").status == 200
 
 
+def test_nonsense_leaves_no_trace_in_the_metrics(server: Server) -> None:
+    def ask(number: int) -> None:
+        for token in (TOKEN, "wrong"):
+            with server.session(token) as session:
+                for path in (
+                    f"/what{number}",
+                    f"/apis/g{number}/v1/x",
+                    f"/apis/apps/v{number}/x",
+                    f"/api/v1/r{number}",
+                    f"/api/v1/namespaces/default/pods/p/s{number}",
+                    f"/healthz/c{number}",
+                    f"{CONFIGMAPS}?dryRun=d{number}",
+                ):
+                    assert 200 <= session("GET", path).status < 500
+                assert 400 <= session("POST", f"{CONFIGMAPS}?dryRun=d{number}", {}).status < 500
+
+    def series() -> int:
+        return server.request("GET", "/metrics").body.count(b"\napiserver_request_total{")
+
+    ask(0)
+    series()  # asking makes one itself
+    before = series()
+    for number in range(1, 10):
+        ask(number)
+    assert series() == before
+
+
 def test_random_bytes_on_the_wire_get_400_or_a_closed_connection(server: Server) -> None:
     numbers = random.Random(int.from_bytes(os.urandom(4)))
     for _ in range(30):

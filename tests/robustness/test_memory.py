@@ -45,9 +45,9 @@ def come_and_go(server: Server, number: int, stop: threading.Event) -> None:
     numbers = random.Random(number)
     while not stop.is_set():
         with server.session() as session:
-            events = session.events(f"{CONFIGMAPS}?watch=true")
+            events = session.events(f"{CONFIGMAPS}?watch=true&timeoutSeconds=3")
             for _ in range(numbers.randrange(300)):
-                next(events)
+                next(events, None)
         assert server.request("GET", CONFIGMAPS).status == 200
         assert server.request("GET", f"/api/v1/namespaces/n{numbers.randrange(10**9)}/pods/none").status == 404
 
@@ -86,7 +86,7 @@ def test_memory_and_file_reach_a_plateau(tmp_path: Path, pki: Path) -> None:
                 thread.join(30)
         assert not faults, faults
     for sample in samples[:: max(1, len(samples) // 20)]:
-        print("%5.0f s  %6.1f MB resident  %6.1f MB on disk  revision %d" % sample)
+        print("{:5.0f} s  {:6.1f} MB resident  {:6.1f} MB on disk  revision {}".format(*sample))
     assert samples[-1][3] > samples[0][3] + 20 * SECONDS, "hardly anything was written"
     third = len(samples) // 3
     middle, last = samples[third : 2 * third], samples[2 * third :]

@@ -11,6 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pybernetes.api import scheme
+
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
@@ -78,16 +80,14 @@ class Metrics:
     def observe(self, request: Request, info: RequestInfo, code: int, seconds: float) -> None:
         """Count a request."""
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
-        dry_run = info.query.get("dryRun", "") if info.query else ""
+        dry_run = "All" if info.query and info.query.get("dryRun") == "All" else ""
         resource, subresource = (info.resource, info.subresource) if info.is_resource else ("", info.path)
         if not info.is_resource:
             scope = ""
-            if code == 404:
-                subresource = ""  # paths that do not exist are not worth a series each
         key = (info.verb, dry_run, info.group, info.version, resource, subresource, scope)
         series = self._series.get(key)
         if series is None:
-            if code == 404:  # a client that asks for nonsense must not fill the memory
+            if not _exists(info, code):  # a client that asks for nonsense must not fill the memory
                 key = (info.verb, dry_run, "", "", "", "", "")
             series = self._series.setdefault(key, _Series())
         series.codes[code] = series.codes.get(code, 0) + 1
@@ -155,6 +155,14 @@ class Metrics:
             revision.add_metric((), self.registry.cache.revision)
             yield revision
         yield family("apiserver_process_id", "The process that answers.", value=os.getpid())
+
+
+def _exists(info: RequestInfo, code: int) -> bool:
+    """Whether there is what was asked for; paths are finitely many only where they could be answered."""
+    if not info.is_resource:
+        return not 400 <= code < 500
+    resource = scheme.resource(info.group, info.version, info.resource)
+    return resource is not None and (not info.subresource or resource.subresource(info.subresource) is not None)
 
 
 def _number(limit: float | None) -> str:
