@@ -19,6 +19,7 @@ from msgspec import UNSET
 from .. import schema
 from ..base import Kind, Struct
 from ..meta.v1.objectmeta import ManagedFieldsEntry
+from ..remember import Remembered
 from . import paths
 from .compare import ABSENT, Walker, same
 from .fieldset import EMPTY, Set, encode
@@ -91,7 +92,8 @@ def _struct(cls: type[Struct], existed: bool, excluded: Set = EMPTY) -> Writer:
         if isinstance(row, str):
             lines.append(f" if item is not None: text += {row!r}")
         else:
-            names[f"write_{info.name}"] = row
+            # The specs of objects that are made by controllers are often the same.
+            names[f"write_{info.name}"] = Remembered(row) if info.wire == "spec" and issubclass(cls, Kind) else row
             lines.append(f" if item is not None: text += write_{info.name}(item)")
         if info.always is not UNSET and not existed:
             node = field_node(info)

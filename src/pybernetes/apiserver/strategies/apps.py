@@ -127,7 +127,8 @@ def _claim_warnings(stateful_set: StatefulSet, *inside: str) -> list[str]:
     warnings: list[str] = []
     claims = stateful_set.spec.volume_claim_templates if stateful_set.spec else None
     for index, claim in enumerate(claims or ()):
-        path = Path("spec", "volumeClaimTemplates").index(index).child(*inside)
+        path = Path("spec", "volumeClaimTemplates").index(index)
+        path = path.child(*inside) if inside else path
         warnings += claim_spec_warnings(claim.spec or PersistentVolumeClaimSpec(), path)
     return warnings
 

@@ -25,6 +25,9 @@ from pybernetes.api.core.validation.security import validate_app_armor_profile
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import FieldError, Path
 from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.meta.validation import validate_object_meta
+from pybernetes.api.remember import Remembered
+from pybernetes.api.resources import Resource
 from pybernetes.apiserver.registry.strategy import Context, Prepare, Strategy, ValidateUpdate
 
 from .pod_warnings import pod_warnings
@@ -39,6 +42,10 @@ class PodStrategy(Strategy):
     returns_deleted = True
     graceful = True
     has_generation = True
+
+    def __init__(self, resource: Resource) -> None:
+        super().__init__(resource)
+        self._sound: Remembered[tuple[str, ...]] = Remembered(self._judge)
 
     # -- create -------------------------------------------------------------------------------------------------
 
@@ -64,7 +71,19 @@ class PodStrategy(Strategy):
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
                 f"a DNS label is recommended: [{' '.join(problems)}]"
             )
-        return warnings + pod_warnings(obj)
+        known = self._sound(obj.spec) if _stands_alone(obj) else None
+        return [*warnings, *known] if known is not None else warnings + pod_warnings(obj)
+
+    def validate(self, obj: Pod, context: Context) -> list[FieldError]:
+        if _stands_alone(obj) and self._sound(obj.spec) is not None:
+            return validate_object_meta(_meta(obj), True, names.name_is_dns_subdomain, Path("metadata"))
+        return super().validate(obj, context)
+
+    def _judge(self, spec: PodSpec) -> tuple[str, ...] | None:
+        """The warnings about a spec, None if something is wrong with it."""
+        pod = Pod(metadata=ObjectMeta(name="any", namespace="any"), spec=spec)
+        errors = self._create(pod) if self._create else []
+        return None if errors else tuple(pod_warnings(pod))
 
     # -- update -------------------------------------------------------------------------------------------------
 
@@ -149,6 +168,14 @@ class PodStrategy(Strategy):
             return 0
         seconds = spec.termination_grace_period_seconds or 0 if wanted is None else wanted
         return seconds if seconds >= 0 else 1
+
+
+def _stands_alone(pod: Pod) -> bool:
+    """Whether the spec can be judged without the metadata: annotations speak of it, and claims get the pod's name."""
+    spec = pod.spec
+    if spec is None or _meta(pod).annotations or spec.resource_claims:
+        return False
+    return all(volume.ephemeral is None for volume in spec.volumes or ())
 
 
 def _meta(pod: Pod) -> ObjectMeta:
