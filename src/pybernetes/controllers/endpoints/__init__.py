@@ -1,0 +1,1 @@
+"""Keeps the Endpoints of a Service equal to its pods."""

@@ -1,0 +1,1 @@
+"""Copies Endpoints that people write into EndpointSlices, which is all that proxies read."""
