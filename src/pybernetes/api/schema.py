@@ -24,7 +24,7 @@ ANY: Final = "any"
 _PLAIN: Final = {str: "string", int: "int", bool: "bool", float: "float"}
 SCALARS: Final = frozenset(_PLAIN.values())
 _ZEROES: Final[dict[str, Any]] = {"struct": {}, "string": "", "int": 0, "bool": False}
-_WITHOUT_ZERO: Final = ("byte", "date-time", "micro-time", "quantity", "int-or-string")
+WITHOUT_ZERO: Final = ("byte", "date-time", "micro-time", "quantity", "int-or-string")
 # Formats that take more than one type of JSON and are strings to a schema.
 _TEXTUAL: Final = ("quantity", "int-or-string")
 
@@ -113,7 +113,7 @@ def _field(name: str, wire: str, hint: Any) -> FieldInfo:
                 info = replace(info, required=True)
             case _ if marker is Pointer:
                 info = replace(info, pointer=True)
-    if info.always is None and info.kind in SCALARS and info.format not in _WITHOUT_ZERO:
+    if info.always is None and info.kind in SCALARS and info.format not in WITHOUT_ZERO:
         info = replace(info, pointer=True)
     if info.default is UNSET and info.always is not None and info.format not in _TEXTUAL:
         info = replace(info, default=info.always)
@@ -144,7 +144,7 @@ def _type(hint: Any, name: str, wire: str) -> FieldInfo:
 def _element(hint: Any) -> FieldInfo:
     """Elements of lists and maps are never absent, so their schemas default to the zero value."""
     info = _field("", "", hint)
-    return replace(info, default=_ZEROES.get(info.kind, UNSET)) if info.format not in _WITHOUT_ZERO else info
+    return replace(info, default=_ZEROES.get(info.kind, UNSET)) if info.format not in WITHOUT_ZERO else info
 
 
 def _plain(hint: Any, markers: list[Any]) -> Any:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from pybernetes.api import zeros
+from pybernetes.api import schema, zeros
+from pybernetes.api.base import Struct
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import FieldError
 from pybernetes.api.meta.v1 import DeleteOptions
@@ -117,10 +118,11 @@ class Strategy:
 
     def changed(self, new: Any, old: Any) -> bool:
         """Whether the update asks for something else than before."""
+        cls: type[Struct] = type(new)
         return any(
-            not semantically_equal(getattr(new, name), getattr(old, name), name)
-            for name in new.__struct_fields__
-            if name not in ("kind", "api_version", "metadata", "status")
+            not semantically_equal(getattr(new, field.name), getattr(old, field.name), field)
+            for field in schema.fields(cls)
+            if field.name not in ("kind", "api_version", "metadata", "status")
         )
 
     def validate_update(self, new: Any, old: Any, context: Context) -> list[FieldError]:
