@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 from pybernetes.api import schema, zeros
+from pybernetes.api.admissionregistration.v1 import WebhookClientConfig
 from pybernetes.api.apiextensions.v1 import CustomResourceDefinition, JSONSchemaProps
 from pybernetes.api.apps.v1 import Deployment
 from pybernetes.api.base import Struct
+from pybernetes.api.certificates.v1 import CertificateSigningRequestSpec
 from pybernetes.api.core.v1 import ConfigMap, ContainerStatus, Namespace, Pod, PodCondition, PodStatus, Service
 from pybernetes.api.goform import go_form
 from pybernetes.api.meta.v1 import ObjectMeta
@@ -128,6 +130,15 @@ def test_the_zero_of_an_int_or_string_is_the_number() -> None:
     service = msgspec.convert({"spec": {"ports": ports}}, Service)
     normalize(service)
     assert msgspec.to_builtins(service) == {"spec": {"ports": [{"port": 1}, {"port": 2, "targetPort": ""}]}}
+
+
+def test_bytes_that_are_empty_are_absent_unless_they_are_always_written() -> None:
+    config = msgspec.convert({"caBundle": ""}, WebhookClientConfig)
+    normalize(config)
+    assert msgspec.to_builtins(config) == {}
+    request = msgspec.convert({"request": ""}, CertificateSigningRequestSpec)
+    normalize(request)
+    assert json.loads(zeros.encode(request)) == {"request": "", "signerName": ""}
 
 
 def test_schemas_within_schemas_are_reached_through_unions() -> None:
