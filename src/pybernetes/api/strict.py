@@ -348,6 +348,7 @@ _EMBEDDED: dict[str, tuple[str, tuple[str, ...]]] = {
             "terminationGracePeriodSeconds",
         ),
     ),
+    "IngressRule": ("IngressRuleValue", ("host",)),
     "EphemeralContainer": ("EphemeralContainerCommon", ("targetContainerName",)),
     "ConfigMapEnvSource": _REFERENCE,
     "ConfigMapKeySelector": _REFERENCE,

@@ -66,6 +66,8 @@ class Strategy:
     has_generation = False
     returns_deleted = False
     """Whether a delete answers with the object instead of a Status."""
+    covers_metadata = True
+    """Whether the kind's validation, where it has one, looks at the metadata."""
     collects_garbage = True
     """Whether a delete can wait for dependents, or leave them behind; nothing depends on what cannot."""
     reserves = False
@@ -78,7 +80,7 @@ class Strategy:
         kind = resource.kind
         self._default = _table(resource, "defaults", "DEFAULTS").get(kind)
         self._create = _table(resource, "validation", "CREATE").get(kind)
-        self.checks_metadata = self._create is not None
+        self.checks_metadata = self._create is not None and self.covers_metadata
         """Whether the kind's own rules cover what every new object must fulfil."""
         self._update = _table(resource, "validation", "UPDATE").get(kind)
         self._status_update = _table(resource, "validation", "STATUS_UPDATE").get(kind)

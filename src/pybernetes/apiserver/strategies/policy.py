@@ -14,6 +14,7 @@ class PodDisruptionBudgetStrategy(Strategy):
 
     has_generation = True
     allow_unconditional_update = False
+    covers_metadata = False
 
     def prepare_for_create(self, obj: PodDisruptionBudget, context: Context) -> None:
         super().prepare_for_create(obj, context)

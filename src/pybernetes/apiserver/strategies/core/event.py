@@ -16,6 +16,7 @@ class EventStrategy(Strategy):
 
     allow_create_on_update = True
     collects_garbage = False
+    covers_metadata = False
 
     def validate(self, obj: Any, context: Context) -> list[FieldError]:
         return validate_new_event(obj) if context.group == NEW_GROUP else super().validate(obj, context)
