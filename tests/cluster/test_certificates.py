@@ -14,7 +14,8 @@ import pytest
 from pybernetes import pki
 from pybernetes.cluster import certificates
 
-ALL = ["ca", "apiserver", "admin", "sa"]
+CONTROLLER_MANAGER = ["controller-manager", "controller-manager-serving"]
+ALL = ["ca", "apiserver", "admin", *CONTROLLER_MANAGER, "sa"]
 
 
 def ensure(folder: Path, *addresses: str, days: float = 0) -> list[str]:
@@ -29,7 +30,9 @@ def load(folder: Path, name: str) -> pki.Identity:
 def test_the_first_start_makes_everything_private_and_the_second_nothing(tmp_path: Path) -> None:
     assert ensure(tmp_path) == ALL
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key", "sa.key", "sa.pub")
+        *("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key", "sa.key", "sa.pub"),
+        *("controller-manager.crt", "controller-manager.key"),
+        *("controller-manager-serving.crt", "controller-manager-serving.key"),
     }
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -56,7 +59,7 @@ def test_the_administrator_is_in_the_group_of_masters(tmp_path: Path) -> None:
     [
         ("apiserver.crt", ["apiserver"]),
         ("admin.key", ["admin"]),
-        ("ca.key", ["ca", "apiserver", "admin"]),
+        ("ca.key", ["ca", "apiserver", "admin", *CONTROLLER_MANAGER]),
         ("sa.key", ["sa"]),
         ("sa.pub", ["sa"]),
     ],
@@ -83,9 +86,9 @@ def test_a_new_address_renews_only_the_serving_certificate(tmp_path: Path) -> No
     ("days", "made_again"),
     [
         (330, []),
-        (340, ["apiserver", "admin"]),
-        (3650 - 365 - 31, ["apiserver", "admin"]),
-        (3650 - 365 - 29, ["ca", "apiserver", "admin"]),
+        (340, ["apiserver", "admin", *CONTROLLER_MANAGER]),
+        (3650 - 365 - 31, ["apiserver", "admin", *CONTROLLER_MANAGER]),
+        (3650 - 365 - 29, ["ca", "apiserver", "admin", *CONTROLLER_MANAGER]),
     ],
 )
 def test_certificates_are_renewed_before_they_end(tmp_path: Path, days: int, made_again: list[str]) -> None:

@@ -101,7 +101,7 @@ def test_up_gives_a_ready_cluster_and_a_context_and_down_takes_both_away(pyb: Sh
     assert pyb.contexts() == ["pybernetes"]
     assert pyb("kubeconfig").stdout == f"{data / 'kubeconfig'}\n"
     processes = pyb.processes()
-    assert set(processes) == {"supervisor", "apiserver"}
+    assert set(processes) == {"supervisor", "apiserver", "controller-manager"}
     sessions = {os.getsid(process.pid) for process in processes.values()}
     assert sessions == {processes["supervisor"].pid}
 
@@ -190,9 +190,9 @@ def test_a_folder_that_cannot_be_written_is_one_line(pyb: Shell, where: str) -> 
 def test_a_stale_pid_file_is_one_line_and_down_cleans_it(pyb: Shell) -> None:
     pyb.up()
     processes = pyb.processes()
-    for name in ("supervisor", "apiserver"):
-        os.kill(processes[name].pid, signal.SIGKILL)
-    tools.wait_until(lambda: not any(process.alive for process in processes.values()), "both are gone")
+    for process in processes.values():
+        os.kill(process.pid, signal.SIGKILL)
+    tools.wait_until(lambda: not any(process.alive for process in processes.values()), "all are gone")
     result = pyb.up(code=1)
     assert result.stderr.count("\n") == 1
     assert "stale pid file" in result.stderr
@@ -242,7 +242,11 @@ def test_a_crashed_component_comes_back(pyb: Shell) -> None:
     tools.wait_until(lambda: not first.alive and ready(server, pki), "the API server is back")
     components = pyb.status()["components"]
     assert isinstance(components, list)
-    assert {component["name"]: component["restarts"] for component in components} == {"supervisor": 0, "apiserver": 1}
+    assert {component["name"]: component["restarts"] for component in components} == {
+        "supervisor": 0,
+        "apiserver": 1,
+        "controller-manager": 0,
+    }
     pyb("down")
 
 
@@ -358,10 +362,11 @@ def test_status_is_a_table(pyb: Shell) -> None:
     pyb.up()
     shown = pyb("status").stdout.splitlines()
     assert shown[0] == "Cluster 'pybernetes': ready"
-    assert [line.split()[:2] for line in shown[-3:]] == [
+    assert [line.split()[:2] for line in shown[-4:]] == [
         ["COMPONENT", "STATE"],
         ["supervisor", "running"],
         ["apiserver", "running"],
+        ["controller-manager", "running"],
     ]
     pyb("down")
 

@@ -17,7 +17,11 @@ from pybernetes.cluster import files
 AUTHORITY = "ca"
 SERVER = "apiserver"
 ADMIN = "admin"
+CONTROLLER_MANAGER = "controller-manager"
+CONTROLLER_MANAGER_SERVING = "controller-manager-serving"
 SERVICE_ACCOUNT = "sa"
+
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 # A cluster that is started today should not fail next week.
 RENEW_BEFORE = datetime.timedelta(days=30)
@@ -50,6 +54,15 @@ def ensure(folder: Path, addresses: Iterable[str], now: datetime.datetime | None
     wanted: dict[str, tuple[Callable[[], pki.Identity], set[str]]] = {
         SERVER: (lambda: pki.issue_server(issuer, "kube-apiserver", names), set(names)),
         ADMIN: (lambda: pki.issue_client(issuer, "kubernetes-admin", ["system:masters"]), set()),
+        # system:masters until there are roles to bind.
+        CONTROLLER_MANAGER: (
+            lambda: pki.issue_client(issuer, "system:kube-controller-manager", ["system:masters"]),
+            set(),
+        ),
+        CONTROLLER_MANAGER_SERVING: (
+            lambda: pki.issue_server(issuer, "kube-controller-manager", LOCAL_NAMES),
+            set(LOCAL_NAMES),
+        ),
     }
     for name, (issue, needed) in wanted.items():
         identity = _read(folder, name)

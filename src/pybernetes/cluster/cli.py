@@ -23,6 +23,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test": (_COMMANDS + "test", "install what the tests need, then lint, type-check and run them"),
     "bench": (_COMMANDS + "bench", "run a benchmark of the bench folder"),
     "apiserver": ("pybernetes.apiserver.command", "run the API server in the foreground (upstream's flags)"),
+    "controller-manager": (
+        "pybernetes.controllers.command",
+        "run the controllers in the foreground (likewise)",
+    ),
     "version": (_COMMANDS + "version", "print the version"),
     "supervise": ("pybernetes.cluster.supervisor", ""),
 }

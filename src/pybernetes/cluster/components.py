@@ -1,14 +1,16 @@
 """Which processes make up a cluster, with which flags, and how each shows that it is ready.
 
 A component is a command with upstream's flag names; this is the only place that composes them. A new one
-(controller-manager, scheduler, kubelet) is one more function here and one more line in `control_plane`.
+(scheduler, kubelet) is one more function here and one more line in `control_plane`.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass
 
+from pybernetes.cluster import files
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.readiness import Probe
 
@@ -16,6 +18,7 @@ from pybernetes.cluster.readiness import Probe
 PYTHON = (sys.executable, "-P", "-m", "pybernetes")
 BIND_ADDRESS = "127.0.0.1"
 SERVICE_RANGE = "10.96.0.0/12"
+POD_RANGE = "10.244.0.0/16"
 KUBERNETES_SERVICE_IP = "10.96.0.1"  # The first address of the range: the `kubernetes` Service.
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 
@@ -31,10 +34,19 @@ class Component:
 
 
 def control_plane(
-    layout: Layout, *, port: int, advertise_address: str, etcd_servers: str, token_file: str | None
+    layout: Layout,
+    *,
+    port: int,
+    controller_manager_port: int,
+    advertise_address: str,
+    etcd_servers: str,
+    token_file: str | None,
 ) -> list[Component]:
     """The components of a cluster without nodes, in the order in which they are started."""
-    return [api_server(layout, port, advertise_address, etcd_servers, token_file)]
+    return [
+        api_server(layout, port, advertise_address, etcd_servers, token_file),
+        controller_manager(layout, port, controller_manager_port),
+    ]
 
 
 def api_server(
@@ -63,3 +75,51 @@ def api_server(
         argv=(*PYTHON, "apiserver", *flags),
         ready=Probe(BIND_ADDRESS, port, pki),
     )
+
+
+def controller_manager(layout: Layout, api_port: int, port: int) -> Component:
+    """The controllers; ready when all of them work. Only one is started, so there is no leader to elect."""
+    pki = layout.pki
+    kubeconfig = write_kubeconfig(layout, "controller-manager", f"https://{BIND_ADDRESS}:{api_port}")
+    flags = [
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        f"--bind-address={BIND_ADDRESS}",
+        f"--secure-port={port}",
+        f"--tls-cert-file={pki / 'controller-manager-serving.crt'}",
+        f"--tls-private-key-file={pki / 'controller-manager-serving.key'}",
+        f"--client-ca-file={pki / 'ca.crt'}",
+        f"--root-ca-file={pki / 'ca.crt'}",
+        f"--service-account-private-key-file={pki / 'sa.key'}",
+        f"--cluster-signing-cert-file={pki / 'ca.crt'}",
+        f"--cluster-signing-key-file={pki / 'ca.key'}",
+        "--allocate-node-cidrs=true",
+        f"--cluster-cidr={POD_RANGE}",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+    ]
+    return Component(
+        name="controller-manager",
+        title="controller manager",
+        argv=(*PYTHON, "controller-manager", *flags),
+        ready=Probe(BIND_ADDRESS, port, pki),
+    )
+
+
+def write_kubeconfig(layout: Layout, component: str, server: str) -> str:
+    """The kubeconfig of a component, naming its certificate; JSON, which is YAML and quicker to read."""
+    pki = layout.pki
+    user = {
+        "client-certificate": str(pki / f"{component}.crt"),
+        "client-key": str(pki / f"{component}.key"),
+    }
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": {"certificate-authority": str(pki / "ca.crt"), "server": server}}],
+        "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": component}}],
+        "users": [{"name": component, "user": user}],
+        "current-context": "context",
+    }
+    path = layout.pki / f"{component}.kubeconfig"
+    files.write_private(path, json.dumps(content, indent=2).encode() + b"\n")
+    return str(path)

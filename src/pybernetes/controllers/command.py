@@ -14,8 +14,10 @@ import socket
 import ssl
 import sys
 import tempfile
+import time
 from pathlib import Path
 
+from pybernetes.api import errors
 from pybernetes.client import config
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
@@ -28,6 +30,7 @@ from .health import HealthServer, serving_tls
 from .manager import Manager, choose
 from .options import Options, parse
 
+SERVER_TIMEOUT = 10.0  # upstream's
 PROGRAM = "kube-controller-manager"
 log = logging.getLogger(__name__)
 
@@ -76,6 +79,7 @@ async def _run(options: Options, names: list[str]) -> int:
             },
             client,
         )
+        await _wait_for_server(client)
         if options.secure_port:
             await health.start(options.bind_address, options.secure_port, _tls(options))
         work = asyncio.create_task(elector.run(manager.run) if elector else manager.run())
@@ -93,6 +97,20 @@ async def _run(options: Options, names: list[str]) -> int:
             freezing.cancel()
             await health.stop()
     return 0
+
+
+async def _wait_for_server(client: Client) -> None:
+    """When all start at once the server is not there yet: look often, instead of failing and backing off."""
+    deadline = time.monotonic() + SERVER_TIMEOUT
+    while True:
+        try:
+            await client.transport.request("GET", "/healthz")
+            return
+        except (errors.APIError, OSError, TimeoutError) as error:
+            if time.monotonic() > deadline:
+                log.warning("the API server does not answer, going on: %s", error)
+                return
+            await asyncio.sleep(0.02)
 
 
 def _elector(options: Options, client: Client, clock: SystemClock) -> LeaderElector:

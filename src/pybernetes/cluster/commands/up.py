@@ -99,6 +99,7 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
         parts = components.control_plane(
             layout,
             port=port,
+            controller_manager_port=_free_port(0, apart_from=port),
             advertise_address=address,
             etcd_servers=_etcd_servers(layout, arguments),
             token_file=_write_token(layout, arguments.token),
@@ -188,8 +189,11 @@ def _refuse_remains(layout: Layout) -> None:
         )
 
 
-def _free_port(port: int) -> int:
-    with socket.socket() as probe:
+def _free_port(port: int, *, apart_from: int = 0) -> int:
+    with socket.socket() as probe, socket.socket() as taken:
+        if apart_from:  # nobody listens there yet
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind((components.BIND_ADDRESS, apart_from))
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((components.BIND_ADDRESS, port))
