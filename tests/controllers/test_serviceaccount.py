@@ -37,8 +37,6 @@ async def test_every_namespace_has_the_servers_authority(harness: MakeHarness) -
         assert (found.data or {})["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
         annotations = (found.metadata.annotations if found.metadata else None) or {}
         assert annotations["kubernetes.io/description"].startswith("Contains")
-            "Contains"
-        )
 
 
 async def test_the_authority_is_restored_when_changed_or_deleted(harness: MakeHarness, tmp_path: Path) -> None:

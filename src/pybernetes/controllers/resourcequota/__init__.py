@@ -1,0 +1,1 @@
+"""Counts what namespaces use of their quotas."""
