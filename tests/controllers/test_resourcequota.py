@@ -99,6 +99,7 @@ async def test_a_pod_that_does_not_end_in_time_is_counted_no_more_at_the_next_co
         await used(h, pods="1")
         await h.client.patch(Pod, "a", {"metadata": {"annotations": {"fake-kubelet/stuck": "true"}}}, h.namespace)
         await h.client.delete(Pod, "a", h.namespace)
+        await h.until(lambda: h.cached(Pod) and not h.live(Pod), "the pod is being deleted")
         h.clock.advance(1000)
         await used(h, pods="0")
         await h.client.delete(Pod, "a", h.namespace, grace_period_seconds=0)

@@ -59,7 +59,10 @@ class ServiceCIDRController(Controller[ServiceCIDR]):
             await self._set_ready(cidr, "True", "", "Kubernetes Service CIDR is ready")
             return None
         if not can_delete(cidr, self.own.items(), self.addresses.items()):
-            message = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
+            message = (
+                "There are still IPAddresses referencing the ServiceCIDR, "
+                "please remove them or create a new ServiceCIDR"
+            )
             await self._set_ready(cidr, "False", "Terminating", message)
             return None
         wait = DELETION_GRACE_PERIOD - (self.clock.now() - seconds(meta(cidr).deletion_timestamp))
