@@ -1,6 +1,7 @@
 """The API server: a store, the cache above it, the chain of filters, a TLS socket.
 
-The chain, outermost first: errors, request info, metrics, authentication, in-flight limit, authorization, dispatch.
+The chain, outermost first: errors, request info, metrics, authentication, impersonation, in-flight limit,
+authorization, dispatch.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from .discovery import Discovery
 from .filters.authentication import Authentication
 from .filters.authorization import Authorization
 from .filters.errors import Errors
+from .filters.impersonation import Impersonation
 from .filters.max_in_flight import MaxInFlight
 from .filters.metrics import RequestMetrics
 from .filters.request_info import RequestInfoFilter
@@ -100,7 +102,7 @@ class APIServer:
         authorization = Authorization(handler, self.registry.authorizers)
         limited = MaxInFlight(authorization, options.max_requests_inflight, options.max_mutating_requests_inflight)
         self.metrics.in_flight = limited
-        identified = Authentication(limited, authenticators)
+        identified = Authentication(Impersonation(limited, self.registry.authorizers), authenticators)
         measured = RequestMetrics(Errors(identified), self.metrics)
         return HTTPServer(Errors(RequestInfoFilter(measured)), _refusal, max_body=MAX_BODY, timeouts=self.timeouts)
 

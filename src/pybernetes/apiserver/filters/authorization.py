@@ -1,12 +1,11 @@
-"""May they? The first authorizer that has an opinion decides; no opinion at all means no."""
+"""May they? Asked of the authorizers for every request."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybernetes.api.errors import Forbidden
-
-from ..authz.authorizer import Authorizer, Decision
+from ..authz.authorizer import Authorizer
+from ..authz.union import require
 from ..http import Handler, Request, Response
 
 
@@ -18,24 +17,5 @@ class Authorization:
         self._authorizers = authorizers
 
     async def __call__(self, request: Request) -> Response | None:
-        reasons = []
-        for authorizer in self._authorizers:
-            decision, reason = await authorizer.authorize(request.user, request.info)
-            if decision is Decision.ALLOW:
-                return await self._next(request)
-            if reason:
-                reasons.append(reason)
-            if decision is Decision.DENY:
-                break
-        raise _forbidden(request, ", ".join(reasons))
-
-
-def _forbidden(request: Request, reason: str) -> Forbidden:
-    info, user = request.info, request.user
-    if not info.is_resource:
-        why = f'User "{user.name}" cannot {info.verb} path "{info.path}"'
-    else:
-        resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
-        why = f'User "{user.name}" cannot {info.verb} resource "{resource}" in API group "{info.group}"'
-        why += f' in the namespace "{info.namespace}"' if info.namespace else " at the cluster scope"
-    return Forbidden(info.group, info.resource, info.name, f"{why}: {reason}" if reason else why)
+        await require(self._authorizers, request.user, request.info)
+        return await self._next(request)
