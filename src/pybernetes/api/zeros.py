@@ -33,9 +33,6 @@ def fill(obj: Struct) -> None:
     _FILL.of(type(obj))(obj)
 
 
-normalize = fill
-
-
 def encode(obj: Struct) -> bytes:
     """The JSON that Go would write. Fills the object."""
     nulls: list[tuple[Any, str]] = []

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from .. import zeros
 from ..meta.v1.labelselector import LabelSelector
 from .v1 import (
     MatchResources,
     MutatingAdmissionPolicy,
     MutatingAdmissionPolicyBinding,
+    MutatingAdmissionPolicySpec,
     MutatingWebhook,
     MutatingWebhookConfiguration,
     NamedRuleWithOperations,
     RuleWithOperations,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicySpec,
     ValidatingWebhook,
     ValidatingWebhookConfiguration,
 )
@@ -27,7 +28,6 @@ HTTPS_PORT: Final = 443
 
 def default_mutating_webhook_configuration(obj: MutatingWebhookConfiguration) -> None:
     """Webhooks must answer within ten seconds, and are asked once."""
-    zeros.normalize(obj)
     for hook in obj.webhooks or ():
         _default_webhook(hook)
         if hook.reinvocation_policy is None:
@@ -36,7 +36,6 @@ def default_mutating_webhook_configuration(obj: MutatingWebhookConfiguration) ->
 
 def default_validating_webhook_configuration(obj: ValidatingWebhookConfiguration) -> None:
     """Webhooks must answer within ten seconds."""
-    zeros.normalize(obj)
     for hook in obj.webhooks or ():
         _default_webhook(hook)
 
@@ -66,8 +65,8 @@ def _default_rules(rules: Iterable[RuleWithOperations | NamedRuleWithOperations]
 
 def default_validating_admission_policy(obj: ValidatingAdmissionPolicy) -> None:
     """A policy that cannot be evaluated refuses."""
-    zeros.normalize(obj)
-    assert obj.spec is not None
+    if obj.spec is None:
+        obj.spec = ValidatingAdmissionPolicySpec()
     if obj.spec.failure_policy is None:
         obj.spec.failure_policy = "Fail"
     _default_match(obj.spec.match_constraints)
@@ -75,8 +74,8 @@ def default_validating_admission_policy(obj: ValidatingAdmissionPolicy) -> None:
 
 def default_mutating_admission_policy(obj: MutatingAdmissionPolicy) -> None:
     """A policy that cannot be evaluated refuses."""
-    zeros.normalize(obj)
-    assert obj.spec is not None
+    if obj.spec is None:
+        obj.spec = MutatingAdmissionPolicySpec()
     if obj.spec.failure_policy is None:
         obj.spec.failure_policy = "Fail"
     _default_match(obj.spec.match_constraints)
@@ -84,9 +83,8 @@ def default_mutating_admission_policy(obj: MutatingAdmissionPolicy) -> None:
 
 def default_binding(obj: MutatingAdmissionPolicyBinding | ValidatingAdmissionPolicyBinding) -> None:
     """A binding that says where it applies matches as a policy does."""
-    zeros.normalize(obj)
-    assert obj.spec is not None
-    _default_match(obj.spec.match_resources)
+    if obj.spec is not None:
+        _default_match(obj.spec.match_resources)
 
 
 def _default_match(match: MatchResources | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..omitempty import drop
 from .v1 import (
     CustomResourceConversion,
     CustomResourceDefinition,
@@ -19,32 +18,18 @@ WEBHOOK_PORT: Final = 443
 
 def default_custom_resource_definition(definition: CustomResourceDefinition) -> None:
     """Names from the kind, no conversion, and the first storage version as the stored one."""
-    drop(definition)
     spec = definition.spec
     if spec is None:
         spec = definition.spec = CustomResourceDefinitionSpec()
-    if spec.group is None:
-        spec.group = ""
-    if spec.scope is None:
-        spec.scope = ""
     _default_names(spec)
     if spec.conversion is None:
         spec.conversion = CustomResourceConversion(strategy="None")
     client = spec.conversion.webhook.client_config if spec.conversion.webhook else None
     if client is not None and client.service is not None and client.service.port is None:
         client.service.port = WEBHOOK_PORT
-    for version in spec.versions or ():
-        if version.served is None:
-            version.served = False
-        if version.storage is None:
-            version.storage = False
     status = definition.status
     if status is None:
         status = definition.status = CustomResourceDefinitionStatus()
-    if status.accepted_names is None:
-        status.accepted_names = CustomResourceDefinitionNames()
-    status.accepted_names.plural = status.accepted_names.plural or ""
-    status.accepted_names.kind = status.accepted_names.kind or ""
     if not status.stored_versions:
         stored = next((each.name or "" for each in spec.versions or () if each.storage), None)
         status.stored_versions = None if stored is None else [stored]
@@ -54,12 +39,9 @@ def _default_names(spec: CustomResourceDefinitionSpec) -> None:
     names = spec.names
     if names is None:
         names = spec.names = CustomResourceDefinitionNames()
-    names.plural = names.plural or ""
-    names.kind = names.kind or ""
-    if not names.singular:
-        names.singular = names.kind.lower() or None
-    if not names.list_kind and names.kind:
-        names.list_kind = f"{names.kind}List"
+    if names.kind:
+        names.singular = names.singular or names.kind.lower()
+        names.list_kind = names.list_kind or f"{names.kind}List"
 
 
 DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {"CustomResourceDefinition": default_custom_resource_definition}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from .. import zeros
 from .v1 import APIService
 
 HTTPS_PORT: Final = 443
@@ -13,7 +12,6 @@ HTTPS_PORT: Final = 443
 
 def default_api_service(obj: APIService) -> None:
     """A server is asked at its HTTPS port."""
-    zeros.normalize(obj)
     service = obj.spec.service if obj.spec else None
     if service is not None and service.port is None:
         service.port = HTTPS_PORT

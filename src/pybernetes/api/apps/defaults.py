@@ -15,28 +15,22 @@ from ..core.defaults.pod import default_pod_template_spec
 from ..core.v1.pod import PodTemplateSpec
 from ..errors import BadRequest
 from ..meta.v1.objectmeta import ObjectMeta
-from ..omitempty import drop
 from ..quote import quote
 from .v1 import (
-    ControllerRevision,
     DaemonSet,
     DaemonSetSpec,
-    DaemonSetStatus,
     DaemonSetUpdateStrategy,
     Deployment,
     DeploymentSpec,
-    DeploymentStatus,
     DeploymentStrategy,
     ReplicaSet,
     ReplicaSetSpec,
-    ReplicaSetStatus,
     RollingUpdateDaemonSet,
     RollingUpdateDeployment,
     RollingUpdateStatefulSetStrategy,
     StatefulSet,
     StatefulSetPersistentVolumeClaimRetentionPolicy,
     StatefulSetSpec,
-    StatefulSetStatus,
     StatefulSetUpdateStrategy,
 )
 
@@ -51,13 +45,10 @@ _is_integer = re.compile("[+-]?[0-9]+", re.ASCII).fullmatch
 
 def default_deployment(deployment: Deployment) -> None:
     """One replica, replaced a quarter at a time, within ten minutes."""
-    drop(deployment)
     spec = deployment.spec
     if spec is None:
         spec = deployment.spec = DeploymentSpec()
     _read_rollback(deployment.metadata)
-    if deployment.status is None:
-        deployment.status = DeploymentStatus()
     if spec.template is None:
         spec.template = PodTemplateSpec()
     default_pod_template_spec(spec.template)
@@ -84,7 +75,6 @@ def default_deployment(deployment: Deployment) -> None:
 
 def default_replica_set(replica_set: ReplicaSet) -> None:
     """One replica."""
-    drop(replica_set)
     spec = replica_set.spec
     if spec is None:
         spec = replica_set.spec = ReplicaSetSpec()
@@ -93,16 +83,10 @@ def default_replica_set(replica_set: ReplicaSet) -> None:
     default_pod_template_spec(spec.template)
     if spec.replicas is None:
         spec.replicas = 1
-    status = replica_set.status
-    if status is None:
-        status = replica_set.status = ReplicaSetStatus()
-    if status.replicas is None:
-        status.replicas = 0
 
 
 def default_stateful_set(stateful_set: StatefulSet) -> None:
     """One replica after another, updated from the last to the first; claims outlive their pods."""
-    drop(stateful_set)
     spec = stateful_set.spec
     if spec is None:
         spec = stateful_set.spec = StatefulSetSpec()
@@ -114,8 +98,6 @@ def default_stateful_set(stateful_set: StatefulSet) -> None:
         claim.kind = "PersistentVolumeClaim"
         claim.api_version = "v1"
         CORE["PersistentVolumeClaim"](claim)
-    if spec.service_name is None:
-        spec.service_name = ""
     if not spec.pod_management_policy:
         spec.pod_management_policy = "OrderedReady"
     strategy = spec.update_strategy
@@ -142,18 +124,10 @@ def default_stateful_set(stateful_set: StatefulSet) -> None:
         spec.revision_history_limit = REVISION_HISTORY_LIMIT
     if spec.ordinals is not None and spec.ordinals.start is None:
         spec.ordinals.start = 0
-    status = stateful_set.status
-    if status is None:
-        status = stateful_set.status = StatefulSetStatus()
-    if status.replicas is None:
-        status.replicas = 0
-    if status.available_replicas is None:
-        status.available_replicas = 0
 
 
 def default_daemon_set(daemon_set: DaemonSet) -> None:
     """Updated one node after another."""
-    drop(daemon_set)
     template_generation(daemon_set.metadata)
     spec = daemon_set.spec
     if spec is None:
@@ -180,17 +154,6 @@ def default_daemon_set(daemon_set: DaemonSet) -> None:
         strategy.rolling_update.max_surge = strategy.rolling_update.max_surge or 0
     if spec.revision_history_limit is None:
         spec.revision_history_limit = REVISION_HISTORY_LIMIT
-    status = daemon_set.status
-    if status is None:
-        status = daemon_set.status = DaemonSetStatus()
-    if status.current_number_scheduled is None:
-        status.current_number_scheduled = 0
-    if status.number_misscheduled is None:
-        status.number_misscheduled = 0
-    if status.desired_number_scheduled is None:
-        status.desired_number_scheduled = 0
-    if status.number_ready is None:
-        status.number_ready = 0
 
 
 def template_generation(meta: ObjectMeta | None) -> int:
@@ -228,15 +191,7 @@ def _int64(text: str) -> int:
     return number
 
 
-def default_controller_revision(revision: ControllerRevision) -> None:
-    """Only the number, which upstream always writes."""
-    drop(revision)
-    if revision.revision is None:
-        revision.revision = 0
-
-
 DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {
-    "ControllerRevision": default_controller_revision,
     "DaemonSet": default_daemon_set,
     "Deployment": default_deployment,
     "ReplicaSet": default_replica_set,

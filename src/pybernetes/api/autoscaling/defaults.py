@@ -9,20 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..omitempty import drop
 from .v2 import (
-    ContainerResourceMetricSource,
-    ExternalMetricSource,
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
-    HorizontalPodAutoscalerStatus,
     HPAScalingPolicy,
     HPAScalingRules,
-    MetricIdentifier,
     MetricSpec,
     MetricTarget,
-    ObjectMetricSource,
-    PodsMetricSource,
     ResourceMetricSource,
 )
 
@@ -37,14 +30,9 @@ def default_horizontal_pod_autoscaler(autoscaler: HorizontalPodAutoscaler) -> No
         spec = autoscaler.spec = HorizontalPodAutoscalerSpec()
     if spec.min_replicas is None:
         spec.min_replicas = 1
-    if spec.max_replicas is None:
-        spec.max_replicas = 0
     if not spec.metrics:
         target = MetricTarget(type="Utilization", average_utilization=CPU_UTILIZATION)
         spec.metrics = [MetricSpec(type="Resource", resource=ResourceMetricSource(name="cpu", target=target))]
-    else:
-        for metric in spec.metrics:
-            _default_metric(metric)
     if spec.behavior is not None:
         spec.behavior.scale_up = _completed(
             spec.behavior.scale_up,
@@ -65,12 +53,6 @@ def default_horizontal_pod_autoscaler(autoscaler: HorizontalPodAutoscaler) -> No
                 policies=[HPAScalingPolicy(type="Percent", value=100, period_seconds=PERIOD_SECONDS)],
             ),
         )
-    status = autoscaler.status
-    if status is None:
-        status = autoscaler.status = HorizontalPodAutoscalerStatus()
-    if status.desired_replicas is None:
-        status.desired_replicas = 0
-    drop(autoscaler)  # last: an empty list of policies is not the same as none
 
 
 def _completed(rules: HPAScalingRules | None, otherwise: HPAScalingRules) -> HPAScalingRules:
@@ -80,29 +62,6 @@ def _completed(rules: HPAScalingRules | None, otherwise: HPAScalingRules) -> HPA
         if getattr(rules, name) is None:
             setattr(rules, name, getattr(otherwise, name))
     return rules
-
-
-Source = (
-    ObjectMetricSource | PodsMetricSource | ExternalMetricSource | ResourceMetricSource | ContainerResourceMetricSource
-)
-
-
-def _default_metric(metric: MetricSpec) -> None:
-    """What Go always writes: a target and the name of a metric, be they empty."""
-    sources: tuple[Source | None, ...] = (
-        metric.object,
-        metric.pods,
-        metric.external,
-        metric.resource,
-        metric.container_resource,
-    )
-    for source in sources:
-        if source is None:
-            continue
-        if source.target is None:
-            source.target = MetricTarget(type="")
-        if isinstance(source, ObjectMetricSource | PodsMetricSource | ExternalMetricSource) and source.metric is None:
-            source.metric = MetricIdentifier(name="")
 
 
 DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {"HorizontalPodAutoscaler": default_horizontal_pod_autoscaler}

@@ -8,8 +8,7 @@ from typing import Any, Final
 from ..core.defaults.pod import default_pod_template_spec
 from ..core.v1.pod import PodTemplateSpec
 from ..meta.v1.objectmeta import ObjectMeta
-from ..omitempty import drop
-from .v1 import CronJob, CronJobSpec, CronJobStatus, Job, JobSpec, JobStatus, JobTemplateSpec
+from .v1 import CronJob, CronJobSpec, Job, JobSpec, JobTemplateSpec
 
 BACKOFF_LIMIT: Final = 6
 NO_BACKOFF_LIMIT: Final = (1 << 31) - 1
@@ -18,12 +17,9 @@ NO_BACKOFF_LIMIT: Final = (1 << 31) - 1
 
 def default_job(job: Job) -> None:
     """One pod, run until it succeeds or has failed six times."""
-    drop(job)
     spec = job.spec
     if spec is None:
         spec = job.spec = JobSpec()
-    if job.status is None:
-        job.status = JobStatus()
     template = _default_template(spec)
     if spec.parallelism is None:
         spec.parallelism = 1
@@ -51,19 +47,12 @@ def default_job(job: Job) -> None:
 
 def default_cron_job(cron_job: CronJob) -> None:
     """Jobs may overlap; a few of the finished ones are kept. The template's job is completed when it is made."""
-    drop(cron_job)
     spec = cron_job.spec
     if spec is None:
         spec = cron_job.spec = CronJobSpec()
-    if cron_job.status is None:
-        cron_job.status = CronJobStatus()
-    if spec.schedule is None:
-        spec.schedule = ""
     template = spec.job_template
     if template is None:
         template = spec.job_template = JobTemplateSpec()
-    if template.metadata is None:
-        template.metadata = ObjectMeta()
     if template.spec is None:
         template.spec = JobSpec()
     _default_template(template.spec)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from .. import zeros
-from .v1 import FlowSchema, PriorityLevelConfiguration
+from .v1 import FlowSchema, FlowSchemaSpec, PriorityLevelConfiguration
 
 MATCHING_PRECEDENCE: Final = 1000
 NOMINAL_CONCURRENCY_SHARES: Final = 30
@@ -17,15 +16,15 @@ QUEUE_LENGTH_LIMIT: Final = 50
 
 def default_flow_schema(obj: FlowSchema) -> None:
     """In the middle of all schemas."""
-    zeros.normalize(obj)
-    assert obj.spec is not None
+    if obj.spec is None:
+        obj.spec = FlowSchemaSpec()
     obj.spec.matching_precedence = obj.spec.matching_precedence or MATCHING_PRECEDENCE
 
 
 def default_priority_level_configuration(obj: PriorityLevelConfiguration) -> None:
     """Thirty shares, of which none is lent; the queues of upstream's own levels."""
-    zeros.normalize(obj)
-    assert obj.spec is not None
+    if obj.spec is None:
+        return
     limited, exempt = obj.spec.limited, obj.spec.exempt
     if limited is not None:
         if limited.nominal_concurrency_shares is None:

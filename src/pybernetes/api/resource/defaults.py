@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from .. import times, zeros
+from .. import times
 from .v1 import (
     AllocationResult,
     DeviceSubRequest,
@@ -22,7 +22,6 @@ EXACT_COUNT: Final = "ExactCount"
 
 def default_resource_claim(obj: ResourceClaim) -> None:
     """One device for each request."""
-    zeros.normalize(obj)
     if obj.spec is not None:
         _default_claim_spec(obj.spec)
     if obj.status is not None and obj.status.allocation is not None:
@@ -31,16 +30,13 @@ def default_resource_claim(obj: ResourceClaim) -> None:
 
 def default_resource_claim_template(obj: ResourceClaimTemplate) -> None:
     """As claims."""
-    zeros.normalize(obj)
     if obj.spec is not None and obj.spec.spec is not None:
         _default_claim_spec(obj.spec.spec)
 
 
 def default_resource_slice(obj: ResourceSlice) -> None:
     """A taint counts from now on."""
-    zeros.normalize(obj)
-    assert obj.spec is not None
-    for device in obj.spec.devices or ():
+    for device in (obj.spec and obj.spec.devices) or ():
         for taint in device.taints or ():
             if taint.time_added is None:
                 taint.time_added = times.now()
@@ -77,7 +73,6 @@ def _default_tolerations(tolerations: list[DeviceToleration] | None) -> None:
 
 
 DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {
-    "DeviceClass": zeros.normalize,
     "ResourceClaim": default_resource_claim,
     "ResourceClaimTemplate": default_resource_claim_template,
     "ResourceSlice": default_resource_slice,

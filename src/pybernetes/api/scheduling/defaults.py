@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..omitempty import drop
 from .v1 import PriorityClass
 
 
 def default_priority_class(priority_class: PriorityClass) -> None:
-    """Value and preemption."""
-    drop(priority_class)
-    if priority_class.value is None:
-        priority_class.value = 0
+    """Preemption."""
     if priority_class.preemption_policy is None:
         priority_class.preemption_policy = "PreemptLowerPriority"
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from .. import zeros
-from .v1 import CSIDriver, StorageClass
+from .v1 import CSIDriver, CSIDriverSpec, StorageClass
 
 
 def default_storage_class(obj: StorageClass) -> None:
     """Volumes are made at once and deleted with their claims."""
-    zeros.normalize(obj)
     if obj.reclaim_policy is None:
         obj.reclaim_policy = "Delete"
     if obj.volume_binding_mode is None:
@@ -20,9 +18,9 @@ def default_storage_class(obj: StorageClass) -> None:
 
 def default_csi_driver(obj: CSIDriver) -> None:
     """A driver for persistent volumes that have to be attached."""
-    zeros.normalize(obj)
     spec = obj.spec
-    assert spec is not None
+    if spec is None:
+        spec = obj.spec = CSIDriverSpec()
     if spec.attach_required is None:
         spec.attach_required = True
     if spec.pod_info_on_mount is None:
@@ -41,9 +39,5 @@ def default_csi_driver(obj: CSIDriver) -> None:
 
 DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {
     "CSIDriver": default_csi_driver,
-    "CSINode": zeros.normalize,
-    "CSIStorageCapacity": zeros.normalize,
     "StorageClass": default_storage_class,
-    "VolumeAttachment": zeros.normalize,
-    "VolumeAttributesClass": zeros.normalize,
 }
