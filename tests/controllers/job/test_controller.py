@@ -75,9 +75,9 @@ async def test_as_many_pods_succeed_as_asked_for_and_each_counts_once(harness) -
         assert all(pod.metadata.name.startswith("work-") for pod in pods)
         (owner,) = pods[0].metadata.owner_references
         assert (owner.api_version, owner.kind, owner.uid) == ("batch/v1", "Job", done.metadata.uid)
-        reasons = {event.reason: event.message for event in await h.events()}
-        assert reasons["Completed"] == "Job completed"
-        assert "SuccessfulCreate" in reasons
+        (event,) = await h.until(lambda: h.events("Completed"), "its end is told")
+        assert event.message == "Job completed"
+        assert await h.events("SuccessfulCreate")
 
 
 async def test_without_completions_one_success_is_enough(harness) -> None:
@@ -122,7 +122,7 @@ async def test_failed_pods_are_replaced_later_and_later_until_the_limit(harness)
         assert told(done) == [("FailureTarget", reason), ("Failed", reason)]
         assert done.status.failed == 3
         assert done.status.completion_time is None
-        (event,) = await h.events(reason)
+        (event,) = await h.until(lambda: h.events(reason), "its end is told")
         assert (event.type, event.message) == ("Warning", "Job has reached the specified backoff limit")
 
 
