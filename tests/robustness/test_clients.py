@@ -155,8 +155,8 @@ def test_a_client_that_leaves_frees_what_it_held(server: Server, request_line: s
     sockets = open_sockets(server)
     watchers = server.metric("apiserver_longrunning_requests")
     before = server.memory()
-    for _ in range(3):
-        connections = [server.connect() for _ in range(10)]
+    for _ in range(2):
+        connections = [server.connect() for _ in range(8)]
         for connection in connections:
             connection.sendall(request_line.encode())
         for connection in connections:
