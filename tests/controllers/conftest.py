@@ -47,16 +47,6 @@ T = TypeVar("T")
 _numbers = itertools.count(1)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run coroutine tests."""
-    if not inspect.iscoroutinefunction(pyfuncitem.function):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.function(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer]:
     """An API server for the tests of a module."""
