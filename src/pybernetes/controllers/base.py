@@ -159,9 +159,12 @@ class Controller(Generic[K]):
 
     # -- what it may use
 
-    def informer(self, kind: type[Any]) -> Informer[Any]:
-        """The shared informer of a kind; the controller starts when it is filled."""
-        informer = self.context.informers.informer(kind)
+    def informer(self, kind: type[Any], **selectors: str) -> Informer[Any]:
+        """The shared informer of a kind; the controller starts when it is filled.
+
+        With `namespace`, `label_selector` or `field_selector` it is another one, with only what they select.
+        """
+        informer = self.context.informers.informer(kind, **selectors)
         self._used[informer] = None
         return informer
 

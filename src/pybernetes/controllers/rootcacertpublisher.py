@@ -37,8 +37,7 @@ class RootCACertificatePublisherController(Controller[Namespace]):
         path = self.options.root_ca_file
         self.authority = Path(path).read_text() if path else self.client.transport.config.ca_data.decode()
         # Only ours: other people's ConfigMaps are large and many.
-        self.config_maps = self.context.informers.informer(ConfigMap, field_selector=f"metadata.name={NAME}")
-        self._used[self.config_maps] = None
+        self.config_maps = self.informer(ConfigMap, field_selector=f"metadata.name={NAME}")
         self.config_maps.add_handler(None, lambda _, new: self._wake(new), self._wake)
 
     def queue_name(self) -> str:
