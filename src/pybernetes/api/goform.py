@@ -21,26 +21,48 @@ _NAMES: Final = {
     "cephfs": "CephFS",
     "csi": "CSI",
     "fc": "FC",
+    "gmsaCredentialSpec": "GMSACredentialSpec",
+    "gmsaCredentialSpecName": "GMSACredentialSpecName",
+    "ip": "IP",
     "ips": "IPs",
+    "iqn": "IQN",
     "iscsi": "ISCSI",
     "nfs": "NFS",
+    "pdID": "PdID",
     "rbd": "RBD",
     "scaleIO": "ScaleIO",
+    "seLinuxOptions": "SELinuxOptions",
     "storageos": "StorageOS",
+    "targetWWNs": "TargetWWNs",
     "uid": "UID",
     "fsType": "FSType",
+    "wwids": "WWIDs",
 }
 _ZEROES: Final[dict[str, Any]] = {"string": "", "int": 0, "bool": False, "float": 0}
+_ZEROES_OF_FORMATS: Final[dict[str | None, Any]] = {
+    "byte": None,
+    "date-time": None,
+    "int-or-string": 0,
+    "micro-time": None,
+    "quantity": "0",
+}
 
 
-def go_form(value: Struct) -> msgspec.Raw:
+def go_form(value: Struct | None) -> msgspec.Raw:
     """The JSON of the internal type."""
-    return msgspec.Raw(msgspec.json.encode(_struct(value)))
+    return msgspec.Raw(msgspec.json.encode(go_values(value)))
+
+
+def go_values(value: Any) -> Any:
+    """The same as dicts and lists."""
+    if isinstance(value, list):
+        return [go_values(each) for each in value]
+    return _struct(value) if isinstance(value, Struct) else value
 
 
 def _struct(value: Any) -> dict[str, Any]:
-    form: dict[str, Any] = {}
     cls: type[Struct] = type(value)
+    form: dict[str, Any] = {}
     for field in fields(cls):
         name = _NAMES.get(field.wire) or field.wire[0].upper() + field.wire[1:]
         form[name] = _value(getattr(value, field.name), field)
@@ -53,7 +75,7 @@ def _value(value: Any, field: FieldInfo) -> Any:
             return None
         if field.kind == STRUCT:
             return _struct(field.struct()) if field.struct and field.always == {} else None
-        return _ZEROES.get(field.kind)
+        return _ZEROES_OF_FORMATS[field.format] if field.format in _ZEROES_OF_FORMATS else _ZEROES.get(field.kind)
     if isinstance(value, msgspec.Struct):
         return _struct(value)
     if isinstance(value, list) and field.items:

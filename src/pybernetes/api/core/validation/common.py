@@ -10,6 +10,7 @@ import msgspec
 
 from ... import names
 from ...field import FieldError, Path, invalid, not_supported, required, too_long
+from ...goform import go_values
 from ...meta.validation import NOT_NEGATIVE
 from ...quantity import Quantity
 
@@ -132,28 +133,4 @@ class InternalForm:
         self._value = value
 
     def __str__(self) -> str:
-        return msgspec.json.encode(go_form(self._value)).decode()
-
-
-# Names that are not simply the wire's with a capital.
-_GO_NAMES: Final = {
-    "ip": "IP",
-    "seLinuxOptions": "SELinuxOptions",
-    "gmsaCredentialSpecName": "GMSACredentialSpecName",
-    "gmsaCredentialSpec": "GMSACredentialSpec",
-}
-_GO_STRINGS: Final = frozenset({"name", "type", "key", "operator", "user", "role", "level", "ip"})
-
-
-def go_form(value: Any) -> Any:
-    """A value with all its fields under their names in Go."""
-    if isinstance(value, list):
-        return [go_form(each) for each in value]
-    if hasattr(value, "__struct_fields__"):
-        form: dict[str, Any] = {}
-        for field, wire in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
-            inner = getattr(value, field)
-            name = _GO_NAMES.get(wire) or wire[0].upper() + wire[1:]
-            form[name] = "" if inner is None and wire in _GO_STRINGS else go_form(inner)
-        return form
-    return value
+        return msgspec.json.encode(go_values(self._value)).decode()

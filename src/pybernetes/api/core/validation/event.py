@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
+from ...base import Struct
 from ...equality import semantically_equal
 from ...field import FieldError, Path, invalid, required
-from ...godiff import go_form, in_order
+from ...goform import go_form
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...names import is_dns1123_subdomain, is_qualified_name, name_is_dns_subdomain
 from ..v1.event import Event
@@ -82,7 +81,7 @@ def validate_new_event_update(new: Event, old: Event) -> list[FieldError]:
     for name, wire in _FIXED:
         value = getattr(new, name)
         if not semantically_equal(value or None, getattr(old, name) or None):
-            form = in_order(go_form(value)) if isinstance(value, msgspec.Struct) else value
+            form = go_form(value) if isinstance(value, Struct) else value
             errors.append(invalid(wire, form, IMMUTABLE))
     return errors
 

@@ -10,7 +10,8 @@ import msgspec
 
 from ...addresses import is_valid_cidr_for_legacy_field, parse_cidr
 from ...field import FieldError, Path, duplicate, forbidden, internal, invalid, not_supported, required
-from ...godiff import go_form, in_order
+from ...godiff import in_order
+from ...goform import go_form
 from ...gojson import syntax_problem
 from ...meta.validation import validate_label_name, validate_object_meta, validate_object_meta_update
 from ...names import DNS1123_SUBDOMAIN_MAX, is_config_map_key, is_label_value, name_is_dns_subdomain
@@ -216,7 +217,7 @@ def _validate_pod_cidrs_stay(new: list[str], old: list[str]) -> list[FieldError]
 def _validate_config_source(source: NodeConfigSource, path: Path, *, in_status: bool) -> list[FieldError]:
     """The kubelet's configuration in a ConfigMap: no longer used, still checked."""
     if source.config_map is None:
-        return [invalid(path, in_order(go_form(source)), "exactly one reference subfield must be non-nil")]
+        return [invalid(path, go_form(source), "exactly one reference subfield must be non-nil")]
     return _validate_config_map(source.config_map, path.child("configMap"), in_status)
 
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...godiff import diff, go_form, in_order
+from ...godiff import diff
+from ...goform import go_form, go_values
 from ...meta.validation import IMMUTABLE, validate_immutable, validate_object_meta, validate_object_meta_update
 from ...names import is_label_value, name_is_dns_subdomain, range_error
 from ...quantity import parse
@@ -54,7 +55,7 @@ def validate_persistent_volume_update(new: PersistentVolume, old: PersistentVolu
     errors += validate_immutable(spec.volume_mode, before.volume_mode, Path("volumeMode"))
     if before.node_affinity is not None and not _same_affinity(spec.node_affinity, before.node_affinity):
         detail = f"{IMMUTABLE}, except for updating from beta label to GA"
-        errors.append(invalid(Path("nodeAffinity"), in_order(go_form(spec.node_affinity)), detail))
+        errors.append(invalid(Path("nodeAffinity"), go_form(spec.node_affinity), detail))
     if before.volume_attributes_class_name is not None and spec.volume_attributes_class_name is None:
         at = _SPEC.child("volumeAttributesClassName")
         errors.append(forbidden(at, "update from non-nil value to nil is forbidden"))
@@ -353,7 +354,7 @@ _GO_SOURCES: Final = {
 
 
 def _sources_form(spec: PersistentVolumeSpec) -> dict[str, Any]:
-    return {name: go_form(getattr(spec, field)) for field, name in _GO_SOURCES.items()}
+    return {name: go_values(getattr(spec, field)) for field, name in _GO_SOURCES.items()}
 
 
 def _same_source(new: PersistentVolumeSpec, old: PersistentVolumeSpec) -> bool:

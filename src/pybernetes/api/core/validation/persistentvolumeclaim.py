@@ -9,7 +9,8 @@ import msgspec
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...godiff import diff, go_form
+from ...godiff import diff
+from ...goform import go_values
 from ...meta.validation import (
     IMMUTABLE,
     validate_immutable,
@@ -212,8 +213,8 @@ def _form(spec: PersistentVolumeClaimSpec) -> dict[str, Any]:
         "VolumeName": spec.volume_name or "",
         "StorageClassName": spec.storage_class_name,
         "VolumeMode": spec.volume_mode,
-        "DataSource": go_form(spec.data_source),
-        "DataSourceRef": go_form(spec.data_source_ref),
+        "DataSource": go_values(spec.data_source),
+        "DataSourceRef": go_values(spec.data_source_ref),
         "VolumeAttributesClassName": spec.volume_attributes_class_name,
     }
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ...core.v1.affinity import NodeSelector
-from ...core.validation.common import go_form as core_go_form
 from ...core.validation.common import validate_dns1123_label
 from ...core.validation.scheduling import validate_node_selector
 from ...field import FieldError, Path, invalid, required
+from ...goform import go_values
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...names import name_is_dns_subdomain
 from ..v1 import CounterSet, Device, ResourcePool, ResourceSlice, ResourceSliceSpec
@@ -109,7 +109,7 @@ def _validate_selector(selector: NodeSelector, path: Path) -> list[FieldError]:
     terms = selector.node_selector_terms
     if terms is None or len(terms) != 1:
         detail = "must have exactly one node selector term"
-        errors.append(invalid(path.child("nodeSelectorTerms"), core_go_form(terms), detail))
+        errors.append(invalid(path.child("nodeSelectorTerms"), go_values(terms), detail))
     return errors
 
 
