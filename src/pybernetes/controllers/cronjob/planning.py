@@ -14,6 +14,7 @@ from pybernetes.api.batch.v1 import CronJob, CronJobSpec, CronJobStatus, Job, Jo
 from pybernetes.api.core.v1.reference import ObjectReference
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.api.quote import quote
+from pybernetes.api.times import rfc3339
 from pybernetes.client.keys import controller_reference, uid_of
 
 from ..job.conditions import finished_condition
@@ -120,6 +121,11 @@ def job_for(cron_job: CronJob, time: datetime) -> Job:
         ),
         spec=template.spec or JobSpec(),
     )
+
+
+def written(time: datetime) -> str:
+    """A time as a status has it."""
+    return rfc3339(time.timestamp())
 
 
 def reference_to(job: Job) -> ObjectReference:
