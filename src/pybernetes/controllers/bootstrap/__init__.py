@@ -1,0 +1,1 @@
+"""Bootstrap tokens: nodes that join trust `cluster-info` by them; they end in time."""

@@ -1,0 +1,1 @@
+"""Approves, signs and removes CertificateSigningRequests."""
