@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import msgspec
@@ -121,3 +122,25 @@ def test_repeated_keys_follow_field_validation(client: Client, namespace: str) -
         'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '
         'yaml: unmarshal errors:\n  line 2: key "a" already set in map',
     )
+
+
+def test_a_large_body_does_not_hold_up_others(client: Client, namespace: str) -> None:
+    lines = "".join(f"  key-{number}: value-{number}\n" for number in range(20_000))
+    body = f"metadata:\n  name: large\ndata:\n{lines}".encode()
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    made: list[int] = []
+
+    def create() -> None:
+        made.append(client.post(path, body, Content_Type="application/yaml").status)
+
+    thread = threading.Thread(target=create)
+    thread.start()
+    answered = 0
+    while thread.is_alive():
+        assert client.get("/version").status == 200
+        answered += 1
+    assert made == [201]
+    assert answered > 3, "others were answered meanwhile"
+    assert len(client.get(f"{path}/large").json["data"]) == 20_000
+    bad = client.post(path, body + b"oops: [", Content_Type="application/yaml")
+    assert (bad.status, bad.json["reason"]) == (400, "BadRequest")

@@ -14,6 +14,7 @@ from pybernetes.api.quote import quote
 from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
 
+from .bodies import read_ahead
 from .http import Request, Response
 from .registry.registry import Registry
 from .registry.resource_store import ResourceStore
@@ -71,6 +72,7 @@ class Dispatcher:
         resource = registry.resource(info.group, info.version, info.resource)
         if info.subresource:
             return await self._subresource(request)
+        await read_ahead(request)
         verb = info.verb
         if not _placed(info, resource):
             raise PathNotFound

@@ -86,6 +86,7 @@ class Request:
         "method",
         "path",
         "query_string",
+        "read",
         "response_headers",
         "user",
         "warnings",
@@ -100,6 +101,7 @@ class Request:
         self.query_string = query_string
         self.headers = headers
         self.body = body
+        self.read: Any = None  # the body, where it was read before its verb began
         self.user: Any = None
         self.info: Any = None
         self.warnings: list[str] = []

@@ -11,8 +11,7 @@ from functools import lru_cache
 
 import msgspec
 
-from pybernetes.api.errors import BadRequest, NotAcceptable, UnsupportedMediaType
-from pybernetes.api.strict import unrecognized
+from pybernetes.api.errors import NotAcceptable, UnsupportedMediaType
 
 JSON, YAML = "application/json", "application/yaml"
 MEDIA = (JSON, YAML)
@@ -121,15 +120,3 @@ def patch_type(headers: dict[str, str]) -> str:
         error.details = {}
         raise error
     return media
-
-
-def to_json(body: bytes, media: str, kind: str) -> tuple[bytes, list[str]]:
-    """A body as JSON, whatever it came as, and what it says twice as far as JSON cannot. Raises BadRequest."""
-    if media != YAML:
-        return body, []
-    from .yaml import YAMLProblem, yaml_to_json
-
-    try:
-        return yaml_to_json(body)
-    except YAMLProblem as problem:
-        raise BadRequest(unrecognized(kind, body, str(problem))) from problem

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pybernetes.api.apps.defaults import TEMPLATE_GENERATION, template_generation
+from pybernetes.api.apps.defaults import set_template_generation, template_generation
 from pybernetes.api.apps.v1 import (
     DaemonSet,
     DaemonSetStatus,
@@ -90,16 +90,16 @@ class DaemonSetStrategy(WorkloadStrategy):
 
     def prepare_for_create(self, obj: DaemonSet, context: Context) -> None:
         super().prepare_for_create(obj, context)
-        _set_template_generation(obj, max(1, template_generation(obj.metadata)))
+        set_template_generation(obj, max(1, template_generation(obj.metadata)))
 
     def prepare_for_update(self, new: DaemonSet, old: DaemonSet, context: Context) -> None:
         super().prepare_for_update(new, old, context)
         number = template_generation(old.metadata)
-        _set_template_generation(new, number + 1 if _template_changed(new, old) else number)
+        set_template_generation(new, number + 1 if _template_changed(new, old) else number)
 
     def prepare_for_status_update(self, new: DaemonSet, old: DaemonSet, context: Context) -> None:
         super().prepare_for_status_update(new, old, context)
-        _set_template_generation(new, template_generation(old.metadata))
+        set_template_generation(new, template_generation(old.metadata))
 
     def warnings_on_update(self, new: DaemonSet, old: DaemonSet, context: Context) -> list[str]:
         return self.template_warnings(new, old) if _template_changed(new, old) else []
@@ -140,12 +140,6 @@ def _revision_warnings(stateful_set: StatefulSet) -> list[str]:
 
 def _template_changed(new: DaemonSet, old: DaemonSet) -> bool:
     return not semantically_equal(new.spec and new.spec.template, old.spec and old.spec.template)
-
-
-def _set_template_generation(daemon_set: DaemonSet, number: int) -> None:
-    meta = daemon_set.metadata
-    assert meta is not None
-    meta.annotations = {**(meta.annotations or {}), TEMPLATE_GENERATION: str(number)}
 
 
 STRATEGIES: Final[dict[str, type[Strategy]]] = {

@@ -47,6 +47,9 @@ class IngressStrategy(_Versioned):
 class NetworkPolicyStrategy(_Versioned):
     """Blocks that are written in an unusual way are worth a warning."""
 
+    def changed(self, new: NetworkPolicy, old: NetworkPolicy) -> bool:
+        return new.spec != old.spec  # an empty list is something else than none here
+
     def warnings_on_create(self, obj: Any, context: Context) -> list[str]:
         return network_policy_warnings(obj)
 

@@ -9,6 +9,7 @@ from pybernetes.apiserver.registry.strategy import Context, Strategy
 
 from .nodelabels import DEPRECATED
 
+
 class RuntimeClassStrategy(Strategy):
     """RuntimeClasses."""
 
@@ -17,11 +18,7 @@ class RuntimeClassStrategy(Strategy):
 
     def warnings_on_create(self, obj: RuntimeClass, context: Context) -> list[str]:
         selector = obj.scheduling.node_selector if obj.scheduling else None
-        return [
-            f"scheduling.nodeSelector: {DEPRECATED[key]}"
-            for key in selector or ()
-            if key in DEPRECATED
-        ]
+        return [f"scheduling.nodeSelector: {DEPRECATED[key]}" for key in selector or () if key in DEPRECATED]
 
 
 STRATEGIES: Final[dict[str, type[Strategy]]] = {"runtimeclasses": RuntimeClassStrategy}

@@ -12,8 +12,9 @@ from pybernetes.api.errors import BadRequest
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
 
+from ..bodies import as_json
 from ..http import Request, Response
-from ..negotiation import body_media, output_format, to_json
+from ..negotiation import output_format
 from ..output import TRANSFORMS, answer, write
 
 T = TypeVar("T", bound=Struct)
@@ -35,7 +36,7 @@ def decode_body(
         decoder = _decoders[cls] = msgspec.json.Decoder(cls)
     repeated: list[str] = []
     if body is None:
-        body, repeated = to_json(request.body, body_media(request.headers), cls.__name__)
+        body, repeated = as_json(request, cls.__name__)
     obj: T
     obj, problems = strict.decode(cls, decoder, body, api_version, validation, repeated)
     request.warnings.extend(problems)

@@ -16,10 +16,11 @@ from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, resetfields
 from pybernetes.store.cache import Item
 
+from ..bodies import yaml_as_json
 from ..http import Request
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from ..yaml import YAMLProblem, yaml_to_json
+from ..yaml import YAMLProblem
 from .decoding import decode_json
 from .options import WriteOptions
 from .writing import check_uid, create_object, update_object, write_object
@@ -73,7 +74,7 @@ async def apply_object(
 def apply_config(request: Request, options: WriteOptions) -> dict[str, Any]:
     """The configuration in the body, YAML or JSON. Raises BadRequest."""
     try:
-        json, repeated = yaml_to_json(request.body)
+        json, repeated = yaml_as_json(request)
     except YAMLProblem as problem:
         raise BadRequest(f"error decoding YAML: error converting YAML to JSON: {problem}") from problem
     if repeated and options.field_validation != "Ignore":

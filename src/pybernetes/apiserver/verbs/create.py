@@ -20,7 +20,7 @@ async def create(registry: Registry, store: ResourceStore, request: Request) -> 
     info = request.info
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = write_options(info.query, "CreateOptions")
-    obj = decode_object(store, request, request.body, options.field_validation)
+    obj = decode_object(store, request, options.field_validation)
     obj = store.to_storage(obj)
     store.strategy.default(obj)
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))

@@ -8,14 +8,14 @@ from typing import Any
 from pybernetes.api import scheme, strict
 from pybernetes.api.resources import Resource
 
+from ..bodies import as_json
 from ..http import Request
-from ..negotiation import body_media, to_json
 from ..registry.resource_store import ResourceStore
 
 
-def decode_object(store: ResourceStore, request: Request, body: bytes, validation: str) -> Any:
+def decode_object(store: ResourceStore, request: Request, validation: str) -> Any:
     """The object in a create's or update's body. Raises BadRequest; what may be tolerated becomes a warning."""
-    json, repeated = to_json(body, body_media(request.headers), store.resource.kind)
+    json, repeated = as_json(request, store.resource.kind)
     return decode_json(store.resource, json, validation, request.warnings, repeated)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pybernetes.api.managedfields import manager_name, record_update, resetfields
+from pybernetes.api.resources import Resource
 
 from ..http import Request
 from ..registry.resource_store import ResourceStore
@@ -15,6 +16,13 @@ from .options import WriteOptions
 def manager_of(request: Request, options: WriteOptions) -> str:
     """The manager a request acts as."""
     return manager_name(options.field_manager, request.headers.get("user-agent", ""))
+
+
+def track_review(resource: Resource, review: Any, request: Request, options: WriteOptions, now: str) -> None:
+    """Write into an object that is answered and never stored who owns its fields."""
+    review.metadata.managed_fields = record_update(
+        review, None, manager=manager_of(request, options), api_version=resource.api_version, now=now
+    )
 
 
 def track(store: ResourceStore, new: Any, old: Any | None, context: Context) -> None:

@@ -15,8 +15,8 @@ from pybernetes.api.field import FieldError, forbidden, invalid, not_supported
 from pybernetes.api.meta.v1 import DeleteOptions, Preconditions
 from pybernetes.api.quote import quote
 
+from ..bodies import as_json
 from ..http import Request
-from ..negotiation import body_media, to_json
 from ..registry.resource_store import ResourceStore
 from ..registry.selectable import Attributes, not_selectable
 
@@ -302,7 +302,7 @@ def check_delete_options(options: DeleteOptions) -> None:
 
 
 def _delete_body(request: Request) -> DeleteOptions:
-    body, _ = to_json(request.body, body_media(request.headers), "DeleteOptions")
+    body, _ = as_json(request, "DeleteOptions")
     try:
         options = _delete_options.decode(body)
     except (ValueError, RecursionError):

@@ -63,7 +63,7 @@ async def update(registry: Registry, store: ResourceStore, request: Request) -> 
 
 
 def _decode(store: ResourceStore, request: Request, options: WriteOptions) -> Any:
-    obj = decode_object(store, request, request.body, options.field_validation)
+    obj = decode_object(store, request, options.field_validation)
     if obj.metadata is None:
         obj.metadata = ObjectMeta()
     obj = store.to_storage(obj)

@@ -20,6 +20,7 @@ from ..authn.user import User
 from ..http import Request, Response
 from ..registry.registry import Registry
 from ..subresources.body import answer_object, decode_body
+from ..verbs.managing import track_review
 from ..verbs.options import write_options
 
 API_VERSION = "authentication.k8s.io/v1"
@@ -40,6 +41,7 @@ async def token_reviews(registry: Registry, resource: Resource, request: Request
             status = TokenReviewStatus(authenticated=True, user=_info(user))
             break
     review.metadata = review.metadata or ObjectMeta()
+    track_review(resource, review, request, options, rfc3339(registry.clock.now()))
     review.status = status
     return answer_object(request, review, API_VERSION, 201)
 

@@ -18,6 +18,7 @@ from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, invalid
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
+from pybernetes.api.times import rfc3339
 
 from ..authn.user import User
 from ..authz.authorizer import Decision
@@ -25,6 +26,7 @@ from ..http import Request, Response
 from ..registry.registry import Registry
 from ..requestinfo import RequestInfo
 from ..subresources.body import answer_object, decode_body
+from ..verbs.managing import track_review
 from ..verbs.options import write_options
 
 API_VERSION = "authorization.k8s.io/v1"
@@ -34,6 +36,7 @@ async def subject_access_reviews(registry: Registry, resource: Resource, request
     """Answer for the user that the body names."""
     cls = LocalSubjectAccessReview if resource.kind == "LocalSubjectAccessReview" else SubjectAccessReview
     review: Any = _decode(request, cls)
+    _track(registry, resource, review, request)
     spec = review.spec
     errors = _check(spec, resource.kind)
     if not spec or not (spec.user or spec.groups):
@@ -56,6 +59,7 @@ async def subject_access_reviews(registry: Registry, resource: Resource, request
 async def self_subject_access_reviews(registry: Registry, resource: Resource, request: Request) -> Response:
     """Answer for the caller."""
     review = _decode(request, SelfSubjectAccessReview)
+    _track(registry, resource, review, request)
     _refuse(resource, _check(review.spec, resource.kind))
     review.status = await _decide(registry, request.user, review.spec)
     return answer_object(request, review, API_VERSION, 201)
@@ -82,6 +86,11 @@ def _decode(request: Request, cls: Any) -> Any:
     review = decode_body(request, cls, API_VERSION, options.field_validation)
     review.metadata = review.metadata or ObjectMeta()
     return review
+
+
+def _track(registry: Registry, resource: Resource, review: Any, request: Request) -> None:
+    options = write_options(request.info.query, "CreateOptions")
+    track_review(resource, review, request, options, rfc3339(registry.clock.now()))
 
 
 def _check(spec: Any, kind: str) -> list[FieldError]:
