@@ -128,7 +128,8 @@ def default_stateful_set(stateful_set: StatefulSet) -> None:
 
 def default_daemon_set(daemon_set: DaemonSet) -> None:
     """Updated one node after another."""
-    template_generation(daemon_set.metadata)
+    # A field of older versions that is always set, so whoever writes a DaemonSet writes this, too.
+    set_template_generation(daemon_set, template_generation(daemon_set.metadata))
     spec = daemon_set.spec
     if spec is None:
         spec = daemon_set.spec = DaemonSetSpec()
@@ -166,6 +167,14 @@ def template_generation(meta: ObjectMeta | None) -> int:
         return _int64(text)
     except ValueError as error:
         raise BadRequest(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}') from None
+
+
+def set_template_generation(daemon_set: DaemonSet, number: int) -> None:
+    """Write down the number of a DaemonSet's template."""
+    meta = daemon_set.metadata
+    if meta is None:
+        meta = daemon_set.metadata = ObjectMeta()
+    meta.annotations = {**(meta.annotations or {}), TEMPLATE_GENERATION: str(number)}
 
 
 def _read_rollback(meta: ObjectMeta | None) -> None:

@@ -363,7 +363,7 @@ def validate_template_meta(meta: ObjectMeta | None, path: Path) -> list[FieldErr
     if meta.labels:
         errors += validate_labels(meta.labels, path.child("labels"))
     for field, name in zip(meta.__struct_fields__, meta.__struct_encode_fields__, strict=True):
-        if getattr(meta, field) and field not in ("labels", "annotations"):
+        if getattr(meta, field) is not None and field not in ("labels", "annotations"):
             errors.append(forbidden(path.child("uID" if name == "uid" else name), "cannot be set"))
     return errors
 

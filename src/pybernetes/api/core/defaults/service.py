@@ -7,11 +7,9 @@ from typing import Any, Final
 
 from ..v1.service import (
     ClientIPConfig,
-    LoadBalancerStatus,
     Service,
     ServicePort,
     ServiceSpec,
-    ServiceStatus,
     SessionAffinityConfig,
 )
 
@@ -26,7 +24,6 @@ def default_service(obj: Service) -> None:
     spec = obj.spec
     if spec is None:
         spec = obj.spec = ServiceSpec()
-    _drop_empty(spec)
     if not spec.session_affinity:
         spec.session_affinity = "None"
     if spec.session_affinity == "None":
@@ -44,48 +41,20 @@ def default_service(obj: Service) -> None:
         spec.external_traffic_policy = "Cluster"
     if spec.internal_traffic_policy is None and spec.type in _ROUTED:
         spec.internal_traffic_policy = "Cluster"
-    if obj.status is None:
-        obj.status = ServiceStatus()
-    balancer = obj.status.load_balancer
-    if balancer is None:
-        balancer = obj.status.load_balancer = LoadBalancerStatus()
     if spec.type == "LoadBalancer":
         if spec.allocate_load_balancer_node_ports is None:
             spec.allocate_load_balancer_node_ports = True
-        for ingress in balancer.ingress or ():
+        balancer = obj.status.load_balancer if obj.status else None
+        for ingress in (balancer and balancer.ingress) or ():
             if ingress.ip and ingress.ip_mode is None:
                 ingress.ip_mode = "VIP"
-
-
-def _drop_empty(spec: ServiceSpec) -> None:
-    """What counts as not given and is not written back."""
-    for name in (
-        "ports",
-        "selector",
-        "cluster_ip",
-        "cluster_ips",
-        "external_ips",
-        "load_balancer_ip",
-        "load_balancer_source_ranges",
-        "external_name",
-        "external_traffic_policy",
-        "health_check_node_port",
-        "publish_not_ready_addresses",
-        "ip_families",
-    ):
-        if not getattr(spec, name):
-            setattr(spec, name, None)
 
 
 def _default_port(port: ServicePort) -> None:
     if not port.protocol:
         port.protocol = "TCP"
-    if port.port is None:
-        port.port = 0
     if not port.target_port:
         port.target_port = port.port
-    port.name = port.name or None
-    port.node_port = port.node_port or None
 
 
 def externally_accessible(spec: ServiceSpec) -> bool:

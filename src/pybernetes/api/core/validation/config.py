@@ -67,7 +67,7 @@ def validate_config_map_update(new: ConfigMap, old: ConfigMap) -> list[FieldErro
             errors.append(forbidden("immutable", _FROZEN))
         if (new.data or {}) != (old.data or {}):
             errors.append(forbidden("data", _FROZEN))
-        if (new.binary_data or {}) != (old.binary_data or {}):
+        if new.binary_data != old.binary_data:  # where upstream tells empty from absent
             errors.append(forbidden("binaryData", _FROZEN))
     errors += validate_config_map(new)
     return errors
@@ -134,7 +134,7 @@ def validate_secret_update(new: Secret, old: Secret) -> list[FieldError]:
     if old.immutable:
         if not new.immutable:
             errors.append(forbidden("immutable", _FROZEN))
-        if (new.data or {}) != (old.data or {}):
+        if new.data != old.data:  # where upstream tells empty from absent
             errors.append(forbidden("data", _FROZEN))
     errors += validate_secret(new)
     return errors
