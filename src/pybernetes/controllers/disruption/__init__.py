@@ -1,0 +1,1 @@
+"""Tells how many pods of each PodDisruptionBudget may be evicted."""
