@@ -1,0 +1,148 @@
+"""Which controllers run, and that they run together."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+import pytest
+
+import tools
+from pybernetes.api.core.v1 import ConfigMap
+from pybernetes.client import config
+from pybernetes.client.client import Client
+from pybernetes.client.clock import SystemClock
+from pybernetes.client.events import EventBroadcaster
+from pybernetes.client.informers import InformerFactory
+from pybernetes.controllers import manager
+from pybernetes.controllers.base import Controller, ControllerContext
+from pybernetes.controllers.manager import REGISTRY, Manager, available, choose, load
+from pybernetes.controllers.options import Options, parse
+
+KNOWN = ["deployment-controller", "job-controller", "token-cleaner-controller"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"),
+    [
+        ("*", ["deployment-controller", "job-controller"]),
+        ("*,-job-controller", ["deployment-controller"]),
+        ("-job,*", ["deployment-controller"]),
+        ("*,tokencleaner", KNOWN),
+        ("job", ["job-controller"]),
+        ("job,-job,deployment", ["deployment-controller", "job-controller"]),
+        ("", []),
+    ],
+)
+def test_the_flag_names_controllers_by_name_or_alias_and_the_first_word_about_one_counts(
+    wanted: str, chosen: list[str]
+) -> None:
+    assert choose([word for word in wanted.split(",") if word], KNOWN) == chosen
+
+
+@pytest.mark.parametrize("word", ["nonsense", "-nonsense", "statefulset"])
+def test_an_unknown_controller_is_refused(word: str) -> None:
+    with pytest.raises(ValueError, match="is not in the list of known controllers"):
+        choose([word], KNOWN)
+
+
+def test_every_controller_can_be_loaded_and_knows_its_name() -> None:
+    assert available()
+    for name in available():
+        assert load(name).name == name
+    aliases = [entry.alias for entry in REGISTRY.values() if entry.alias]
+    assert len(aliases) == len(set(aliases))
+
+
+def test_flags_have_upstreams_names_and_defaults() -> None:
+    assert parse([]) == Options()
+    options = parse(
+        [
+            "--controllers=*,-job",
+            "--leader-elect=false",
+            "--allocate-node-cidrs",
+            "--cluster-cidr",
+            "10.0.0.0/8",
+            "--node-monitor-grace-period=1m30s",
+            "--concurrent-gc-syncs=7",
+            "--concurrent_rc_syncs=3",
+            "--node-eviction-rate=0.5",
+            "-v=2",
+        ]
+    )
+    assert options.controllers == ("*", "-job")
+    assert not options.leader_elect
+    assert options.allocate_node_cidrs
+    assert options.cluster_cidr == "10.0.0.0/8"
+    assert options.node_monitor_grace_period == 90
+    assert (options.concurrent_gc_syncs, options.concurrent_rc_syncs) == (7, 3)
+    assert (options.node_eviction_rate, options.v) == (0.5, 2)
+
+
+@pytest.mark.parametrize(
+    "flag", ["--leader-elect=maybe", "--node-monitor-period=soon", "--nonsense", "--secure-port=x"]
+)
+def test_bad_flags_are_refused(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse([flag])
+    assert "pyb controller-manager" in capsys.readouterr().err
+
+
+class Broken(Controller[ConfigMap]):
+    """Fails outside of its workers."""
+
+    name = "broken-controller"
+
+    async def run(self) -> None:
+        raise RuntimeError("broken")
+
+
+async def test_a_controller_whose_loop_fails_ends_the_manager_loudly(
+    server: tools.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manager, "load", lambda name: Broken)
+    async with Client(config.load(server.kubeconfig)) as client:
+        clock = SystemClock()
+        context = ControllerContext(client, InformerFactory(client), EventBroadcaster(client, clock), clock)
+        with pytest.raises(ExceptionGroup) as caught:
+            await asyncio.wait_for(Manager(context, ["broken-controller"]).run(), 10)
+        assert caught.group_contains(RuntimeError, match="broken")
+
+
+async def test_health_is_for_everybody_and_metrics_for_whom_the_server_allows(server: tools.ApiServer) -> None:
+    from pybernetes.client.metrics import Registry
+    from pybernetes.controllers.health import HealthServer, serving_tls
+
+    pki = server.folder / "pki"
+    healthy = True
+    async with Client(config.load(server.kubeconfig)) as client:
+        registry = Registry()
+        registry.counter("things_total", "Things.").inc()
+        health = HealthServer(registry, {"ping": lambda: True, "work": lambda: healthy}, client)
+        tls = serving_tls(str(pki / "apiserver.crt"), str(pki / "apiserver.key"), str(pki / "ca.crt"))
+        port = await health.start("127.0.0.1", 0, tls)
+
+        async def ask(path: str, header: str = "", method: str = "GET", certificate: bool = False) -> tuple[int, str]:
+            context = ssl.create_default_context(cafile=str(server.ca_file))
+            if certificate:
+                context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+            writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode())
+            answer = (await reader.read()).decode()
+            writer.close()
+            return int(answer.split(" ")[1]), answer.partition("\r\n\r\n")[2]
+
+        assert await ask("/healthz") == (200, "ok")
+        assert await ask("/livez?verbose") == (200, "ok")
+        assert await ask("/readyz/ping") == (200, "ok")
+        healthy = False
+        assert await ask("/healthz") == (500, "[-]work failed\nhealthz check failed\n")
+        assert await ask("/readyz/ping") == (200, "ok")
+        status, text = await ask("/metrics", certificate=True)
+        assert status == 200
+        assert "things_total 1\n" in text
+        assert (await ask("/metrics", f"Authorization: Bearer {server.token}\r\n"))[0] == 200
+        assert (await ask("/metrics", "Authorization: Bearer wrong\r\n"))[0] == 401
+        assert (await ask("/nothing", certificate=True))[0] == 404
+        assert (await ask("/healthz", method="POST"))[0] == 405
+        await health.stop()
