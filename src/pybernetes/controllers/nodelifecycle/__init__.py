@@ -1,0 +1,1 @@
+"""Notices nodes that are not well, and keeps pods away from them."""

@@ -1,0 +1,79 @@
+"""When a node was last heard of, and what is written about it when it has been silent for too long. No IO.
+
+A node is heard of when the heartbeat of its Ready condition changes or its Lease is renewed. What counts is our own
+clock at the moment we noticed: the clocks of nodes may be wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pybernetes.api.coordination.v1 import Lease
+from pybernetes.api.core.v1 import Node, NodeCondition, NodeStatus
+from pybernetes.api.times import rfc3339
+from pybernetes.client.keys import copy
+
+from ..meta import created, meta
+from ..nodes import node_condition
+
+# NetworkUnavailable is not here: it is the control plane that says it, not the kubelet.
+KUBELET_CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What we know of a node."""
+
+    heard_at: float
+    ready: NodeCondition | None
+    renewed: str
+    """When its Lease says it was renewed, as a `MicroTime`; empty if never."""
+
+
+def observe(known: Health | None, node: Node, lease: Lease | None, now: float) -> Health:
+    """What we know after looking at a node, given what we knew before."""
+    ready = node_condition(node, "Ready")
+    renewed = (lease.spec.renew_time if lease and lease.spec else None) or ""
+    if known is None:
+        # Who has never said anything is as old as its object; of others we cannot know for how long they are silent.
+        heard = created(node) if ready is None else now
+        return Health(now if renewed else heard, ready, renewed)
+    heard = known.heard_at
+    if ready is not None and (known.ready is None or known.ready.last_heartbeat_time != ready.last_heartbeat_time):
+        heard = now
+    if renewed > known.renewed:
+        heard = now
+    return Health(heard, ready, max(renewed, known.renewed))
+
+
+def is_silent(health: Health, now: float, grace: float, startup_grace: float) -> bool:
+    """Whether the node has not been heard of for too long; one that has never told its state gets more time."""
+    return now > health.heard_at + (startup_grace if health.ready is None else grace)
+
+
+def silent(node: Node, now: float) -> Node:
+    """The node with conditions that say that nobody knows how it is."""
+    changed = copy(node)
+    status = changed.status = changed.status or NodeStatus()
+    time = rfc3339(now)
+    conditions = status.conditions = list(status.conditions or ())
+    for kind in KUBELET_CONDITIONS:
+        condition = node_condition(changed, kind)
+        if condition is None:
+            conditions.append(
+                NodeCondition(
+                    type=kind,
+                    status="Unknown",
+                    reason="NodeStatusNeverUpdated",
+                    message="Kubelet never posted node status.",
+                    last_heartbeat_time=meta(node).creation_timestamp,
+                    last_transition_time=time,
+                )
+            )
+        elif condition.status != "Unknown":
+            condition.status = "Unknown"
+            condition.reason = "NodeStatusUnknown"
+            condition.message = "Kubelet stopped posting node status."
+            condition.last_transition_time = time
+    return changed
