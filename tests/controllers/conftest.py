@@ -8,8 +8,8 @@
 
 Coroutine tests run by themselves: no plugin needed. Each `harness(...)` has a namespace of its own (`h.namespace`, with
 a `default` service account in it), on a server that the tests of a module share. Time is real, and jumps ahead with
-`h.clock.advance(seconds)`. At the end no controller may have changed an object of the shared cache, nor have failed
-with anything but an error of the API.
+`h.clock.advance(seconds)`; `h.faults` injects conflicts, 5xx, lost answers and cut watches. At the end no controller
+may have changed an object of the shared cache, nor have failed with anything but an error of the API.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import contextlib
 import inspect
 import itertools
 import logging
+import random
 import time
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
@@ -36,7 +38,9 @@ from pybernetes.client import config
 from pybernetes.client.client import Client
 from pybernetes.client.clock import JumpingClock
 from pybernetes.client.events import EventBroadcaster
+from pybernetes.client.http import ConnectionFailed, Stream
 from pybernetes.client.informers import InformerFactory
+from pybernetes.client.transport import Transport
 from pybernetes.controllers.base import Controller, ControllerContext
 from pybernetes.controllers.manager import Manager
 from pybernetes.controllers.options import Options
@@ -54,14 +58,60 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer
         yield running
 
 
+class Faults:
+    """Makes the server worse than it is, for the controllers only: the test's own `h.client` is spared.
+
+    `conflict`, `unavailable` and `lost` are how likely a write is refused, refused with 503, or done with its answer
+    lost. `cut()` breaks all watches.
+    """
+
+    def __init__(self, transport: Transport, seed: int = 0) -> None:
+        self._transport = transport
+        self._request = transport.request
+        self._random = random.Random(seed)
+        self.conflict = self.unavailable = self.lost = 0.0
+        self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._stream = transport.stream
+        transport.request = self.request  # type: ignore[method-assign]
+        transport.stream = self.stream  # type: ignore[method-assign]
+
+    async def request(self, method: str, target: str, **more: Any) -> Any:
+        draw = self._random.random()
+        if method != "GET" and (draw := draw - self.conflict) < 0:
+            raise errors.Conflict("", "injected", target)
+        if (draw := draw - self.unavailable) < 0:
+            raise errors.ServiceUnavailable("injected")
+        answer = await self._request(method, target, **more)
+        if method != "GET" and draw - self.lost < 0:
+            raise ConnectionFailed("injected: the answer was lost")
+        return answer
+
+    async def stream(self, method: str, target: str, **more: Any) -> Stream:
+        stream = await self._stream(method, target, **more)
+        self.streams.add(stream)
+        return stream
+
+    def cut(self) -> None:
+        """Break all watches."""
+        for stream in list(self.streams):
+            stream.close()
+
+    def stop(self) -> None:
+        """Be good again."""
+        self.conflict = self.unavailable = self.lost = 0.0
+
+
 class Harness:
     """What a test of a controller works with."""
 
-    def __init__(self, client: Client, manager: Manager, kubelet: FakeKubelet | None, clock: JumpingClock) -> None:
+    def __init__(
+        self, client: Client, manager: Manager, kubelet: FakeKubelet | None, clock: JumpingClock, faults: Faults
+    ) -> None:
         self.client = client
         self.manager = manager
         self.kubelet = kubelet
         self.clock = clock
+        self.faults = faults
         self.namespace = f"test-{next(_numbers)}"
 
     def controller(self, name: str) -> Controller[Any]:
@@ -148,13 +198,15 @@ def harness(server: tools.ApiServer, caplog: pytest.LogCaptureFixture) -> MakeHa
         tolerate: tuple[type[Exception], ...] = (),
     ) -> AsyncIterator[Harness]:
         clock = JumpingClock()
-        async with Client(config.load(server.kubeconfig), program="kube-controller-manager") as client:
-            informers = InformerFactory(client, detect_mutations=True)
-            events = EventBroadcaster(client, clock)
-            context = ControllerContext(client, informers, events, clock, options or Options())
+        settings = config.load(server.kubeconfig)
+        async with Client(settings) as client, Client(settings, program="kube-controller-manager") as theirs:
+            faults = Faults(theirs.transport)
+            informers = InformerFactory(theirs, detect_mutations=True)
+            events = EventBroadcaster(theirs, clock)
+            context = ControllerContext(theirs, informers, events, clock, options or Options())
             manager = Manager(context, controllers)
             node = FakeKubelet(client, informers, clock, bound_only=bound_only) if kubelet else None
-            h = Harness(client, manager, node, clock)
+            h = Harness(client, manager, node, clock, faults)
             await client.create(Namespace(metadata=ObjectMeta(name=h.namespace)))
             with contextlib.suppress(errors.AlreadyExists):
                 await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=h.namespace)))

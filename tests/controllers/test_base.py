@@ -257,3 +257,23 @@ async def test_the_harness_finds_who_changes_the_cache(harness) -> None:
 
     with pytest.raises(AssertionError, match="objects of the shared cache were changed"):
         await change()
+
+
+async def test_the_harness_injects_faults_for_controllers_only(harness) -> None:
+    async with harness("recorder") as h:
+        theirs = h.controller("recorder").client
+        h.faults.conflict = 1.0
+        with pytest.raises(errors.Conflict):
+            await theirs.create(pod("refused", h.namespace, "x"))
+        assert await theirs.list(Pod, h.namespace)
+        h.faults.stop()
+        h.faults.lost = 1.0
+        with pytest.raises(ConnectionError):
+            await theirs.create(pod("lost", h.namespace, "x"))
+        assert await h.get(Pod, "lost"), "done, and nobody was told"
+        h.faults.stop()
+        for number in range(9):
+            await h.client.create(pod(f"p{number}", h.namespace, "x"))
+            if number % 3 == 0:
+                h.faults.cut()
+        await h.until(lambda: [one.status.phase for one in h.cached(Pod)] == ["Running"] * 10, "all run", within=30)

@@ -14,9 +14,10 @@ import than all of this component. What it promises:
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import httptools
@@ -26,6 +27,10 @@ REQUEST_TIMEOUT = 65.0  # the server gives up after 60 s and says so
 LIMIT = 64
 IDLE_TIMEOUT = 45.0  # well below the 90 s after which servers close
 BUFFER_LIMIT = 1 << 20  # unread bytes of a stream before the socket is no longer read
+
+
+Headers = Mapping[str, str | Sequence[str]]
+"""Names to values; several values are several lines."""
 
 
 class ConnectionFailed(ConnectionError):
@@ -97,7 +102,7 @@ class HTTPClient:
         self,
         method: str,
         target: str,
-        headers: Mapping[str, str],
+        headers: Headers,
         body: bytes = b"",
         within: float | None = REQUEST_TIMEOUT,
     ) -> Response:
@@ -110,7 +115,7 @@ class HTTPClient:
             self._release()
 
     async def stream(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"", within: float = REQUEST_TIMEOUT
+        self, method: str, target: str, headers: Headers, body: bytes = b"", within: float = REQUEST_TIMEOUT
     ) -> Stream:
         """Send a request on a connection of its own and return when the head of the answer has arrived."""
         async with asyncio.timeout(within):
@@ -134,7 +139,7 @@ class HTTPClient:
         if connections:
             await asyncio.wait([connection.lost for connection in connections], timeout=1.0)
 
-    async def _request(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
+    async def _request(self, method: str, target: str, headers: Headers, body: bytes) -> Response:
         message = self._message(method, target, headers, body)
         while True:
             connection, reused = await self._take()
@@ -151,9 +156,11 @@ class HTTPClient:
             self._give_back(connection)
             return response
 
-    def _message(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    def _message(self, method: str, target: str, headers: Headers, body: bytes) -> bytes:
         lines = [f"{method} {self.base_path}{target} HTTP/1.1\r\nHost: {self._host_header}\r\n"]
-        lines += [f"{name}: {value}\r\n" for name, value in headers.items()]
+        for name, value in headers.items():
+            values = (value,) if isinstance(value, str) else value
+            lines += [f"{name}: {each}\r\n" for each in values]
         if body or method in ("POST", "PUT", "PATCH"):
             lines.append(f"Content-Length: {len(body)}\r\n")
         return "".join(lines).encode() + b"\r\n" + body
@@ -316,8 +323,9 @@ class _Connection(asyncio.Protocol):
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
         self.transport = transport  # type: ignore[assignment]
+        # A watch may be silent for long: let the kernel find out that the other side is gone (Go's numbers).
+        _keep_alive(transport.get_extra_info("socket"))
         self._client.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -369,3 +377,12 @@ class _Connection(asyncio.Protocol):
         self._complete = True
         self.reusable = self._parser.should_keep_alive() and not self._streaming
         self._wake()
+
+
+def _keep_alive(connection: socket.socket | None) -> None:
+    if connection is None:
+        return
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 9)):
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

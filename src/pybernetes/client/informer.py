@@ -36,6 +36,7 @@ K = TypeVar("K", bound=Kind)
 Index = Callable[[K], Iterable[str]]
 
 WATCH_SECONDS = 300  # client-go's minimum; up to as much again at random
+WATCH_GRACE = 30  # a server that does not end a watch in time is not there any more
 SHORT_WATCH = 1.0  # a watch that ends sooner without an event is a failure, or it would be repeated in a tight loop
 NAMESPACE = "namespace"
 CONTROLLER = "controller"
@@ -264,7 +265,10 @@ class Informer(Generic[K]):
     async def _fill_by_stream(self) -> None:
         found: dict[Key, K] = {}
         seconds = _watch_seconds()
-        async with self._source.watch(resource_version="", timeout_seconds=seconds, send_initial_events=True) as watch:
+        async with (
+            asyncio.timeout(seconds + WATCH_GRACE),
+            self._source.watch(resource_version="", timeout_seconds=seconds, send_initial_events=True) as watch,
+        ):
             events = aiter(watch)
             async for event in events:
                 obj = event.object
@@ -296,9 +300,13 @@ class Informer(Generic[K]):
     async def _follow(self) -> None:
         began = self._clock.monotonic()
         seen = False
-        async with self._source.watch(
-            resource_version=self._resource_version, timeout_seconds=_watch_seconds(), send_initial_events=False
-        ) as watch:
+        seconds = _watch_seconds()
+        async with (
+            asyncio.timeout(seconds + WATCH_GRACE),
+            self._source.watch(
+                resource_version=self._resource_version, timeout_seconds=seconds, send_initial_events=False
+            ) as watch,
+        ):
             async for event in watch:
                 seen = True
                 self._apply(event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -17,7 +17,7 @@ from pybernetes.version import GIT_VERSION
 
 from .clock import Clock, SystemClock
 from .config import Config
-from .http import REQUEST_TIMEOUT, HTTPClient, Response, Stream
+from .http import REQUEST_TIMEOUT, Headers, HTTPClient, Response, Stream
 from .ratelimit import TokenBucket
 
 JSON = "application/json"
@@ -45,7 +45,7 @@ class Transport:
         target: str,
         *,
         body: bytes = b"",
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         within: float | None = REQUEST_TIMEOUT,
     ) -> Response:
         """Send; comes back later as often as the server asks for it; raises an `errors.APIError` for a refusal."""
@@ -62,7 +62,7 @@ class Transport:
             await self.clock.sleep(delay)
         raise error_of(response.status, response.headers, response.body)
 
-    async def stream(self, method: str, target: str, *, headers: Mapping[str, str] | None = None) -> Stream:
+    async def stream(self, method: str, target: str, *, headers: Headers | None = None) -> Stream:
         """Send, and return the answer as it comes; raises for a refusal."""
         if self._bucket:
             await self._bucket.take()
@@ -79,8 +79,8 @@ class Transport:
         """Close all connections."""
         await self.http.close()
 
-    async def _headers(self, headers: Mapping[str, str] | None, body: bytes) -> dict[str, str]:
-        result = {"Accept": JSON}
+    async def _headers(self, headers: Headers | None, body: bytes) -> dict[str, str | Sequence[str]]:
+        result: dict[str, str | Sequence[str]] = {"Accept": JSON}
         if body:
             result["Content-Type"] = JSON
         config = self.config
@@ -91,8 +91,8 @@ class Transport:
             result["Authorization"] = f"Basic {pair}"
         if config.impersonate_user:
             result["Impersonate-User"] = config.impersonate_user
-            for group in config.impersonate_groups:
-                result["Impersonate-Group"] = group
+            if config.impersonate_groups:
+                result["Impersonate-Group"] = config.impersonate_groups
         if headers:
             result.update(headers)
         return result
