@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
@@ -145,8 +146,11 @@ class Controller(Generic[K]):
         return True
 
     def resync_period(self) -> float:
-        """Seconds after which all own objects are looked at again; 0 = never."""
-        return 0.0
+        """Seconds after which all own objects are looked at again; 0 = never.
+
+        A safety net, not a mechanism: hours, and not the same for all, so that not everything comes at once.
+        """
+        return self.options.min_resync_period * (1 + random.random())
 
     def queue_name(self) -> str:
         """What the queue is called in metrics: upstream's words, `replicaset`."""
