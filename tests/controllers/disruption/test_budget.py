@@ -16,8 +16,8 @@ from pybernetes.controllers.disruption.budget import (
     needs_scale,
     new_status,
     seconds_to_stale_disruption,
-    selector_text,
 )
+from pybernetes.controllers.selectortext import selector_text
 
 NOW = 1_700_000_000.0
 

@@ -15,7 +15,6 @@ import msgspec
 from pybernetes.api import intstr
 from pybernetes.api.core.podconditions import find_pod_condition
 from pybernetes.api.core.v1.pod import Pod
-from pybernetes.api.meta.v1.labelselector import LabelSelector
 from pybernetes.api.meta.v1.objectmeta import Condition
 from pybernetes.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from pybernetes.api.times import rfc3339
@@ -161,16 +160,3 @@ def seconds_to_stale_disruption(pod: Pod, now: float) -> float | None:
     if condition is None or condition.status != "True" or condition.reason == "TerminationByKubelet":
         return None
     return max(0.0, seconds(condition.last_transition_time) + STALE_DISRUPTION_TIMEOUT - now)
-
-
-def selector_text(selector: LabelSelector | None) -> str:
-    """A selector as upstream's events print it."""
-    if selector is None:
-        return "nil"
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.match_labels or {}).items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values or ())}],}},"
-        for each in selector.match_expressions or ()
-    )
-    wanted = f"MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},"
-    return f"&LabelSelector{{{wanted}}}"

@@ -30,6 +30,7 @@ from pybernetes.client.workqueue import WorkQueue
 from ..base import Controller, maps
 from ..meta import generation_of, labels_of, name_of
 from ..scales import NoMatch, Scales
+from ..selectortext import selector_text
 from . import budget as arithmetic
 
 _UNMANAGED = (
@@ -119,7 +120,7 @@ class DisruptionController(Controller[PodDisruptionBudget]):
             self.recorder.event(budget, WARNING, "CalculateExpectedPodCountFailed", message)
             raise
         if unmanaged:
-            selector = arithmetic.selector_text(budget.spec.selector if budget.spec else None)
+            selector = selector_text(budget.spec.selector if budget.spec else None)
             self.recorder.event(budget, WARNING, "UnmanagedPods", _UNMANAGED.format(selector))
         now = self.clock.now()
         disrupted = arithmetic.disrupted(budget, pods, now)

@@ -1,0 +1,1 @@
+"""Sets the number of replicas by metrics."""
