@@ -156,14 +156,18 @@ class Server:
             return answer
 
     def resident_mb(self) -> float:
-        text = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+(\d+) kB", text)
-        assert found
-        return int(found.group(1)) / 1024
+        return resident_mb(self.process.pid)
 
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait(30)
+
+
+def resident_mb(pid: int) -> float:
+    """The memory of a process."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return int(found.group(1)) / 1024
 
 
 @contextlib.contextmanager
