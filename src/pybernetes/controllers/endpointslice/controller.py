@@ -20,6 +20,7 @@ from ..base import Controller
 from ..conditions import find_condition
 from ..meta import is_deleting, labels_of, meta, name_of
 from ..podcontrol import is_namespace_terminating
+from ..pods import node_of
 from .endpoints import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, ZONE_LABEL
 from .hints import Topology
 from .packing import Changes
@@ -30,6 +31,8 @@ from .tracking import SliceTracker, TriggerTimes, service_key
 MIN_SYNC_DELAY: Final = 1.0
 """Seconds before somebody else's change of a slice is undone: our own writes come by in the meantime."""
 _BY_SERVICE: Final = "endpointslice-service"
+_TOPOLOGY: Final = Key("", "")
+"""Stands in the queue for the zones of all nodes: many nodes that change at once are one look."""
 
 
 class EndpointSliceController(Controller[Service]):
@@ -44,11 +47,13 @@ class EndpointSliceController(Controller[Service]):
         self.workers = options.concurrent_service_endpoint_syncs
         self.recorder = self.context.events.recorder("endpoint-slice-controller")
         self.topology = Topology()
+        self._waiting: dict[str, set[Key]] = {}
+        """Services with pods on nodes that are not known yet, by node."""
         self.tracker = SliceTracker()
         self.times = TriggerTimes()
         self.pods = self.informer(Pod)
         self.nodes = self.informer(Node)
-        self.nodes.add_handler(self._node_seen, self._node_updated, self._node_seen)
+        self.nodes.add_handler(self._node_added, self._node_updated, lambda _: self.queue.add(_TOPOLOGY))
         self.slices = self.informer(EndpointSlice)
         self.slices.add_index(_BY_SERVICE, lambda each: [_index(service_key(each))])
         self.slices.add_handler(self._slice_seen, self._slice_updated, self._slice_gone)
@@ -64,6 +69,11 @@ class EndpointSliceController(Controller[Service]):
 
     async def reconcile(self, key: Key) -> float | None:
         """Write what differs."""
+        if key == _TOPOLOGY:
+            for service_key_ in self.topology.set_nodes(self.nodes.items()):
+                namespace, _, name = service_key_.partition("/")
+                self.queue.add(Key(namespace, name))
+            return None
         service = self.own.get(key)
         if service is None:
             self.times.forget(key)
@@ -95,6 +105,9 @@ class EndpointSliceController(Controller[Service]):
         try:
             await self._write(planned.changes, time)
             if planned.skipped:
+                for pod in pods:
+                    if node_of(pod) and self.nodes.named(node_of(pod)) is None:
+                        self._waiting.setdefault(node_of(pod), set()).add(key)
                 raise errors.InternalError("; ".join(planned.skipped))
         except errors.APIError as error:
             message = f"Error updating Endpoint Slices for Service {key}: {error}"
@@ -151,25 +164,24 @@ class EndpointSliceController(Controller[Service]):
         if _is_ours(each) and not self.tracker.expected(each):
             self._wake(each)
 
-    def _node_seen(self, node: Node) -> None:
-        for key in self.topology.set_nodes(self.nodes.items()):
-            namespace, _, name = key.partition("/")
-            self.queue.add(Key(namespace, name))
-        # Pods whose node was not known are waiting for it.
-        for pod in self.pods.items():
-            if pod.spec and pod.spec.node_name == name_of(node):
-                for service in self.own.in_namespace(meta(pod).namespace or ""):
-                    if self.selects(service, pod):
-                        self.queue.add(key_of(service))
+    def _node_added(self, node: Node) -> None:
+        self.queue.add(_TOPOLOGY)
+        for key in self._waiting.pop(name_of(node), ()):
+            self.queue.add(key)
 
     def _node_updated(self, old: Node, new: Node) -> None:
-        zones = labels_of(old).get(ZONE_LABEL), labels_of(new).get(ZONE_LABEL)
-        if zones[0] != zones[1]:
-            self._node_seen(new)
-        elif _is_ready(old) != _is_ready(new):
-            for key in self.topology.set_nodes(self.nodes.items()):
-                namespace, _, name = key.partition("/")
-                self.queue.add(Key(namespace, name))
+        moved = labels_of(old).get(ZONE_LABEL) != labels_of(new).get(ZONE_LABEL)
+        if moved:
+            for pod in self.pods.items():
+                if node_of(pod) == name_of(new):
+                    self._wake_selecting(pod)
+        if moved or _is_ready(old) != _is_ready(new):
+            self.queue.add(_TOPOLOGY)
+
+    def _wake_selecting(self, pod: Pod) -> None:
+        for service in self.own.in_namespace(meta(pod).namespace or ""):
+            if self.selects(service, pod):
+                self.queue.add(key_of(service))
 
 
 def _is_ours(each: EndpointSlice) -> bool:

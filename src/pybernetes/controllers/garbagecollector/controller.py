@@ -20,7 +20,7 @@ from pybernetes.api.meta.v1 import ObjectMeta, OwnerReference, PartialObjectMeta
 from pybernetes.api.quote import quote
 from pybernetes.api.resources import Resource
 from pybernetes.client.client import PropagationPolicy
-from pybernetes.client.discovery import Discovery, discover
+from pybernetes.client.discovery import discover
 from pybernetes.client.informer import Handler, Informer
 from pybernetes.client.metadata import MetadataClient
 from pybernetes.client.retry import retry_on_conflict
@@ -75,7 +75,8 @@ class GarbageCollectorController(Controller[Any]):
         self.metadata = MetadataClient(self.client)
         self.delete_queue: WorkQueue[Node] = self.new_queue("garbage_collector_attempt_to_delete")
         self.orphan_queue: WorkQueue[Node] = self.new_queue("garbage_collector_attempt_to_orphan")
-        self.discovery = Discovery([], [], [])
+        self.kinds: dict[tuple[str, str], Resource] = {}
+        """What is served, by apiVersion and kind, as owner references name it."""
         self.monitors: dict[ResourceKey, tuple[Resource, Informer[PartialObjectMetadata], Handler[Any]]] = {}
         self._changed = asyncio.Event()
 
@@ -114,7 +115,7 @@ class GarbageCollectorController(Controller[Any]):
         found = await discover(self.client)
         if not found.resources:
             return
-        self.discovery = found
+        self.kinds = {(each.api_version, each.kind): each for each in reversed(found.resources)}
         wanted = {
             (each.group, each.version, each.plural): each
             for each in found.with_verbs("delete", "list", "watch")
@@ -380,7 +381,7 @@ class GarbageCollectorController(Controller[Any]):
         return resource, identity.namespace if resource.namespaced else ""
 
     def _resource(self, identity: Identity) -> Resource:
-        found = self.discovery.for_kind(identity.api_version, identity.kind)
+        found = self.kinds.get((identity.api_version, identity.kind))
         if found is None:
             # A mistake, or a kind that will be served soon; nobody can tell.
             raise errors.Conflict(
