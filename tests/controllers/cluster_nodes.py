@@ -14,7 +14,6 @@ from pybernetes.api.coordination.v1 import Lease
 from pybernetes.api.core.v1 import Container, Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodSpec, Taint, Toleration
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.times import rfc3339, rfc3339_micro
-from pybernetes.client.keys import copy
 
 LEASES = "kube-node-lease"
 _numbers = itertools.count(1)
@@ -82,11 +81,11 @@ class Nodes:
         made = node(name, at=self.h.clock.now(), **what)
         assert made.metadata
         made.metadata = ObjectMeta(name=name, labels=made.metadata.labels)
-        created = await self.h.client.create(made)
+        await self.h.client.create(made)
         self.names.append(name)
-        if made.status and made.status.conditions:
-            created.status = made.status
-            await self.h.client.update_status(created)
+        if made.status and made.status.conditions:  # a patch: controllers may have been faster
+            patch = {"status": {"conditions": made.status.conditions}}
+            await self.h.client.patch(Node, name, patch, type="strategic", subresource="status")
         return name
 
     async def get(self, name: str) -> Node:
@@ -116,9 +115,7 @@ class Nodes:
 
     async def set_taints(self, name: str, *taints: Taint) -> None:
         """Put these taints on a node, and no others."""
-        changed = copy(await self.get(name))
-        changed.spec = NodeSpec(taints=list(taints) or None)
-        await self.h.client.update(changed)
+        await self.h.client.patch(Node, name, {"spec": {"taints": list(taints) or None}})
 
     async def taints(self, name: str) -> set[tuple[str, str]]:
         """What a node is tainted with: key and effect."""

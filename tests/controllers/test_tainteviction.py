@@ -118,8 +118,8 @@ async def test_another_taint_makes_it_shorter_and_time_served_counts(harness: Ma
         controller = h.controller(NAME)
         await h.until(lambda: controller.scheduled)  # type: ignore[attr-defined]
         h.clock.advance(60)
-        await nodes.set_taints(name, A, B)
         (eviction,) = controller.scheduled.values()  # type: ignore[attr-defined]
+        await nodes.set_taints(name, A, B)
         await h.until(lambda: next(iter(controller.scheduled.values())) is not eviction)  # type: ignore[attr-defined]
         h.clock.advance(30)
         await h.settled()

@@ -225,3 +225,23 @@ async def test_a_node_that_is_deleted_is_forgotten(harness: MakeHarness) -> None
         await pass_time(h, 5)
         assert not known(h, name)
         assert ("RemovingNode", f"Node {name} event: Removing Node {name} from Controller") in await events(h, name)
+
+
+async def test_who_is_being_evicted_may_stay_when_the_last_node_is_lost(harness: MakeHarness) -> None:
+    async with harness(NAME, kubelet=False) as h, nodes_of(h) as nodes:
+        first, last = await nodes.add(), await nodes.add()
+        await pass_time(h, 5)
+        await nodes.report(first, "False")
+
+        async def evicted() -> bool:
+            await pass_time(h, 1)
+            return (NOT_READY, "NoExecute") in await nodes.taints(first)
+
+        async def saved() -> bool:
+            return not await evicted()
+
+        h.clock.advance(4)
+        await h.until(evicted)
+        await nodes.report(last, "False")
+        h.clock.advance(5)
+        await h.until(saved)
