@@ -9,8 +9,8 @@ which key, and the patch may hold directives:
     $setElementOrder/<field>: [..]           the order of the merged list
 
 The inputs are plain wire values and stay as they are; the result shares with them what no directive touched.
-Errors and their words are those of the API server: a malformed directive is a bad request, a patch that does not
-fit the object is a failure without a reason.
+The words of errors are upstream's; its answer to a patch that does not fit is often 500, ours is a bad request, because
+the client made the mistake.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from . import goprint, quote, schema
 from .base import Struct
-from .errors import APIError, BadRequest, PatchNotApplicable
+from .errors import BadRequest, PatchNotApplicable
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -44,11 +44,11 @@ class _Type(NamedTuple):
     def field(self, key: str) -> tuple[_Type, _Type, str, str]:
         """The type of a field, of its items if it is a list, its patch strategy and its merge key."""
         if self.struct is None:
-            raise APIError(f"merging an object in json but data type is not struct, instead is: {self.kind}")
+            raise BadRequest(f"merging an object in json but data type is not struct, instead is: {self.kind}")
         info = schema.fields_by_wire(self.struct).get(key)
         if info is None:
             name = self.struct.__name__
-            raise APIError(f"unable to find api field in struct {name} for the json field {quote.quote(key)}")
+            raise BadRequest(f"unable to find api field in struct {name} for the json field {quote.quote(key)}")
         strategies = [strategy for strategy in (info.patch_strategy or "").split(",") if strategy != "retainKeys"]
         return (
             _Type.of(info),
@@ -147,7 +147,7 @@ def _check_order(changes: _List, order: _List, merge_key: str) -> None:
             at += 1
         if at == len(order):
             have, want = goprint.plain(changes), goprint.plain(order)
-            raise APIError(f"The order in patch list:\n{have}\n doesn't match {_ELEMENT_ORDER} list:\n{want}\n")
+            raise BadRequest(f"The order in patch list:\n{have}\n doesn't match {_ELEMENT_ORDER} list:\n{want}\n")
         at += 1
 
 
@@ -161,7 +161,7 @@ def _merge_list(original: _List, patch: _List, item: _Type, merge_key: str, dele
         merged = list({_identity(value): value for value in [*original, *patch]}.values())
         return _arrange(merged, patch, original, merge_key)
     if not merge_key:
-        raise APIError(f"cannot merge lists without merge key for {item.kind}")
+        raise BadRequest(f"cannot merge lists without merge key for {item.kind}")
     original, patch = _obey_items(original, patch, merge_key)
     merged = list(original)
     places = _places([other.get(merge_key) for other in original])
@@ -188,7 +188,7 @@ def _obey_items(original: _List, patch: _List, merge_key: str) -> tuple[_List, _
         elif directive == "replace":
             replace = True
         elif directive == "merge":
-            raise APIError("merging lists cannot yet be specified in the patch")
+            raise BadRequest("merging lists cannot yet be specified in the patch")
         else:
             raise _unknown_directive(directive, item)
     return (plain, []) if replace else (original, plain)
@@ -198,7 +198,7 @@ def _arrange(merged: _List, order: _List, live: _List, merge_key: str) -> _List:
     """Items named by `order` in that order; the others keep their place among them as far as `live` shows it."""
     for at, item in enumerate(order if merge_key else ()):
         if not isinstance(item, dict):
-            raise APIError(f"value for key {at} is not a map")
+            raise BadRequest(f"value for key {at} is not a map")
     wanted, seen = _places(_keys_of(order, merge_key)), _places(_keys_of(live, merge_key))
     items = [(_identity(key), item) for key, item in zip(_keys_of(merged, merge_key), merged, strict=True)]
     named = sorted((each for each in items if each[0] in wanted), key=lambda each: wanted[each[0]])
@@ -231,11 +231,11 @@ def _element_type(*lists: _List) -> type:
     """The one type of all items."""
     types = list(dict.fromkeys(type(item) for items in lists for item in items))
     if not types:
-        raise APIError("no elements in any of the given slices")
+        raise BadRequest("no elements in any of the given slices")
     if types[0] is list:
         raise PatchNotApplicable("lists of lists are not supported")
     if len(types) > 1:
-        raise APIError(f"list element types are not identical: {goprint.plain(list(lists))}")
+        raise BadRequest(f"list element types are not identical: {goprint.plain(list(lists))}")
     return types[0]
 
 
@@ -276,7 +276,7 @@ def _target(key: str, prefix: str, malformed: str) -> str:
 
 def _key_of(item: Any, merge_key: str) -> Any:
     if merge_key not in _expect_map(item):
-        raise APIError(f"map: {goprint.plain(item)} does not contain declared merge key: {merge_key}")
+        raise BadRequest(f"map: {goprint.plain(item)} does not contain declared merge key: {merge_key}")
     return item[merge_key]
 
 
@@ -287,13 +287,13 @@ def _identity(value: Any) -> Any:
 
 def _expect_list(value: Any) -> _List:
     if not isinstance(value, list):
-        raise APIError(f"expected a []interface {{}}, but received a {_kind(value)}")
+        raise BadRequest(f"expected a []interface {{}}, but received a {_kind(value)}")
     return value
 
 
 def _expect_map(value: Any) -> _Map:
     if not isinstance(value, dict):
-        raise APIError(f"expected a map[string]interface {{}}, but received a {_kind(value)}")
+        raise BadRequest(f"expected a map[string]interface {{}}, but received a {_kind(value)}")
     return value
 
 
@@ -301,6 +301,6 @@ def _kind(value: Any) -> str:
     return "%!s(<nil>)" if value is None else goprint.type_of(value)
 
 
-def _unknown_directive(directive: Any, patch: _Map) -> APIError:
+def _unknown_directive(directive: Any, patch: _Map) -> BadRequest:
     shown = directive if isinstance(directive, str) else f"%!s({goprint.type_of(directive)}={goprint.plain(directive)})"
-    return APIError(f"unknown patch type: {shown} in map: {goprint.plain(patch)}")
+    return BadRequest(f"unknown patch type: {shown} in map: {goprint.plain(patch)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..base import Kind
-from ..errors import APIError, BadRequest
+from ..errors import BadRequest
 from ..scheme import split_api_version
 from . import entries, lastapplied
 from .compare import compare, same
@@ -51,7 +51,7 @@ def apply(
     try:
         managers = entries.decode(entries_of(live))
     except entries.Malformed as problem:
-        raise APIError(f"failed to decode managed fields: {problem}") from None
+        raise BadRequest(f"failed to decode managed fields: {problem}") from None
     _check(config, node)
     current = zero(node, api_version) if live is None else plain(live, node, api_version)
     current["kind"] = kind
@@ -170,4 +170,4 @@ def _check(config: Object, node: Node) -> None:
         group, version = split_api_version(config["apiVersion"])
         namespace, name = metadata(config).get("namespace") or "", metadata(config).get("name") or ""
         what = f"{namespace}/{name}; {group}/{version}, Kind={config['kind']}"
-        raise APIError(f"failed to create typed patch object ({what}): {found}")
+        raise BadRequest(f"failed to create typed patch object ({what}): {found}")
