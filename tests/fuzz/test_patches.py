@@ -55,8 +55,7 @@ def outcome(step: Any) -> Any:
     try:
         return step()
     except APIError as error:
-        if type(error) is not APIError:  # upstream answers some patches with a failure without a reason, and so do we
-            refused(error)
+        refused(error)
         return None
 
 
