@@ -92,8 +92,11 @@ async def test_forbid_waits_for_the_job_before(harness) -> None:
         assert len(h.live(Job)) == 1
         await finish(h, job)
         await jobs(h, 2)  # the time that was missed is made up for
-        cron = await recorded(h, 1)
-        assert cron.status.last_successful_time is not None
+
+        async def succeeded() -> bool:
+            return (await current(h)).status.last_successful_time is not None
+
+        await h.until(succeeded, "the success is written down")
         assert await h.events("SawCompletedJob")
 
 
@@ -107,8 +110,12 @@ async def test_replace_ends_the_job_before(harness) -> None:
         h.clock.advance(600)
         await h.until(lambda: [each for each in h.live(Job) if each.metadata.uid != first.metadata.uid], "another Job")
         await jobs(h, 1)
-        (active,) = (await recorded(h, 1)).status.active
-        assert active.uid != first.metadata.uid
+
+        async def replaced() -> bool:
+            (active,) = (await current(h)).status.active or (None,)
+            return active is not None and active.uid != first.metadata.uid
+
+        await h.until(replaced, "the new one is written down")
 
 
 async def test_suspended_ones_make_nothing(harness) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from pybernetes.api.batch.v1 import Job
 from pybernetes.api.core.v1 import Pod
+from pybernetes.client.keys import Key
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -135,6 +136,21 @@ async def test_deadline_ends_the_job_and_its_pods(harness) -> None:
         assert told(done) == [("FailureTarget", "DeadlineExceeded"), ("Failed", "DeadlineExceeded")]
         assert (done.status.failed, done.status.active) == (2, None)
         await h.until(lambda: not h.cached(Pod), "its pods are gone")
+
+
+async def test_no_verdict_while_pods_may_have_been_made_that_are_not_seen(harness) -> None:
+    async with harness(NAME) as h:
+        await h.client.create(job(h, activeDeadlineSeconds=100))
+        await until(h, lambda found: found.status.ready == 1, "a pod")
+        controller, key = h.controller(NAME), Key(h.namespace, "work")
+        controller.expectations.expect_creations(key, 1)
+        h.clock.advance(101)
+        await until(h, lambda found: not found.status.active, "the pods that are seen are deleted")
+        assert told(await h.get(Job, "work")) == []
+        controller.expectations.creation_observed(key)
+        controller.enqueue(key)
+        done = await until(h, is_over, "the Job is over")
+        assert told(done)[0] == ("FailureTarget", "DeadlineExceeded")
 
 
 async def test_last_condition_waits_until_the_last_pod_has_ended(harness) -> None:

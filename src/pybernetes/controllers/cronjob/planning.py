@@ -80,8 +80,7 @@ def decide(cron_job: CronJob, now: datetime) -> Decision:
         warn("MissSchedule", f"Missed scheduled time to start a job: {format_datetime(due.time.astimezone(UTC))}")
         return decision
     name = job_name(cron_job, due.time)
-    last = status.last_schedule_time
-    if any(each.name == name for each in status.active or ()) or (last and seconds(last) == due.time.timestamp()):
+    if any(each.name == name for each in status.active or ()):
         return decision
     if spec.concurrency_policy == "Forbid" and status.active:
         decision.events.append(("Normal", "JobAlreadyActive", _FORBIDDEN))
