@@ -26,6 +26,7 @@ def test_ports_with_other_addresses_stay_apart() -> None:
 
 def test_an_address_that_is_ready_and_not_is_not() -> None:
     assert repack([subset(["a"], [], 1), subset([], ["a"], 1)]) == [subset([], ["a"], 1)]
+    assert repack([subset([], ["a"], 1), subset(["a"], [], 1)]) == [subset([], ["a"], 1)]
 
 
 def test_subsets_without_ports_are_kept() -> None:

@@ -321,6 +321,10 @@ def test_a_cache_behind_our_writes_is_stale() -> None:
     assert not tracker.is_news(made)
     assert tracker.is_stale(service(), [])
     assert not tracker.is_stale(service(), [made])
+    older = msgspec.json.decode(msgspec.json.encode(made), type=EndpointSlice)
+    assert older.metadata is not None
+    older.metadata.generation = 1
+    assert tracker.is_stale(service(), [older])
     tracker.deleted(made)
     assert tracker.is_stale(service(), [made])
     assert not tracker.is_stale(service(), [])
