@@ -1,7 +1,7 @@
 """Finds and changes the scale of anything that has one, also of custom resources, by kind and name.
 
-Which resource a kind belongs to is asked of the server's discovery and remembered; what was not found is asked again
-each time, because it may have been defined meanwhile.
+Which resource a kind belongs to is asked of the server's discovery and remembered; what was not found, or had no scale,
+is asked again each time, because it may have been defined meanwhile.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Scales:
                 plural = each["name"]
                 resource = Resource(group, version, plural, kind, namespaced=bool(each.get("namespaced")), stored=False)
                 found = Found(resource, f"{plural}/scale" in names)
-                self._found[group, version, kind] = found
+                if found.has_scale:  # one without may get one
+                    self._found[group, version, kind] = found
                 return found
         raise NoMatch(kind, group, version)
 
@@ -89,7 +90,3 @@ class Scales:
     async def update(self, resource: Resource, scale: Scale) -> Scale:
         """Write the scale of an object."""
         return await self._client.update_scale(resource, scale)
-
-    def forget(self, resource: Resource) -> None:
-        """Ask again next time: the resource seems to be gone."""
-        self._found.pop((resource.group, resource.version, resource.kind), None)
