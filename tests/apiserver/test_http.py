@@ -167,8 +167,9 @@ def test_media_types_that_are_not_offered(client: Client, namespace: str) -> Non
     assert (refused.status, refused.json["reason"]) == (406, "NotAcceptable")
     assert client.get(path, Accept=f"{proto},application/json").headers["Content-Type"] == "application/json"
     assert client.get(path, Accept="application/cbor, */*;q=0.5").status == 200
-    body = client.post(f"{path}/configmaps", b"k8s\x00", Content_Type=proto)
+    body = client.post(f"{path}/configmaps", b"{}", Content_Type="application/cbor")
     assert (body.status, body.json["reason"]) == (415, "UnsupportedMediaType")
+    assert body.message.endswith(f"accepted media types include: application/json, application/yaml, {proto}")
 
 
 def test_an_unfinished_request_does_not_hold_up_others(client: Client) -> None:

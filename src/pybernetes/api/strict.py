@@ -150,7 +150,7 @@ def _decode_slowly(cls: type[T], body: bytes, api_version: str) -> tuple[T, list
         return _convert(cls, _walk(cls, value if value is not None else Pairs()))
     except DecodeError as error:
         raise BadRequest(
-            _cannot_be_handled_as(named.get("kind"), named.get("apiVersion"), cls, api_version, str(error))
+            _cannot_be_handled(_Named(named.get("kind"), named.get("apiVersion")), cls, api_version, str(error))
         ) from None
 
 
@@ -404,12 +404,13 @@ def _go_name(cls: type[Struct]) -> str:
 
 
 def _cannot_be_handled(obj: Any, cls: type[Struct], api_version: str, why: str) -> str:
-    return _cannot_be_handled_as(obj.kind, obj.api_version, cls, api_version, why)
+    return cannot_be_handled_as(obj.kind or cls.__name__, obj.api_version or api_version, cls.__name__, why)
 
 
-def _cannot_be_handled_as(kind: Any, version: Any, cls: type[Struct], api_version: str, why: str) -> str:
-    number = str(version or api_version).rpartition("/")[2]
-    return f"{kind or cls.__name__} in version {quote(number)} cannot be handled as a {cls.__name__}: {why}"
+def cannot_be_handled_as(kind: str, api_version: str, expected: str, why: str) -> str:
+    """The message for an object whose kind is known and that is still no object of the expected kind."""
+    number = api_version.rpartition("/")[2]
+    return f"{kind} in version {quote(number)} cannot be handled as a {expected}: {why}"
 
 
 def _unparsable(cls: type[Struct], body: bytes, why: str) -> str:

@@ -1,18 +1,20 @@
 """Bodies as JSON, whatever they came as.
 
 Reading YAML takes about two microseconds a byte, so a large one is read in a thread before its verb begins, while the
-server goes on with other requests.
+server goes on with other requests. Protobuf takes a tenth of that.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from pybernetes.api.errors import BadRequest
-from pybernetes.api.strict import unrecognized
+import msgspec
+
+from pybernetes.api.errors import BadRequest, UnsupportedMediaType
+from pybernetes.api.strict import cannot_be_handled_as, unrecognized
 
 from .http import Request
-from .negotiation import YAML, body_media
+from .negotiation import JSON, MEDIA, YAML, body_media
 
 LARGE = 32 << 10  # bytes of YAML that are read in a thread
 
@@ -32,10 +34,13 @@ async def read_ahead(request: Request) -> None:
         request.read = problem
 
 
-def as_json(request: Request, kind: str) -> JSONBody:
+def as_json(request: Request, kind: str, api_version: str) -> JSONBody:
     """The body of a request that carries an object of a kind. Raises BadRequest, UnsupportedMediaType."""
-    if body_media(request.headers) != YAML:
+    media = body_media(request.headers)
+    if media == JSON:
         return request.body, []
+    if media != YAML:
+        return _protobuf_as_json(request.body, kind, api_version), []
     from .yaml import YAMLProblem
 
     try:
@@ -54,3 +59,27 @@ def yaml_as_json(request: Request) -> JSONBody:
     from .yaml import yaml_to_json
 
     return yaml_to_json(request.body)
+
+
+def _protobuf_as_json(body: bytes, kind: str, api_version: str) -> bytes:
+    from pybernetes.api.protobuf import ProtobufError, as_json, open_envelope
+
+    options = kind == "DeleteOptions"  # what is wrong with them is said without a word around it
+    try:
+        envelope = open_envelope(body)
+    except ProtobufError as error:
+        raise BadRequest(str(error) if options else unrecognized(kind, body, str(error))) from None
+    try:
+        json = as_json(envelope, api_version, kind)
+    except ProtobufError as error:
+        raise BadRequest(
+            str(error)
+            if options
+            else cannot_be_handled_as(envelope.kind or kind, envelope.api_version or api_version, kind, str(error))
+        ) from None
+    if json is not None:
+        return json
+    named = {"kind": envelope.kind or kind, "apiVersion": envelope.api_version or api_version}
+    if named == {"kind": kind, "apiVersion": api_version}:
+        raise UnsupportedMediaType(MEDIA)  # a kind of the user's, which has no numbers
+    return msgspec.json.encode(named)  # enough to refuse it by

@@ -1,8 +1,8 @@
 """What form the client wants its answer in, from the Accept header, and what form its body has.
 
-One seam for codecs: `MEDIA` lists what can be written. A media type that is not offered here is passed over as long
-as the client accepts another one, so that clients that prefer protobuf or CBOR fall back to JSON; if nothing is left
-the answer is 406, and a body in such a type is 415.
+One seam for codecs: `MEDIA` lists what can be written, `BODIES` what can be read. A media type that cannot be written
+is passed over as long as the client accepts another one, so that clients that prefer protobuf or CBOR fall back to
+JSON; if nothing is left the answer is 406. A body in a type that cannot be read is 415.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import msgspec
 from pybernetes.api.errors import NotAcceptable, UnsupportedMediaType
 
 JSON, YAML = "application/json", "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 MEDIA = (JSON, YAML)
+BODIES = (*MEDIA, PROTOBUF)
 PATCHES = (
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -100,15 +102,15 @@ def _clause(text: str) -> tuple[str, dict[str, str], float]:
 
 
 def body_media(headers: dict[str, str]) -> str:
-    """JSON or YAML, by the Content-Type header; nothing said means JSON. Raises UnsupportedMediaType."""
+    """JSON, YAML or protobuf, by the Content-Type header; nothing said means JSON. Raises UnsupportedMediaType."""
     content_type = headers.get("content-type", "")
     if not content_type or content_type == JSON:
         return JSON
     media, _, parameters = content_type.partition(";")
     media = media.strip().lower()
-    if media in MEDIA and all("=" in part for part in parameters.split(";") if part.strip()):
+    if media in BODIES and all("=" in part for part in parameters.split(";") if part.strip()):
         return media
-    raise UnsupportedMediaType(MEDIA)
+    raise UnsupportedMediaType(BODIES)
 
 
 def patch_type(headers: dict[str, str]) -> str:

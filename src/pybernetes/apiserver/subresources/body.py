@@ -36,7 +36,7 @@ def decode_body(
         decoder = _decoders[cls] = msgspec.json.Decoder(cls)
     repeated: list[str] = []
     if body is None:
-        body, repeated = as_json(request, cls.__name__)
+        body, repeated = as_json(request, cls.__name__, api_version)
     obj: T
     obj, problems = strict.decode(cls, decoder, body, api_version, validation, repeated)
     request.warnings.extend(problems)

@@ -15,7 +15,7 @@ from ..registry.resource_store import ResourceStore
 
 def decode_object(store: ResourceStore, request: Request, validation: str) -> Any:
     """The object in a create's or update's body. Raises BadRequest; what may be tolerated becomes a warning."""
-    json, repeated = as_json(request, store.resource.kind)
+    json, repeated = as_json(request, store.resource.kind, store.resource.api_version)
     return decode_json(store.resource, json, validation, request.warnings, repeated)
 
 

@@ -302,7 +302,7 @@ def check_delete_options(options: DeleteOptions) -> None:
 
 
 def _delete_body(request: Request) -> DeleteOptions:
-    body, _ = as_json(request, "DeleteOptions")
+    body, _ = as_json(request, "DeleteOptions", "v1")
     try:
         options = _delete_options.decode(body)
     except (ValueError, RecursionError):
