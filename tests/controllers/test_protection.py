@@ -13,6 +13,7 @@ from pybernetes.api.base import Kind
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from pybernetes.api.networking.v1 import IPAddress, ServiceCIDR
 from pybernetes.api.rbac.v1 import ClusterRole
+from pybernetes.api.storage.v1 import VolumeAttributesClass
 from pybernetes.controllers.servicecidr import can_delete
 
 CLAIM = "persistentvolumeclaim-protection-controller"
@@ -29,10 +30,10 @@ async def gone(h: Harness, kind: type[Kind], name: str, namespace: str = "") -> 
     return False
 
 
-async def claim(h: Harness, name: str = "data") -> None:
+async def claim(h: Harness, name: str = "data", **spec: Any) -> None:
     body = {
         "metadata": {"name": name},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec},
     }
     await h.client.call("POST", f"/api/v1/namespaces/{h.namespace}/persistentvolumeclaims", body)
 
@@ -92,6 +93,21 @@ async def test_a_bound_volume_is_deleted_when_it_is_released(harness: MakeHarnes
         assert not await gone(h, PersistentVolume, name)
         await h.client.patch(PersistentVolume, name, {"status": {"phase": "Released"}}, subresource="status")
         await h.until(lambda: gone(h, PersistentVolume, name))
+
+
+async def test_a_class_of_attributes_is_deleted_when_no_claim_refers_to_it(harness: MakeHarness) -> None:
+    async with harness("volumeattributesclass-protection-controller") as h:
+        body: dict[str, Any] = {"metadata": {"name": "gold"}, "driverName": "d.example.com", "parameters": {"a": "b"}}
+        await h.client.call("POST", "/apis/storage.k8s.io/v1/volumeattributesclasses", body)
+        await protected(h, VolumeAttributesClass, "gold", "kubernetes.io/vac-protection")
+        await claim(h, volumeAttributesClassName="gold")
+        await h.until(lambda: h.cached(PersistentVolumeClaim), "the claim is seen")
+        await h.client.delete(VolumeAttributesClass, "gold")
+        await h.settled()
+        assert not await gone(h, VolumeAttributesClass, "gold")
+        await h.client.patch(PersistentVolumeClaim, "data", {"metadata": {"finalizers": None}}, h.namespace)
+        await h.client.delete(PersistentVolumeClaim, "data", h.namespace)
+        await h.until(lambda: gone(h, VolumeAttributesClass, "gold"))
 
 
 async def test_a_range_is_ready_and_goes_ten_seconds_after_its_deletion(harness: MakeHarness) -> None:
