@@ -8,7 +8,7 @@ A resource is watched from the moment that a quota counts it: most clusters coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
 from typing import Any, Final
 
 from pybernetes.api import scheme
@@ -17,7 +17,7 @@ from pybernetes.api.core.v1.quota import ResourceQuotaSpec
 from pybernetes.api.quota import Evaluator, ObjectCount, calculate_usage, evaluator_for
 from pybernetes.api.resources import Resource
 from pybernetes.client.discovery import discover
-from pybernetes.client.informer import Informer
+from pybernetes.client.informer import Handler, Informer
 from pybernetes.client.keys import Key, copy, key_of
 
 from ..base import Controller
@@ -26,6 +26,8 @@ from .status import counted
 
 DISCOVERY_AGE: Final = 30.0
 """Seconds that what is served is believed."""
+SYNC_TIMEOUT: Final = 30.0
+"""Seconds that a count waits for objects it has not seen yet; then others get their turn."""
 
 _Kind = tuple[str, str]
 
@@ -39,7 +41,7 @@ class ResourceQuotaController(Controller[ResourceQuota]):
     def setup(self) -> None:
         """Nothing is watched yet but the quotas."""
         self.workers = self.options.concurrent_resource_quota_syncs
-        self.monitors: dict[_Kind, Informer[Any]] = {}
+        self.monitors: dict[_Kind, tuple[Informer[Any], Handler[Any]]] = {}
         self._resources: dict[_Kind, Resource] = {}
         self._discovered = float("-inf")
 
@@ -62,7 +64,7 @@ class ResourceQuotaController(Controller[ResourceQuota]):
         usage = calculate_usage(
             quota.spec or ResourceQuotaSpec(),
             known,
-            lambda each: self.monitors[each.group, each.plural].in_namespace(key.namespace),
+            lambda each: known[each].in_namespace(key.namespace),
             self.clock.now(),
         )
         status = counted(quota, usage)
@@ -73,27 +75,42 @@ class ResourceQuotaController(Controller[ResourceQuota]):
         # Now and then again: a pod's time to end passes without an event, and a resource may be served only now.
         return self.options.resource_quota_sync_period
 
-    async def _evaluators(self, quota: ResourceQuota | None) -> list[Evaluator]:
-        """Who counts for a quota; their objects are known when this returns."""
+    async def _evaluators(self, quota: ResourceQuota | None) -> dict[Evaluator, Informer[Any]]:
+        """Who counts for a quota, and their objects, which are known when this returns."""
         names = list((quota.spec.hard if quota and quota.spec else None) or ())
-        found = []
-        for kind, resource in (await self._served(names)).items():
+        found: dict[Evaluator, Informer[Any]] = {}
+        for kind, resource in (await self._served()).items():
             evaluator = evaluator_for(*kind)
             if evaluator is not None and evaluator.matching_resources(names):
-                found.append(evaluator)
                 if kind not in self.monitors:
                     self._monitor(kind, resource, evaluator)
-        for evaluator in found:
-            await self.monitors[evaluator.group, evaluator.plural].wait_synced()
+                found[evaluator] = self.monitors[kind][0]
+        async with asyncio.timeout(SYNC_TIMEOUT):
+            for informer in found.values():
+                await informer.wait_synced()
         return found
 
-    async def _served(self, names: Iterable[str]) -> dict[_Kind, Resource]:
+    async def _served(self) -> dict[_Kind, Resource]:
         now = self.clock.monotonic()
         if now - self._discovered > DISCOVERY_AGE:
-            served = (await discover(self.client)).with_verbs("create", "list", "watch", "delete", namespaced=True)
-            self._resources = {(each.group, each.plural): each for each in served}
-            self._discovered = now
+            found = await discover(self.client)
+            served = found.with_verbs("create", "list", "watch", "delete", namespaced=True)
+            if served:
+                resources = {(each.group, each.plural): each for each in served}
+                for kind in [each for each in self.monitors if each not in resources]:
+                    await self._unmonitor(kind, found.stale)
+                self._resources = resources
+                self._discovered = now
         return self._resources
+
+    async def _unmonitor(self, kind: _Kind, stale: list[str]) -> None:
+        """Forget a resource that is served no more; one whose server is away stays."""
+        resource = self._resources.get(kind)
+        known = self.monitors.get(kind)
+        if known is not None and resource is not None and resource.api_version not in stale:
+            del self.monitors[kind]
+            known[1].remove()
+            await self.context.informers.drop_metadata_informer(resource)
 
     def _monitor(self, kind: _Kind, resource: Resource, evaluator: Evaluator) -> None:
         if isinstance(evaluator, ObjectCount):
@@ -110,8 +127,7 @@ class ResourceQuotaController(Controller[ResourceQuota]):
             if evaluator.changes_usage(old, new, self.clock.now()):
                 one(new)
 
-        self.monitors[kind] = informer
-        informer.add_handler(one, updated, one)
+        self.monitors[kind] = informer, informer.add_handler(one, updated, one)
 
     def _replenish(self, evaluator: Evaluator, namespace: str) -> None:
         for quota in self.own.in_namespace(namespace):
