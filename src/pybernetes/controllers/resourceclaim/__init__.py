@@ -1,0 +1,1 @@
+"""Makes ResourceClaims for pods, and takes reservations back."""
