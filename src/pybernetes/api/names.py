@@ -344,7 +344,12 @@ MAX_GENERATED_BASE: Final = 63 - GENERATED_LENGTH
 
 def random_suffix(length: int = GENERATED_LENGTH) -> str:
     """Letters for a generated name."""
-    return "".join(random.choices(ALPHABET, k=length))
+    number = random.getrandbits(8 * length + 32)  # so many bits more than needed that no letter is favoured
+    text = ""
+    for _ in range(length):
+        number, letter = divmod(number, len(ALPHABET))
+        text += ALPHABET[letter]
+    return text
 
 
 def generate_name(base: str) -> str:

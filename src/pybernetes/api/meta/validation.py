@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
 from .. import names
 from ..field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from ..names import NameCheck
@@ -228,6 +230,8 @@ def validate_managed_fields(entries: Sequence[ManagedFieldsEntry], path: Path) -
     """Who set which fields: the form of the entries, not the sets inside."""
     errors: list[FieldError] = []
     for index, entry in enumerate(entries):
+        if type(entry.fields_v_1) is msgspec.Raw:
+            continue  # written by us just now, not sent by a client
         if entry.operation not in ("Apply", "Update"):
             at = path.index(index).child("operation")
             errors.append(invalid(at, entry.operation or "", "must be `Apply` or `Update`"))
