@@ -43,7 +43,10 @@ def open_envelope(body: bytes) -> Envelope:
     assert unknown is not None
     found = read(unknown, body[len(PREFIX) :])
     about = found.get("typeMeta", {})
-    return Envelope(about.get("apiVersion", ""), about.get("kind", ""), found.get("raw", b""))
+    api_version = about.get("apiVersion", "")
+    if api_version.count("/") > 1:
+        api_version = ""  # as if it were not there, as upstream does
+    return Envelope(api_version, about.get("kind", ""), found.get("raw", b""))
 
 
 def as_json(envelope: Envelope, api_version: str = "", kind: str = "") -> bytes | None:

@@ -52,19 +52,6 @@ def message(section: str, name: str) -> Message | None:
     return Message(name, fields)
 
 
-def facts(section: str, name: str) -> dict[str, tuple[int, str]] | None:
-    """The number and type of each field of a message, as the file has them."""
-    line = _lines().get((section, name))
-    if line is None:
-        return None
-    found = {}
-    for word in line:
-        label, _, rest = word.partition("=")
-        number, _, kind = rest.partition(":")
-        found[label] = int(number), kind
-    return found
-
-
 @cache
 def _lines() -> dict[tuple[str, str], tuple[str, ...]]:
     found: dict[tuple[str, str], tuple[str, ...]] = {}
