@@ -100,8 +100,7 @@ def controller_manager(layout: Layout, api_port: int, port: int) -> Component:
     return Component(
         name="controller-manager",
         title="controller manager",
-        # Behind the API server: when processors are short, answers come before what follows from them.
-        argv=("nice", "-n", "5", *PYTHON, "controller-manager", *flags),
+        argv=(*PYTHON, "controller-manager", *flags),
         ready=Probe(BIND_ADDRESS, port, pki),
     )
 
