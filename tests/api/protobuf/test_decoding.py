@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from api.protobuf.encoder import MESSAGES, SCHEMA, encode, envelope, qualified, sized, varint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pybernetes.api import normalize, scheme, zeros
 from pybernetes.api.protobuf import Envelope, ProtobufError, as_json, open_envelope
 from pybernetes.api.times import format_duration
-
-from .encoder import MESSAGES, SCHEMA, encode, envelope, qualified, sized, varint
 
 RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text())
 """Objects as upstream's server wrote them, in both forms."""

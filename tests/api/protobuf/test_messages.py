@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from api.protobuf.encoder import MESSAGES, qualified
 
 from pybernetes.api import scheme
 from pybernetes.api.base import Struct
 from pybernetes.api.meta.v1 import DeleteOptions
 from pybernetes.api.resources import Resource
 from pybernetes.api.schema import ANY, LIST, MAP, STRUCT, FieldInfo, fields
-
-from .encoder import MESSAGES, qualified
 
 PLAIN = {"string": "string", "bool": "bool", "float": "double"}
 FORMATS = {"byte": "bytes", "fields-v1": "json", "raw-extension": "json"}
