@@ -18,9 +18,11 @@ from .meta import by_creation
 
 
 def template_patch(template: PodTemplateSpec | None) -> dict[str, Any]:
-    """The patch that brings a template back."""
+    """The patch that brings a template back, its keys sorted: clients compare it with their own byte by byte."""
     value: dict[str, Any] = msgspec.to_builtins(template or PodTemplateSpec())
-    return {"spec": {"template": {**value, "$patch": "replace"}}}
+    patch = {"spec": {"template": {**value, "$patch": "replace"}}}
+    ordered: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(patch, order="sorted"))
+    return ordered
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
