@@ -15,6 +15,7 @@ from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.core.v1.replicationcontroller import ReplicationController, ReplicationControllerSpec
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.keys import controller_of, is_controlled_by, uid_of
+from pybernetes.controllers.meta import annotations_of
 from pybernetes.controllers.podcontrol import slow_start
 from pybernetes.controllers.podranking import DELETION_COST
 from pybernetes.controllers.replicaset import ReplicaController
@@ -269,3 +270,25 @@ def test_slow_start_doubles_and_stops_after_the_first_failing_batch(
     done, failure = asyncio.run(slow_start(count, call))
     assert (seen, done) == (list(range(calls)), successes)
     assert (failure is None) == (fail_at is None)
+
+
+async def test_no_pod_is_made_twice_while_the_cache_lags(harness: MakeHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with harness("replicaset-controller") as h:
+        pods = h.manager.context.informers.informer(Pod)
+        held: list[Any] = []
+        with monkeypatch.context() as lag:
+            lag.setattr(pods, "_apply", held.append)
+            await h.client.create(replicaset(h, 3))
+            await h.until(lambda: _number(h, 3))
+            await h.client.patch(ReplicaSet, "web", {"metadata": {"annotations": {"woken": "yes"}}}, h.namespace)
+            await h.until(lambda: "woken" in annotations_of(h.live(ReplicaSet)[0]))
+            await h.settled()
+            assert await _number(h, 3)
+        for event in held:
+            pods._apply(event)
+        await h.until(lambda: has_status(h, ready_replicas=3))
+        assert await _number(h, 3)
+
+
+async def _number(h: Harness, count: int) -> bool:
+    return len(await h.list(Pod)) == count
