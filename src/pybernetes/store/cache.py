@@ -8,7 +8,7 @@ The cache follows the whole store, not only its own keys: only then does it lear
 waits for the latest one, whoever else keeps things in the same etcd.
 
 Invariants of a `Partition`:
-- `keys` is sorted and holds exactly the keys of `items`;
+- `keys` (sorted when asked for) are exactly the keys of `items`;
 - `window` holds every change with `floor < revision <= changed`, oldest first;
 - a `Watcher` has been offered every change after the revision it was added at, in order.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -129,7 +129,9 @@ class Partition:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.items: dict[str, Item] = {}
-        self.keys: list[str] = []
+        self._sorted: list[str] = []  # sorted, but for what `_fresh` and `_gone` say
+        self._fresh: list[str] = []  # keys of `items` that are not in `_sorted` yet
+        self._gone = 0  # keys of `_sorted` that may not be in `items` any more
         self.window: deque[Change] = deque()
         self.window_size = 0
         self.floor = 0
@@ -140,7 +142,7 @@ class Partition:
     def load(self, entries: list[Item], revision: int) -> None:
         """Replace everything; the past before `revision` is not known here."""
         self.items = {item.key: item for item in entries}
-        self.keys = sorted(self.items)
+        self._sorted, self._fresh, self._gone = sorted(self.items), [], 0
         self.window.clear()
         self.window_size = 0
         self.floor = self.changed = revision
@@ -150,10 +152,10 @@ class Partition:
         key = change.key
         if change.item is not None:
             if key not in self.items:
-                insort(self.keys, key)
+                self._fresh.append(key)
             self.items[key] = change.item
         elif self.items.pop(key, None) is not None:
-            del self.keys[bisect_left(self.keys, key)]
+            self._gone += 1
         self.changed = change.revision
         self.window.append(change)
         self.window_size += _size(change)
@@ -170,11 +172,26 @@ class Partition:
         if self.closed:
             watcher.end(None)
 
+    @property
+    def keys(self) -> list[str]:
+        """The keys of all objects, sorted. Sorted when somebody asks: keeping order would cost every write O(n)."""
+        if self._gone:
+            # Whoever was deleted and made again is in both lists, so the fresh ones are told apart first.
+            self._sorted = [key for key in dict.fromkeys(self._sorted + self._fresh) if key in self.items]
+            self._fresh, self._gone = [], 0
+            self._sorted.sort()
+        elif self._fresh:
+            self._sorted += self._fresh
+            self._fresh = []
+            self._sorted.sort()  # merges what is sorted already in one pass
+        return self._sorted
+
     def scan(self, scope: str, after: str = "") -> list[str]:
         """The keys that begin with `scope` and are greater than `after`, in order."""
-        low = bisect_right(self.keys, after) if after > scope else bisect_left(self.keys, scope)
-        high = bisect_left(self.keys, scope + "\U0010ffff", low)
-        return self.keys[low:high]
+        keys = self.keys
+        low = bisect_right(keys, after) if after > scope else bisect_left(keys, scope)
+        high = bisect_left(keys, scope + "\U0010ffff", low)
+        return keys[low:high]
 
     def since(self, revision: int) -> list[Change]:
         """The changes after `revision`, which must not lie before the floor."""
