@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import Iterator
 
 import pytest
 
 import tools
+
+# Set by the `./pyb` that may have started this run; the programs under test must not take it for their own.
+os.environ.pop("PYB_COMMAND", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
