@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import subprocess
 
 import pytest
 
@@ -146,3 +147,11 @@ async def test_health_is_for_everybody_and_metrics_for_whom_the_server_allows(se
         assert (await ask("/nothing", certificate=True))[0] == 404
         assert (await ask("/healthz", method="POST"))[0] == 405
         await health.stop()
+
+
+def test_a_flag_that_a_controller_refuses_is_one_line_and_exit_code_1(server: tools.ApiServer) -> None:
+    flags = [f"--kubeconfig={server.kubeconfig}", "--leader-elect=false", "--secure-port=0", "--allocate-node-cidrs"]
+    command = [*tools.PYTHON, "controller-manager", *flags, "--cluster-cidr=nonsense"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["pyb controller-manager: invalid CIDR address: nonsense"]

@@ -54,6 +54,13 @@ def main(argv: list[str]) -> int:
     except (config.ConfigError, OSError, ValueError) as error:
         print(f"pyb controller-manager: {error}", file=sys.stderr)
         return 1
+    except ExceptionGroup as group:  # of the controllers, which are started together
+        refused, rest = group.split((config.ConfigError, OSError, ValueError))
+        if refused is None or rest is not None:
+            raise
+        for each in refused.exceptions:
+            print(f"pyb controller-manager: {each}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 0
 
