@@ -168,6 +168,7 @@ class EventBroadcaster:
         self._host = host
         self._correlator = Correlator(clock)
         self._queue: asyncio.Queue[Event] = asyncio.Queue(QUEUE_SIZE)
+        self._dropped = 0  # events in a row for which there was no room
         self._unsent = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -208,8 +209,11 @@ class EventBroadcaster:
         try:
             self._queue.put_nowait(event)
         except asyncio.QueueFull:
-            log.warning("too many events, dropped: %s %s", reason, message)
+            self._dropped += 1
+            if self._dropped == 1:  # once for each time the queue is full, not for each event
+                log.warning("too many events at once, some are dropped, the first: %s %s", reason, message)
             return
+        self._dropped = 0
         self._unsent += 1
         self._idle.clear()
 
