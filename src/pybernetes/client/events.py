@@ -168,7 +168,7 @@ class EventBroadcaster:
         self._host = host
         self._correlator = Correlator(clock)
         self._queue: asyncio.Queue[Event] = asyncio.Queue(QUEUE_SIZE)
-        self._dropped = 0  # events in a row for which there was no room
+        self._quiet_until = 0.0  # no word about dropped events before then
         self._unsent = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -209,13 +209,17 @@ class EventBroadcaster:
         try:
             self._queue.put_nowait(event)
         except asyncio.QueueFull:
-            self._dropped += 1
-            if self._dropped == 1:  # once for each time the queue is full, not for each event
-                log.warning("too many events at once, some are dropped, the first: %s %s", reason, message)
+            self._warn(reason, message)
             return
-        self._dropped = 0
         self._unsent += 1
         self._idle.clear()
+
+    def _warn(self, reason: str, message: str) -> None:
+        """Tell that events are dropped, once a minute."""
+        now = self._clock.monotonic()
+        if now >= self._quiet_until:
+            self._quiet_until = now + 60.0
+            log.warning("too many events at once, some are dropped, as: %s %s", reason, message)
 
     async def run(self) -> None:
         """Send until cancelled."""
