@@ -72,7 +72,8 @@ class Dispatcher:
         resource = registry.resource(info.group, info.version, info.resource)
         if info.subresource:
             return await self._subresource(request)
-        await read_ahead(request)
+        if request.body:
+            await read_ahead(request)
         verb = info.verb
         if not _placed(info, resource):
             raise PathNotFound

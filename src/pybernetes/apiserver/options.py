@@ -31,9 +31,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--event-ttl", type=_seconds, default=3600.0, help="how long events are kept")
     add("--service-cluster-ip-range", default="10.96.0.0/16", help="one or two CIDRs for Services")
     add("--service-node-port-range", type=_range, default=(30000, 32767))
-    add("--service-account-issuer", default="https://kubernetes.default.svc.cluster.local")
-    add("--service-account-key-file", type=_file)
-    add("--service-account-signing-key-file", type=_file)
+    unused = "checked, but without effect: this server does not issue or accept service account tokens yet"
+    add("--service-account-issuer", default="https://kubernetes.default.svc.cluster.local", help=unused)
+    add("--service-account-key-file", type=_file, help=unused)
+    add("--service-account-signing-key-file", type=_file, help=unused)
     add("--max-requests-inflight", type=int, default=400, help="reads at once, 0 = no limit")
     add("--max-mutating-requests-inflight", type=int, default=200, help="writes at once, 0 = no limit")
     add("--shutdown-delay-duration", type=_seconds, default=0.0, help="serve on for this long after SIGTERM")

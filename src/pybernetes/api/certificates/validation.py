@@ -14,6 +14,7 @@ from ..field import FieldError, Path, duplicate, forbidden, invalid, not_support
 from ..meta.validation import validate_object_meta, validate_object_meta_update
 from ..names import is_dns1123_label, is_dns1123_subdomain
 from ..quote import quote
+from ..schema import fields_by_wire
 from .request import check_request
 from .v1 import (
     CertificateSigningRequest,
@@ -29,33 +30,8 @@ MAX_SIGNER_NAME: Final = MAX_DOMAIN + (253 + 63 + 1) + 1
 APPROVED: Final = "Approved"
 DENIED: Final = "Denied"
 FAILED: Final = "Failed"
-USAGES: Final = frozenset(
-    {
-        "any",
-        "cert sign",
-        "client auth",
-        "code signing",
-        "content commitment",
-        "crl sign",
-        "data encipherment",
-        "decipher only",
-        "digital signature",
-        "email protection",
-        "encipher only",
-        "ipsec end system",
-        "ipsec tunnel",
-        "ipsec user",
-        "key agreement",
-        "key encipherment",
-        "microsoft sgc",
-        "netscape sgc",
-        "ocsp signing",
-        "s/mime",
-        "server auth",
-        "signing",
-        "timestamping",
-    }
-)
+_LISTED: Final = fields_by_wire(CertificateSigningRequestSpec)["usages"].items
+USAGES: Final = frozenset(_LISTED.enum if _LISTED else ())
 
 _SPEC = Path("spec")
 _CONDITIONS = Path("status", "conditions")

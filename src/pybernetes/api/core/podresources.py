@@ -6,7 +6,7 @@ the others; sidecars (init containers that restart always) stay and count with b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..quantity import Quantity, parse
@@ -108,8 +108,3 @@ def _maximum(into: Quantities, more: Quantities) -> None:
     for name, value in more.items():
         if name not in into or value > into[name]:
             into[name] = value
-
-
-def container_names(*lists: Iterable[Any] | None) -> list[str]:
-    """The names of all containers in these lists."""
-    return [each.name or "" for containers in lists for each in containers or ()]

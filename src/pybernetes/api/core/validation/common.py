@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -117,11 +116,6 @@ def validate_csi_driver_name(name: str | None, path: Path) -> list[FieldError]:
     if len(name) > _MAX_CSI_DRIVER_NAME:
         errors.append(too_long(path, "", _MAX_CSI_DRIVER_NAME))
     return errors + [invalid(path, name, problem) for problem in dns1123_subdomain(name.lower())]
-
-
-def with_default(resources: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """A resource list, empty if there is none."""
-    return resources or {}
 
 
 class InternalForm:
