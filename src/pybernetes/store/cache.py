@@ -137,6 +137,8 @@ class Partition:
         self.floor = 0
         self.changed = 0
         self.watchers: set[Watcher] = set()
+        self.followers: list[Callable[[Change | None], None]] = []
+        """Parts of this process that are told of every change, before any watcher; None = everything is new."""
         self.closed = False
 
     def load(self, entries: list[Item], revision: int) -> None:
@@ -146,6 +148,8 @@ class Partition:
         self.window.clear()
         self.window_size = 0
         self.floor = self.changed = revision
+        for follower in self.followers:
+            follower(None)
 
     def apply(self, change: Change) -> None:
         """Bring the change in and offer it to the watchers."""
@@ -163,6 +167,8 @@ class Partition:
             oldest = self.window.popleft()
             self.window_size -= _size(oldest)
             self.floor = oldest.revision
+        for follower in self.followers:
+            follower(change)
         for watcher in self.watchers:
             watcher.offer(change)
 

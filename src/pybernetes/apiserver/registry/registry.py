@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pybernetes.api import scheme
 from pybernetes.api.errors import PathNotFound
@@ -16,6 +17,9 @@ from ..authz.authorizer import Authorizer
 from .resource_store import ResourceStore
 from .strategy import Strategy
 
+if TYPE_CHECKING:
+    from .lister import Lister
+
 
 class Registry:
     """The resources of this server."""
@@ -28,6 +32,7 @@ class Registry:
         self.authorizers: list[Authorizer] = []
         self.service_cidrs: tuple[str, ...] = ()
         self.node_ports = (30000, 32767)
+        self.listers: dict[tuple[str, str, str], Lister[Any]] = {}
         self._event_ttl = event_ttl
         self._stores: dict[tuple[str, str, str], ResourceStore] = {}
 
