@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from apiserver.client import Client
 
-from pybernetes.apiserver.yaml import YAMLProblem, json_to_yaml, yaml_to_json
+from pybernetes.api.yaml import YAMLProblem, json_to_yaml, yaml_to_json
 
 
 def read(text: str) -> Any:

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from pybernetes.api import addresses, fields, gojson, intstr, labels, names, normalize, pem, quantity, quote, times
 from pybernetes.api.batch import cron
 from pybernetes.api.errors import APIError
+from pybernetes.api.yaml import YAMLProblem, json_to_yaml, yaml_to_json
 from pybernetes.apiserver import negotiation
 from pybernetes.apiserver.requestinfo import request_info
 from pybernetes.apiserver.verbs import options
-from pybernetes.apiserver.yaml import YAMLProblem, json_to_yaml, yaml_to_json
 
 
 def pieces(*parts: str) -> st.SearchStrategy[str]:

@@ -26,7 +26,7 @@ async def read_ahead(request: Request) -> None:
     """Read a large YAML body now, so that `as_json` and `yaml_as_json` find it read."""
     if len(request.body) < LARGE or "yaml" not in request.headers.get("content-type", ""):
         return
-    from .yaml import YAMLProblem, yaml_to_json
+    from pybernetes.api.yaml import YAMLProblem, yaml_to_json
 
     try:
         request.read = await asyncio.get_running_loop().run_in_executor(None, yaml_to_json, request.body)
@@ -41,7 +41,7 @@ def as_json(request: Request, kind: str, api_version: str) -> JSONBody:
         return request.body, []
     if media != YAML:
         return _protobuf_as_json(request.body, kind, api_version), []
-    from .yaml import YAMLProblem
+    from pybernetes.api.yaml import YAMLProblem
 
     try:
         return yaml_as_json(request)
@@ -56,7 +56,7 @@ def yaml_as_json(request: Request) -> JSONBody:
             raise request.read
         found: JSONBody = request.read
         return found
-    from .yaml import yaml_to_json
+    from pybernetes.api.yaml import yaml_to_json
 
     return yaml_to_json(request.body)
 

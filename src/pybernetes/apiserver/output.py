@@ -36,7 +36,7 @@ _encode = msgspec.json.Encoder().encode
 def write(raw: bytes, form: Format, status: int = 200) -> Response:
     """JSON bytes as an answer. Upstream ends a line of JSON, but not an indented document."""
     if form.media == YAML:
-        from .yaml import json_to_yaml
+        from pybernetes.api.yaml import json_to_yaml
 
         return Response(json_to_yaml(raw), status, YAML)
     if form.pretty:

@@ -14,13 +14,13 @@ from pybernetes.api import gojson
 from pybernetes.api.errors import BadRequest, Conflict
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, resetfields
+from pybernetes.api.yaml import YAMLProblem
 from pybernetes.store.cache import Item
 
 from ..bodies import yaml_as_json
 from ..http import Request
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from ..yaml import YAMLProblem
 from .decoding import decode_json
 from .options import WriteOptions
 from .writing import check_uid, create_object, update_object, write_object
