@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pybernetes.api import scheme, zeros
 from pybernetes.api.errors import AlreadyExists, Conflict, NotFound, ServiceUnavailable
@@ -20,6 +20,9 @@ from pybernetes.store.cache import Cache, Item, Partition, with_revision, withou
 
 from .selectable import ALIASES, Attributes, attribute_reader, selectable
 from .strategy import Strategy
+
+if TYPE_CHECKING:
+    from ..verbs.preparing import Prepared
 
 _PATIENCE = 30.0  # seconds a write waits for its own echo from a shared store
 
@@ -82,6 +85,8 @@ class ResourceStore:
         self._converts = resource.api_version != storage.api_version
         self.aliases = ALIASES.get((resource.group, resource.plural), {})
         self.selectable = selectable(resource)
+        self.prepared: dict[tuple[str, str, bytes], Prepared | None] = {}
+        """Bodies of creates and what became of them (`verbs.preparing`); None: seen once."""
 
     # -- keys ---------------------------------------------------------------------------------------------------
 
@@ -106,6 +111,10 @@ class ResourceStore:
     def decode(self, item: Item) -> Any:
         """The object, in the version it is stored as."""
         return self._decode(item.raw)
+
+    def decode_bytes(self, encoded: bytes) -> Any:
+        """The same from bytes."""
+        return self._decode(encoded)
 
     def encode(self, obj: Any) -> bytes:
         """The object as it is stored. Takes the resourceVersion out of it."""

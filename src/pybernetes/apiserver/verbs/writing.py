@@ -7,7 +7,6 @@ update:  metadata kept → mutating admission → reservation → strategy → v
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from pybernetes.api.managedfields import same_but_times
 from pybernetes.api.meta.v1 import ObjectMeta, OwnerReference
 from pybernetes.api.meta.validation import IMMUTABLE, validate_common_create, validate_common_update
 from pybernetes.api.names import generate_name
+from pybernetes.api.randomness import random_bytes
 from pybernetes.api.times import rfc3339
 from pybernetes.store.cache import Item, with_revision
 
@@ -33,15 +33,15 @@ _NAME_ATTEMPTS = 8  # upstream's maxNameGenerationCreateAttempts
 
 def new_uid() -> str:
     """A random UUID (version 4); faster than the standard library's."""
-    text = bytearray(os.urandom(16))
-    text[6] = text[6] & 0x0F | 0x40
-    text[8] = text[8] & 0x3F | 0x80
-    digits = text.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    digits = random_bytes(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
-def context_for(registry: Registry, request: Request, *, dry_run: bool, field_manager: str = "") -> Context:
-    """What strategies know about a request."""
+def context_for(
+    registry: Registry, request: Request, *, dry_run: bool, field_manager: str = "", options: Any = None
+) -> Context:
+    """What strategies and admission know about a request."""
     info = request.info
     return Context(
         registry,
@@ -53,6 +53,7 @@ def context_for(registry: Registry, request: Request, *, dry_run: bool, field_ma
         request.warnings,
         info.subresource,
         group=info.group,
+        options=options,
     )
 
 
@@ -136,6 +137,8 @@ def _attributes(store: ResourceStore, operation: str, new: Any, old: Any, contex
         context.user,
         context.dry_run,
         context.warnings,
+        context.options,
+        store.resource,
     )
 
 
@@ -164,6 +167,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     meta.self_link = meta.resource_version = None
     attributes = _attributes(store, CREATE, obj, None, context, meta.name or "")
     await context.registry.admission.admit(attributes)
+    meta = attributes.new.metadata
     for _ in range(_NAME_ATTEMPTS):
         try:
             return await _unless_reserved(store, _make(store, attributes, context))
@@ -216,8 +220,13 @@ async def _unless_reserved(store: ResourceStore, write: Coroutine[Any, Any, T]) 
     return await (asyncio.shield(write) if store.strategy.reserves else write)
 
 
-async def update_object(store: ResourceStore, new: Any, old: Any, context: Context) -> Any:
-    """Check a changed object and complete it; what is returned may be stored in place of `old`."""
+async def update_object(
+    store: ResourceStore, new: Any, old: Any, context: Context, *, admitted: Attributes | None = None
+) -> Any:
+    """Check a changed object and complete it; what is returned may be stored in place of `old`.
+
+    `admitted` is for a subresource with a kind of its own: admission sees that kind, and has changed it already.
+    """
     meta, before = new.metadata, old.metadata
     strategy = store.strategy
     check_namespace(store, meta, context.namespace)
@@ -241,9 +250,11 @@ async def update_object(store: ResourceStore, new: Any, old: Any, context: Conte
     meta.generate_name = meta.generate_name or before.generate_name
     meta.self_link = None
     admission = context.registry.admission
-    attributes = _attributes(store, UPDATE, new, old, context, before.name)
-    await admission.admit(attributes)
-    new = attributes.new
+    attributes = admitted
+    if attributes is None:
+        attributes = _attributes(store, UPDATE, new, old, context, before.name)
+        await admission.admit(attributes)
+        new = attributes.new
     reservation = await strategy.reserve(new, old, context) if strategy.reserves else None
     try:
         prepare, validate = strategy.rules(context.subresource)

@@ -1,0 +1,29 @@
+"""Random bytes from the operating system, asked for many at a time: a system call for 16 of them costs 5 us."""
+
+from __future__ import annotations
+
+import os
+
+_SIZE = 4096
+_pool = b""
+_used = 0
+
+
+def random_bytes(count: int) -> bytes:
+    """Bytes nobody can guess; never the same twice, not even in a process that was forked."""
+    global _pool, _used
+    end = _used + count
+    if end > len(_pool):
+        _pool = os.urandom(max(_SIZE, count))
+        _used, end = 0, count
+    taken = _pool[_used:end]
+    _used = end
+    return taken
+
+
+def _forget() -> None:
+    global _pool, _used
+    _pool, _used = b"", 0
+
+
+os.register_at_fork(after_in_child=_forget)
