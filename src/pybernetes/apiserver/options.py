@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pybernetes.api.times import parse_duration
 
+from .admission.plugins import check_names
+
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The flags as attributes. Exits with a message on a bad one."""
@@ -37,11 +39,19 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--service-account-signing-key-file", type=_file, help=unused)
     add("--max-requests-inflight", type=int, default=400, help="reads at once, 0 = no limit")
     add("--max-mutating-requests-inflight", type=int, default=200, help="writes at once, 0 = no limit")
+    add("--enable-admission-plugins", type=_names, default=[], help="admission plugins to use beside the usual ones")
+    add("--disable-admission-plugins", type=_names, default=[], help="usual admission plugins not to use")
+    add("--admission-control-config-file", type=_file, help="an AdmissionConfiguration: what plugins need to know")
+    add("--default-not-ready-toleration-seconds", type=int, default=300, help="how long pods stay on a lost node")
+    add("--default-unreachable-toleration-seconds", type=int, default=300, help="the same for one out of reach")
     add("--shutdown-delay-duration", type=_seconds, default=0.0, help="serve on for this long after SIGTERM")
     add("-v", "--v", type=int, default=0, help="how much to log")
     options = parser.parse_args(argv)
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         parser.error("--tls-cert-file and --tls-private-key-file go together")
+    problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins)
+    if problems:
+        parser.error("; ".join(problems))
     options.service_cidrs = tuple(part.strip() for part in options.service_cluster_ip_range.split(",") if part.strip())
     return options
 
@@ -93,6 +103,10 @@ def _seconds(text: str) -> float:
         return parse_duration(text) / 1e9
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _names(text: str) -> list[str]:
+    return [part for part in text.split(",") if part]
 
 
 def _modes(text: str) -> list[str]:

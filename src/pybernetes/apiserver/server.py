@@ -22,7 +22,7 @@ from pybernetes.store import open_store
 from pybernetes.store.base import StoreError
 from pybernetes.store.cache import Cache
 
-from .admission.namespace_lifecycle import NamespaceLifecycle
+from .admission import configuration, plugins
 from .admission.plugin import Chain
 from .authn.anonymous import Anonymous
 from .authn.token_file import TokenFile
@@ -76,7 +76,7 @@ class APIServer:
         self.registry = Registry(self.cache, SystemClock(), event_ttl=int(options.event_ttl))
         self.registry.service_cidrs = options.service_cidrs
         self.registry.node_ports = options.service_node_port_range
-        self.registry.admission = Chain([NamespaceLifecycle(self.registry)])
+        self.registry.admission = _admission(self.registry, options)
         self.health = Health()
         self.metrics = Metrics()
         self.metrics.registry = self.registry
@@ -127,6 +127,8 @@ class APIServer:
         self._server = server
         self.port = server.sockets[0].getsockname()[1]
         address = advertised(self.options)
+        for plugin in self.registry.admission.plugins:
+            await plugin.start()
         await bootstrap(self.registry, address, self.port)
         self._in_background(keep(self.registry, address, self.port))
         self._in_background(trim_regularly())
@@ -158,6 +160,8 @@ class APIServer:
                     await remove_kubernetes_endpoint(self.registry, advertised(self.options), self.port)
         await self.cache.end_watchers()
         await self._http.drain(_DRAIN)
+        for plugin in self.registry.admission.plugins:
+            await plugin.stop()
         await self.cache.close()
         with contextlib.suppress(StoreError):
             await self.store.close()
@@ -178,6 +182,17 @@ class APIServer:
     async def _check_not_stopping(self) -> None:
         if self._stopping.is_set():
             raise RuntimeError("process is shutting down")
+
+
+def _admission(registry: Registry, options: argparse.Namespace) -> Chain:
+    configured = configuration.read(options.admission_control_config_file)
+    seconds = {
+        "notReady": options.default_not_ready_toleration_seconds,
+        "unreachable": options.default_unreachable_toleration_seconds,
+    }
+    configured["DefaultTolerationSeconds"] = seconds  # upstream has flags for these, and no place in the file
+    names = plugins.selected(options.enable_admission_plugins, options.disable_admission_plugins)
+    return plugins.chain(registry, names, configured)
 
 
 def tls_context(options: argparse.Namespace) -> ssl.SSLContext:

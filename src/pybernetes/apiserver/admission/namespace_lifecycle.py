@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pybernetes.api.errors import Forbidden, NotFound
+from collections.abc import Awaitable
 
-from .plugin import CREATE, DELETE, UPDATE, Attributes, Plugin
+from pybernetes.api.errors import Forbidden, NotFound
+from pybernetes.api.resources import Resource
+
+from .plugin import CREATE, DELETE, Attributes, Plugin
 
 IMMORTAL = ("default", "kube-system", "kube-public")
 
@@ -13,25 +16,33 @@ class NamespaceLifecycle(Plugin):
     """Upstream's NamespaceLifecycle."""
 
     name = "NamespaceLifecycle"
-    operations = (CREATE, UPDATE, DELETE)
+    operations = (CREATE, DELETE)
 
-    async def admit(self, attributes: Attributes) -> None:
-        resource = attributes.resource
-        if resource.plural == "namespaces" and not resource.group:
-            if attributes.operation == DELETE and attributes.name in IMMORTAL:
+    def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
+        if resource.fullname == "namespaces":
+            return operation == DELETE
+        # A LocalSubjectAccessReview is a question about a namespace, not a thing in it.
+        return operation == CREATE and resource.namespaced and resource.plural != "localsubjectaccessreviews"
+
+    def admit(self, attributes: Attributes) -> Awaitable[None] | None:
+        if attributes.operation == DELETE:
+            if attributes.name in IMMORTAL:
                 raise Forbidden("", "namespaces", attributes.name, "this namespace may not be deleted")
-            return
-        if not attributes.namespace or attributes.operation != CREATE:
-            return
-        if resource.plural == "localsubjectaccessreviews":  # a question about a namespace, not a thing in it
-            return
-        namespace = attributes.namespace
+            return None
         namespaces = self.registry.store("", "v1", "namespaces")
-        item = namespaces.peek("", namespace)
+        item = namespaces.peek("", attributes.namespace)
         if item is None:
-            item = await namespaces.find("", namespace)
+            return self._look_again(attributes)
+        if namespaces.attributes(item).fields.get("status.phase") == "Terminating":
+            raise _terminating(attributes)
+        return None
+
+    async def _look_again(self, attributes: Attributes) -> None:
+        """Another server may have made the namespace a moment ago."""
+        namespaces = self.registry.store("", "v1", "namespaces")
+        item = await namespaces.find("", attributes.namespace)
         if item is None:
-            raise NotFound("", "namespaces", namespace)
+            raise NotFound("", "namespaces", attributes.namespace)
         if namespaces.attributes(item).fields.get("status.phase") == "Terminating":
             raise _terminating(attributes)
 

@@ -2,14 +2,20 @@
 
 One small interface. A plugin that changes objects overrides `admit`, one that only judges overrides `validate`; all
 `admit`s run before the object is validated, all `validate`s after. Raising an APIError ends the request.
+
+A plugin says which operations on which resources it wants to see. The chain looks up who is concerned by a request in
+a dict, so that a request pays for those and for nobody else. `admit` and `validate` may be plain functions or
+coroutine functions: most plugins have nothing to wait for, and starting a coroutine costs more than what they do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pybernetes.api.errors import Forbidden
 from pybernetes.api.resources import Resource
 
 if TYPE_CHECKING:
@@ -19,10 +25,11 @@ CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
 
 class Attributes(msgspec.Struct, gc=False):
-    """What is about to happen."""
+    """What is about to happen. `new` and `old` are None where there is no such object."""
 
     operation: str
     resource: Resource
+    """What is written, in the version it is stored as; `new` and `old` are of its kind unless `body` says otherwise."""
     subresource: str
     namespace: str
     name: str
@@ -32,46 +39,139 @@ class Attributes(msgspec.Struct, gc=False):
     dry_run: bool
     warnings: list[str]
     options: Any = None
+    """The `WriteOptions` or `DeleteOptions` of the request."""
+    asked: Resource | None = None
+    """What the client asked for, which may be another version or group of the same objects."""
+    body: tuple[str, str] | None = None
+    """apiVersion and kind of `new` where a subresource speaks a kind of its own: Scale, Binding, Eviction, ..."""
+    reinvoke: bool = False
+    """Set by a plugin that has let somebody else change the object: then all `admit`s run once more."""
+    reinvoking: bool = False
+    """Whether this is that second time."""
+    notes: dict[str, Any] | None = None
+    """What a plugin remembers from one call to the next of the same request, by the plugin's name."""
+    annotations: dict[str, str] | None = None
+    """What the audit log is told beside."""
+
+    @property
+    def requested(self) -> Resource:
+        """The resource as the client named it."""
+        return self.asked or self.resource
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """apiVersion and kind of what the client sent."""
+        return self.body or (self.requested.api_version, self.requested.kind)
+
+    def annotate(self, key: str, value: str) -> None:
+        """Tell the audit log something about this request."""
+        if self.annotations is None:
+            self.annotations = {}
+        self.annotations[key] = value
+
+
+def forbidden(attributes: Attributes, why: object) -> Forbidden:
+    """A refusal, in the words of upstream's: what is written, its name, and why not."""
+    resource = attributes.requested
+    return Forbidden(resource.group, resource.plural, attributes.name or _name(attributes.new), why)
+
+
+def _name(obj: Any) -> str:
+    meta = getattr(obj, "metadata", None)
+    return (meta and (meta.name or meta.generate_name)) or "Unknown"
 
 
 class Plugin:
-    """An admission plugin. `operations` are those it wants to see."""
+    """An admission plugin, with what it wants to see.
+
+    `resources` are names as `pods`, `deployments.apps` or `pods/resize`; `pods/*` is a resource with all of its
+    subresources, `*` every resource without subresources, `*/*` everything.
+    """
 
     name = ""
     operations: tuple[str, ...] = (CREATE, UPDATE, DELETE, CONNECT)
+    resources: tuple[str, ...] = ("*/*",)
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, configuration: Any = None) -> None:
+        """`configuration` is what --admission-control-config-file has for the plugin, as plain values."""
         self.registry = registry
 
-    async def admit(self, attributes: Attributes) -> None:
-        """Change the new object, or refuse it."""
+    def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
+        """Whether requests of this form concern the plugin at all. Asked once for each form."""
+        if operation not in self.operations:
+            return False
+        name = resource.fullname
+        return any(
+            wanted in ("*/*", f"{name}/*") or wanted == (f"{name}/{subresource}" if subresource else name)
+            for wanted in self.resources
+        ) or (not subresource and "*" in self.resources)
 
-    async def validate(self, attributes: Attributes) -> None:
+    def admit(self, attributes: Attributes) -> Awaitable[None] | None:
+        """Change the new object, or refuse it."""
+        return None
+
+    def validate(self, attributes: Attributes) -> Awaitable[None] | None:
         """Refuse the new object; it must not be changed any more."""
+        return None
+
+    async def start(self) -> None:
+        """Called once, when the server has read the store and before it answers."""
+
+    async def stop(self) -> None:
+        """Called once, when the server ends."""
+
+
+Call = Callable[[Attributes], Awaitable[None] | None]
+_Form = tuple[str, str, str, str]
 
 
 class Chain:
-    """The plugins in order; what a plugin does not override is never called."""
+    """The plugins in order; what a plugin does not override, or does not want to see, is never called."""
 
     def __init__(self, plugins: list[Plugin]) -> None:
         self.plugins = plugins
-        self._admit = _by_operation(plugins, "admit")
-        self._validate = _by_operation(plugins, "validate")
+        self._admit: dict[_Form, tuple[Call, ...]] = {}
+        self._validate: dict[_Form, tuple[Call, ...]] = {}
 
     async def admit(self, attributes: Attributes) -> None:
-        """Let every mutating plugin act."""
-        for plugin in self._admit[attributes.operation]:
-            await plugin.admit(attributes)
+        """Let every mutating plugin that is concerned act."""
+        resource = attributes.resource
+        form = (attributes.operation, resource.group, resource.plural, attributes.subresource)
+        calls = self._admit.get(form)
+        if calls is None:
+            calls = self._admit[form] = self._concerned("admit", attributes)
+        for call in calls:
+            pending = call(attributes)
+            if pending is not None:
+                await pending
+        if attributes.reinvoke:
+            attributes.reinvoking = True
+            for call in calls:
+                pending = call(attributes)
+                if pending is not None:
+                    await pending
 
     async def validate(self, attributes: Attributes) -> None:
-        """Let every validating plugin judge."""
-        for plugin in self._validate[attributes.operation]:
-            await plugin.validate(attributes)
+        """Let every validating plugin that is concerned judge."""
+        resource = attributes.resource
+        form = (attributes.operation, resource.group, resource.plural, attributes.subresource)
+        calls = self._validate.get(form)
+        if calls is None:
+            calls = self._validate[form] = self._concerned("validate", attributes)
+        for call in calls:
+            pending = call(attributes)
+            if pending is not None:
+                await pending
 
+    def plugin(self, name: str) -> Plugin | None:
+        """The plugin of this name, if it is on."""
+        return next((each for each in self.plugins if each.name == name), None)
 
-def _by_operation(plugins: list[Plugin], method: str) -> dict[str, list[Plugin]]:
-    overriding = [plugin for plugin in plugins if getattr(type(plugin), method) is not getattr(Plugin, method)]
-    return {
-        operation: [plugin for plugin in overriding if operation in plugin.operations]
-        for operation in (CREATE, UPDATE, DELETE, CONNECT)
-    }
+    def _concerned(self, method: str, attributes: Attributes) -> tuple[Call, ...]:
+        operation, resource, subresource = attributes.operation, attributes.resource, attributes.subresource
+        return tuple(
+            getattr(plugin, method)
+            for plugin in self.plugins
+            if getattr(type(plugin), method) is not getattr(Plugin, method)
+            and plugin.wants(operation, resource, subresource)
+        )

@@ -44,6 +44,8 @@ class Context(msgspec.Struct, gc=False):
     """What `Strategy.reserve` took for the update under way."""
     group: str = ""
     """The API group of the request; that of the stored kind may be another (Events have two)."""
+    options: Any = None
+    """The options of the request, for admission."""
 
 
 class Reservation(Protocol):

@@ -14,6 +14,7 @@ from ..http import Request, Response
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
+from ..verbs.admitting import admit_body
 from ..verbs.options import write_options
 from ..verbs.writing import context_for, precondition_failed, write_object
 from .body import check_place, decode_body, success
@@ -24,6 +25,8 @@ async def bind(registry: Registry, store: ResourceStore, request: Request) -> Re
     options = write_options(request.info.query, "CreateOptions")
     binding = decode_body(request, Binding, "v1", options.field_validation)
     check_place(binding.metadata, request, "Binding")
+    resource = store.resource
+    binding = await admit_body(registry, request, resource, binding, "v1", dry_run=options.dry_run, options=options)
     context = context_for(registry, request, dry_run=options.dry_run)
     context.subresource = "binding"
     await assign(store, request.info.name, binding, context)

@@ -19,6 +19,7 @@ from ..http import Request, Response
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
+from ..verbs.admitting import admit_body
 from ..verbs.delete import check_preconditions, delete_object
 from ..verbs.options import check_delete_options, write_options
 from ..verbs.writing import context_for
@@ -38,7 +39,12 @@ async def evict(registry: Registry, store: ResourceStore, request: Request) -> R
     check_place(eviction.metadata, request, "Eviction")
     delete = eviction.delete_options or DeleteOptions()
     check_delete_options(delete)
-    context = context_for(registry, request, dry_run=options.dry_run or bool(delete.dry_run))
+    dry_run = options.dry_run or bool(delete.dry_run)
+    eviction = await admit_body(
+        registry, request, store.resource, eviction, "policy/v1", dry_run=dry_run, options=options
+    )
+    delete = eviction.delete_options or delete
+    context = context_for(registry, request, dry_run=dry_run)
     context.subresource = ""
     pod = store.decode(await store.get(info.namespace, info.name))
     budget = await _budget(registry, pod) if _counts(pod) else None
@@ -54,7 +60,7 @@ async def evict(registry: Registry, store: ResourceStore, request: Request) -> R
         await _tell(store, pod, delete, context)
         if delete.preconditions:
             delete.preconditions.resource_version = None  # it held when the pod was told, which made a new version
-    await delete_object(store, info.name, delete, context)
+    await delete_object(store, info.name, delete, context, admit=False)
     return success(request)
 
 

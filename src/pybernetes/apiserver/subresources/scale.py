@@ -18,6 +18,7 @@ from pybernetes.api.managedfields.scale import Mappings, to_parent, to_scale
 from pybernetes.api.meta.v1 import ManagedFieldsEntry, ObjectMeta
 from pybernetes.api.scheme import encoder
 
+from ..admission.plugin import UPDATE, Attributes
 from ..http import Request, Response
 from ..negotiation import patch_type
 from ..registry.registry import Registry
@@ -66,6 +67,23 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
                 subresource="scale",
                 reset_fields=exclude("status"),
             )
+        attributes = Attributes(
+            UPDATE,
+            store.storage,
+            "scale",
+            info.namespace,
+            info.name,
+            wanted,
+            before,
+            request.user,
+            options.dry_run,
+            request.warnings,
+            options,
+            store.resource,
+            (API_VERSION, "Scale"),
+        )
+        await registry.admission.admit(attributes)
+        wanted = attributes.new
         old = store.decode(await store.get(info.namespace, info.name))
         obj.spec.replicas = (wanted.spec.replicas if wanted.spec else None) or 0
         obj.metadata.managed_fields = (
@@ -79,7 +97,7 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
             or None
         )
         context.subresource = ""  # to the object it is an ordinary update of its spec
-        return await update_object(store, obj, old, context)
+        return await update_object(store, obj, old, context, admitted=attributes)
 
     item = await write_object(store, info.name, change, context)
     return answer_object(request, scale_of(store.decode(item)), API_VERSION, of=store.resource)

@@ -42,13 +42,19 @@ async def delete(registry: Registry, store: ResourceStore, request: Request) -> 
     return answer(request, store.resource, store.raw(item), form, status)
 
 
-async def delete_object(store: ResourceStore, name: str, options: DeleteOptions, context: Context) -> tuple[Item, bool]:
-    """Delete, or mark as being deleted; tells which. Raises Conflict if a precondition does not hold."""
+async def delete_object(
+    store: ResourceStore, name: str, options: DeleteOptions, context: Context, *, admit: bool = True
+) -> tuple[Item, bool]:
+    """Delete, or mark as being deleted; tells which. Raises Conflict if a precondition does not hold.
+
+    Without `admit` admission has had its say before, about what brought the deletion about.
+    """
     item = await store.get(context.namespace, name)
     while True:
         obj = store.decode(item)
         check_preconditions(store, obj, options)
-        await _admit(store, obj, options, context)
+        if admit:
+            await _admit(store, obj, options, context)
         decision = decide(store, obj, options, context.registry.clock.now())
         if decision == "wait":
             return item, False
@@ -186,6 +192,7 @@ async def _admit(store: ResourceStore, obj: Any, options: DeleteOptions, context
         context.dry_run,
         context.warnings,
         options,
+        store.resource,
     )
     await admission.admit(attributes)
     await admission.validate(attributes)

@@ -55,7 +55,8 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
     kind = patch_type(request.headers)
     options = write_options(info.query, "PatchOptions")
     check_patch_options(options, kind)
-    context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))
+    manager = manager_of(request, options)
+    context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
     if kind == APPLY:
         item, created = await apply_object(store, request, options, context)
         return answer(request, store.resource, store.raw(item), form, 201 if created else 200)

@@ -31,7 +31,8 @@ async def update(registry: Registry, store: ResourceStore, request: Request) -> 
     info = request.info
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = write_options(info.query, "UpdateOptions")
-    context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))
+    manager = manager_of(request, options)
+    context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
     first = _decode(store, request, options)
     meta = first.metadata
     check_namespace(store, meta, info.namespace)

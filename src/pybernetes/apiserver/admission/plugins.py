@@ -1,0 +1,111 @@
+"""Which admission plugins there are, in the order they run, and which of them are on.
+
+Order and defaults are upstream's; SecurityContextDeny and InitialResources, which upstream has given up, are where
+they were. A plugin's module is imported when the plugin is on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pybernetes.api.quote import quote
+
+from .plugin import Chain, Plugin
+
+if TYPE_CHECKING:
+    from ..registry.registry import Registry
+
+
+class Entry(NamedTuple):
+    """A plugin's name and class; without a class it guards a kind that is not served, and has nothing to do."""
+
+    name: str
+    place: str = ""
+    """`module:Class`, below this package."""
+    default: bool = False
+
+
+PLUGINS: Final = (
+    Entry("AlwaysAdmit"),
+    Entry("NamespaceAutoProvision"),
+    Entry("NamespaceLifecycle", "namespace_lifecycle:NamespaceLifecycle", True),
+    Entry("NamespaceExists"),
+    Entry("SecurityContextDeny"),
+    Entry("LimitPodHardAntiAffinityTopology"),
+    Entry("InitialResources"),
+    Entry("LimitRanger", default=True),
+    Entry("ServiceAccount", default=True),
+    Entry("NodeRestriction"),
+    Entry("TaintNodesByCondition", default=True),
+    Entry("AlwaysPullImages"),
+    Entry("ImagePolicyWebhook"),
+    Entry("PodSecurity", default=True),
+    Entry("PodNodeSelector"),
+    Entry("Priority", default=True),
+    Entry("DefaultTolerationSeconds", default=True),
+    Entry("PodTolerationRestriction"),
+    Entry("EventRateLimit"),
+    Entry("ExtendedResourceToleration"),
+    Entry("DefaultStorageClass", default=True),
+    Entry("StorageObjectInUseProtection", default=True),
+    Entry("PodGroupProtection", default=True),
+    Entry("OwnerReferencesPermissionEnforcement"),
+    Entry("PersistentVolumeClaimResize", default=True),
+    Entry("RuntimeClass", default=True),
+    Entry("CertificateApproval", default=True),
+    Entry("CertificateSigning", default=True),
+    Entry("ClusterTrustBundleAttest", default=True),
+    Entry("CertificateSubjectRestriction", default=True),
+    Entry("DefaultIngressClass", default=True),
+    Entry("DenyServiceExternalIPs"),
+    Entry("PodTopologyLabels", default=True),
+    Entry("PodGroupWorkloadExists", default=True),
+    Entry("NodeDeclaredFeatureValidator", default=True),
+    Entry("JobValidation", default=True),
+    Entry("PodResizeValidator", default=True),
+    # Policies, webhooks, quota and AlwaysDeny come last: they judge what all others have made of the object.
+    Entry("MutatingAdmissionPolicy", default=True),
+    Entry("MutatingAdmissionWebhook", default=True),
+    Entry("ValidatingAdmissionPolicy", default=True),
+    Entry("ValidatingAdmissionWebhook", default=True),
+    Entry("ResourceQuota", default=True),
+    Entry("AlwaysDeny"),
+)
+NAMES: Final = frozenset(each.name for each in PLUGINS)
+
+
+def check_names(enabled: Iterable[str], disabled: Iterable[str]) -> list[str]:
+    """What is wrong with the names in the two flags."""
+    enabled, disabled = list(enabled), list(disabled)
+    problems = [f"enable-admission-plugins plugin {quote(each)} is unknown" for each in enabled if each not in NAMES]
+    problems += [f"disable-admission-plugins plugin {quote(each)} is unknown" for each in disabled if each not in NAMES]
+    both = sorted(set(enabled) & set(disabled))
+    if both:
+        problems.append(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")
+    return problems
+
+
+def selected(enabled: Iterable[str], disabled: Iterable[str]) -> list[str]:
+    """The names of the plugins that are on, in order."""
+    on = {each.name for each in PLUGINS if each.default} - set(disabled) | set(enabled)
+    return [each.name for each in PLUGINS if each.name in on]
+
+
+def chain(registry: Registry, names: Iterable[str], configurations: Mapping[str, Any]) -> Chain:
+    """The plugins of these names, each with its configuration. Raises ValueError if one does not like its own."""
+    wanted = set(names)
+    return Chain(
+        [
+            _load(each.place)(registry, configurations.get(each.name))
+            for each in PLUGINS
+            if each.place and each.name in wanted
+        ]
+    )
+
+
+def _load(place: str) -> type[Plugin]:
+    module, _, name = place.partition(":")
+    found: type[Plugin] = getattr(import_module(f"{__package__}.{module}"), name)
+    return found
