@@ -1,19 +1,19 @@
 """From the body of a create to an object with its defaults and managed fields: worked out once for each body.
 
-Controllers send the same body again and again: the pods of a ReplicaSet, of a Job, of a DaemonSet's node. What is made
-of a body before anybody is asked (decoding, finding unknown fields, canonical forms, defaults, who owns what) depends on
-the body, the kind and the manager alone, all but the time in the one entry of managed fields. So a body that comes a
-second time is kept together with the encoded object it became, and decoding that is all that the third one costs: 1.5
-instead of 11 us for a small ConfigMap, 5 instead of 48 us for a pod.
+Controllers send the same body again and again: the pods of a ReplicaSet, of a Job, of a DaemonSet. What is made of a
+body before anybody is asked (decoding, finding unknown fields, canonical forms, defaults, who owns what) depends on the
+body, the kind and the manager alone, all but the time in the one entry of managed fields. So a body that comes a second
+time is kept together with the encoded object it became, and decoding that is all that the third one costs.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import msgspec
 
-from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.meta.v1 import ManagedFieldsEntry, ObjectMeta
 
 from ..bodies import as_json
 from ..http import Request
@@ -29,9 +29,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):
-    """What became of a body."""
+    """What became of a body: the object but for its managed fields, and the one entry of these."""
 
     encoded: bytes
+    entry: ManagedFieldsEntry
     warnings: list[str]
 
 
@@ -45,7 +46,9 @@ def prepared(store: ResourceStore, request: Request, validation: str, context: C
     known = store.prepared.get(key)
     if known is not None:
         obj = store.decode_bytes(known.encoded)
-        obj.metadata.managed_fields[0].time = context.now
+        entry = copy(known.entry)
+        entry.time = context.now
+        obj.metadata.managed_fields = [entry]
         context.warnings.extend(known.warnings)
         return obj
     before = len(context.warnings)
@@ -67,8 +70,11 @@ def _remember(store: ResourceStore, key: tuple[str, str, bytes], obj: Any, warni
             del known[next(iter(known))]
         known[key] = None  # it came once; most never come again
         return
-    if len(obj.metadata.managed_fields or ()) != 1:
+    entries = obj.metadata.managed_fields
+    if entries is None or len(entries) != 1:
         return
+    obj.metadata.managed_fields = None
     encoded = _encode(obj)
     if store.decode_bytes(encoded) == obj:
-        known[key] = Prepared(encoded, warnings)
+        known[key] = Prepared(encoded, copy(entries[0]), warnings)
+    obj.metadata.managed_fields = entries
