@@ -9,7 +9,10 @@ from pathlib import Path
 
 from pybernetes.api.times import parse_duration
 
+from .authn import flags as authn_flags
+
 from .admission.plugins import check_names
+from .authz.flags import add_flags, check_flags
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -22,9 +25,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--tls-cert-file", type=_file, help="the server's certificate, with its chain")
     add("--tls-private-key-file", type=_file, help="the key of the certificate")
     add("--cert-dir", type=Path, default=Path("/var/run/kubernetes"), help="where a self-signed certificate is kept")
-    add("--client-ca-file", type=_file, help="who this CA has signed is the certificate's common name")
-    add("--token-auth-file", type=_file, help='bearer tokens: token,user,uid,"group1,group2"')
-    add("--authorization-mode", default="AlwaysAllow", type=_modes, help="AlwaysAllow or AlwaysDeny")
+    add_flags(parser, _file, _seconds)
     add("--etcd-servers", required=True, help="etcd's endpoints, or sqlite:///path/to/file.db, or memory://")
     add("--etcd-cafile", type=_file)
     add("--etcd-certfile", type=_file)
@@ -33,10 +34,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--event-ttl", type=_seconds, default=3600.0, help="how long events are kept")
     add("--service-cluster-ip-range", default="10.96.0.0/16", help="one or two CIDRs for Services")
     add("--service-node-port-range", type=_range, default=(30000, 32767))
-    unused = "checked, but without effect: this server does not issue or accept service account tokens yet"
-    add("--service-account-issuer", default="https://kubernetes.default.svc.cluster.local", help=unused)
-    add("--service-account-key-file", type=_file, help=unused)
-    add("--service-account-signing-key-file", type=_file, help=unused)
+    authn_flags.add_flags(parser)
     add("--max-requests-inflight", type=int, default=400, help="reads at once, 0 = no limit")
     add("--max-mutating-requests-inflight", type=int, default=200, help="writes at once, 0 = no limit")
     add("--enable-admission-plugins", type=_names, default=[], help="admission plugins to use beside the usual ones")
@@ -47,9 +45,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--shutdown-delay-duration", type=_seconds, default=0.0, help="serve on for this long after SIGTERM")
     add("-v", "--v", type=int, default=0, help="how much to log")
     options = parser.parse_args(argv)
+    try:
+        authn_flags.check(options)
+    except ValueError as error:
+        parser.error(str(error))
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         parser.error("--tls-cert-file and --tls-private-key-file go together")
-    problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins)
+    problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins) + check_flags(options)
     if problems:
         parser.error("; ".join(problems))
     options.service_cidrs = tuple(part.strip() for part in options.service_cluster_ip_range.split(",") if part.strip())
@@ -107,11 +109,3 @@ def _seconds(text: str) -> float:
 
 def _names(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
-
-
-def _modes(text: str) -> list[str]:
-    modes = text.split(",")
-    for mode in modes:
-        if mode not in ("AlwaysAllow", "AlwaysDeny"):
-            raise argparse.ArgumentTypeError(f'"{mode}" is not supported; AlwaysAllow and AlwaysDeny are')
-    return modes

@@ -16,7 +16,9 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
+from pybernetes.api import fields
 from pybernetes.api.errors import BadRequest
+from pybernetes.api.names import is_path_segment_name
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
@@ -38,10 +40,25 @@ class RequestInfo(msgspec.Struct, gc=False):
     parts: tuple[str, ...] = ()
     """What follows the subresource, as in `proxy/some/path`."""
 
+    @property
+    def object_name(self) -> str:
+        """The name to ask permission for: a list or watch that selects a single object by name is about that one."""
+        if self.name or self.verb not in ("list", "watch") or "fieldSelector" not in self.query:
+            return self.name
+        return _selected_name(self.query["fieldSelector"])
+
     def flag(self, name: str) -> bool:
         """A query parameter as upstream reads booleans: absent, 0 and false are false, all else is true."""
         value = self.query.get(name)
         return value is not None and value != "0" and value.lower() != "false"
+
+
+def _selected_name(selector: str) -> str:
+    try:
+        name = fields.parse(selector).requires("metadata.name") or ""
+    except fields.FieldSelectorError:
+        return ""
+    return "" if is_path_segment_name(name) else name
 
 
 _BAD_ESCAPE = re.compile("%(?![0-9a-fA-F]{2})")

@@ -24,12 +24,10 @@ from pybernetes.store.cache import Cache
 
 from .admission import configuration, plugins
 from .admission.plugin import Chain
-from .authn.anonymous import Anonymous
-from .authn.token_file import TokenFile
-from .authn.user import Authenticator
-from .authn.x509 import ClientCertificate
-from .authz.authorizer import AlwaysAllow, AlwaysDeny, Authorizer
+from .authn import setup as authn
+from .authz.chain import authorizers
 from .bootstrap import bootstrap, keep
+from .bootstrap.rbac import reconcile_policy
 from .bootstrap.service import remove_kubernetes_endpoint
 from .compaction import compact_regularly
 from .discovery import Discovery
@@ -88,17 +86,13 @@ class APIServer:
 
     def _chain(self) -> HTTPServer:
         options = self.options
-        authenticators: list[Authenticator] = [ClientCertificate()]
-        if options.token_auth_file:
-            tokens = TokenFile(options.token_auth_file)
-            self.registry.token_authenticators.append(tokens)
-            authenticators.append(tokens)
-        authenticators.append(Anonymous())
-        modes: dict[str, Authorizer] = {"AlwaysAllow": AlwaysAllow(), "AlwaysDeny": AlwaysDeny()}
+        authenticators = authn.authenticators(self.registry, options)
+        authn.issue_tokens(self.registry, options)
         paths = Paths(self.health, self.metrics, Discovery())
         paths.add("/openapi", OpenAPI(), prefix=True)
+        authn.publish_keys(paths, options, lambda: f"{advertised(options)}:{self.port}")
         handler = Dispatcher(self.registry, paths)
-        self.registry.authorizers = [modes[mode] for mode in options.authorization_mode]
+        self.registry.authorizers = authorizers(self.registry, options)
         authorization = Authorization(handler, self.registry.authorizers)
         limited = MaxInFlight(authorization, options.max_requests_inflight, options.max_mutating_requests_inflight)
         self.metrics.in_flight = limited
@@ -130,6 +124,7 @@ class APIServer:
         for plugin in self.registry.admission.plugins:
             await plugin.start()
         await bootstrap(self.registry, address, self.port)
+        await reconcile_policy(self.registry)
         self._in_background(keep(self.registry, address, self.port))
         self._in_background(trim_regularly())
         self._ready = True

@@ -19,11 +19,20 @@ class Decision(Enum):
     NO_OPINION = "no opinion"
 
 
+class Undecided(Exception):
+    """An authorizer could not find out (a webhook that does not answer); `decision` is what it falls back to."""
+
+    def __init__(self, message: str, decision: Decision = Decision.NO_OPINION) -> None:
+        super().__init__(message)
+        self.message = message
+        self.decision = decision
+
+
 class Authorizer(Protocol):
     """One authority."""
 
     async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
-        """The decision and its reason."""
+        """The decision and its reason. Raises Undecided."""
         ...
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:

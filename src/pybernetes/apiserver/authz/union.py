@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from pybernetes.api.errors import Forbidden
 
 from ..authn.user import User
 from ..requestinfo import RequestInfo
-from .authorizer import Authorizer, Decision
+from .authorizer import Authorizer, Decision, Undecided
+from .messages import aggregate
+
+log = logging.getLogger(__name__)
 
 
-async def require(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> None:
-    """Return if the user may. Raises Forbidden, which says who may not do what, where."""
-    reasons = []
+async def decide(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> tuple[Decision, str, str]:
+    """The decision, its reason, and what kept authorizers from deciding ("" = nothing)."""
+    reasons: list[str] = []
+    errors: list[str] = []
     for authorizer in authorizers:
-        decision, reason = await authorizer.authorize(user, info)
-        if decision is Decision.ALLOW:
-            return
+        try:
+            decision, reason = await authorizer.authorize(user, info)
+        except Undecided as undecided:
+            errors.append(undecided.message)
+            decision, reason = undecided.decision, ""
+            if decision is not Decision.NO_OPINION:
+                return decision, "", undecided.message
+        if decision is not Decision.NO_OPINION:
+            return decision, reason, ""
         if reason:
             reasons.append(reason)
-        if decision is Decision.DENY:
-            break
-    raise _forbidden(user, info, ", ".join(reasons))
+    return Decision.NO_OPINION, "\n".join(reasons), aggregate(errors) if errors else ""
 
 
-def _forbidden(user: User, info: RequestInfo, reason: str) -> Forbidden:
+async def allows(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> bool:
+    """Whether the user may."""
+    return (await decide(authorizers, user, info))[0] is Decision.ALLOW
+
+
+async def require(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> str:
+    """The reason why the user may. Raises Forbidden, which says who may not do what, where."""
+    decision, reason, error = await decide(authorizers, user, info)
+    if decision is Decision.ALLOW:
+        return reason
+    if error:
+        log.warning("authorization of %r: %s", user.name, error)
+    raise forbidden(user, info, reason)
+
+
+def forbidden(user: User, info: RequestInfo, reason: str) -> Forbidden:
+    """The answer to a request that is not allowed."""
     if not info.is_resource:
-        why = f'User "{user.name}" cannot {info.verb} path "{info.path}"'
-    else:
-        resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
-        why = f'User "{user.name}" cannot {info.verb} resource "{resource}" in API group "{info.group}"'
-        why += f' in the namespace "{info.namespace}"' if info.namespace else " at the cluster scope"
-    return Forbidden(info.group, info.resource, info.name, f"{why}: {reason}" if reason else why)
+        return Forbidden.path(user.name, info.verb, info.path, reason)
+    return Forbidden.request(
+        user.name, info.verb, info.group, info.resource, info.subresource, info.namespace, info.object_name, reason
+    )

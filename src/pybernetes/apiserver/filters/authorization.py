@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
-from ..authz.authorizer import Authorizer
-from ..authz.union import require
+from pybernetes.api.quote import quote
+
+from ..authz.authorizer import Authorizer, Decision
+from ..authz.union import decide, forbidden
 from ..http import Handler, Request, Response
+
+log = logging.getLogger(__name__)
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 class Authorization:
@@ -17,5 +23,17 @@ class Authorization:
         self._authorizers = authorizers
 
     async def __call__(self, request: Request) -> Response | None:
-        await require(self._authorizers, request.user, request.info)
-        return await self._next(request)
+        decision, reason, error = await decide(self._authorizers, request.user, request.info)
+        if decision is Decision.ALLOW:
+            return await self._next(request)
+        if error:
+            log.error("authorization of %r: %s", request.user.name, error)
+            return _undecided(request, error)
+        raise forbidden(request.user, request.info, reason)
+
+
+def _undecided(request: Request, error: str) -> Response:
+    """Upstream answers this in plain text."""
+    uri = f"{request.path}?{request.query_string}" if request.query_string else request.path
+    text = f"Internal Server Error: {quote(uri)}: {error}".translate(_ENTITIES)
+    return Response(f"{text}\n".encode(), 500, "text/plain; charset=utf-8")

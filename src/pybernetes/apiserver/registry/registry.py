@@ -12,12 +12,14 @@ from pybernetes.api.times import Clock
 from pybernetes.store.cache import Cache
 
 from ..admission.plugin import Chain
-from ..authn.user import Authenticator
 from ..authz.authorizer import Authorizer
 from .resource_store import ResourceStore
 from .strategy import Strategy
 
 if TYPE_CHECKING:
+    from ..authn.tokens import Tokens
+    from ..authz.resolver import RuleResolver
+    from ..subresources.token import TokenPolicy
     from .lister import Lister
 
 
@@ -28,8 +30,10 @@ class Registry:
         self.cache = cache
         self.clock = clock
         self.admission = Chain([])
-        self.token_authenticators: list[Authenticator] = []
+        self.tokens: Tokens | None = None
+        self.token_policy: TokenPolicy | None = None
         self.authorizers: list[Authorizer] = []
+        self.rule_resolver: RuleResolver | None = None
         self.service_cidrs: tuple[str, ...] = ()
         self.node_ports = (30000, 32767)
         self.listers: dict[tuple[str, str, str], Lister[Any]] = {}

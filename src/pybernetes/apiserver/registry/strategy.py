@@ -44,6 +44,8 @@ class Context(msgspec.Struct, gc=False):
     """What `Strategy.reserve` took for the update under way."""
     group: str = ""
     """The API group of the request; that of the stored kind may be another (Events have two)."""
+    name: str = ""
+    """The name in the path; a POST has none."""
     options: Any = None
     """The options of the request, for admission."""
 
@@ -74,6 +76,8 @@ class Strategy:
     """Whether a delete can wait for dependents, or leave them behind; nothing depends on what cannot."""
     reserves = False
     """Whether `reserve` has anything to do."""
+    guards = False
+    """Whether `guard` has anything to do."""
     graceful = False
     """Whether deletion waits for somebody (the kubelet) to confirm it."""
 
@@ -173,6 +177,9 @@ class Strategy:
     def warnings_on_delete(self, options: DeleteOptions) -> list[str]:
         """What the client should know about a deletion it asks for."""
         return []
+
+    async def guard(self, new: Any, old: Any | None, context: Context) -> None:
+        """Refuse what the user may not write although they may write the kind. Called after mutating admission."""
 
     # -- beside the object --------------------------------------------------------------------------------------
 

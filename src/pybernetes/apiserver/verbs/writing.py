@@ -54,6 +54,7 @@ def context_for(
         info.subresource,
         group=info.group,
         options=options,
+        name=info.name,
     )
 
 
@@ -168,6 +169,8 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     attributes = _attributes(store, CREATE, obj, None, context, meta.name or "")
     await context.registry.admission.admit(attributes)
     meta = attributes.new.metadata
+    if store.strategy.guards:
+        await store.strategy.guard(attributes.new, None, context)
     for _ in range(_NAME_ATTEMPTS):
         try:
             return await _unless_reserved(store, _make(store, attributes, context))
@@ -255,6 +258,8 @@ async def update_object(
         attributes = _attributes(store, UPDATE, new, old, context, before.name)
         await admission.admit(attributes)
         new = attributes.new
+    if strategy.guards:
+        await strategy.guard(new, old, context)
     reservation = await strategy.reserve(new, old, context) if strategy.reserves else None
     try:
         prepare, validate = strategy.rules(context.subresource)

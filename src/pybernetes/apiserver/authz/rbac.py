@@ -1,0 +1,58 @@
+"""RBAC: roles and bindings decide. It allows or has no opinion; it never denies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybernetes.api.authorization.v1 import NonResourceRule, ResourceRule, SubjectRulesReviewStatus
+
+from ..authn.user import User
+from ..requestinfo import RequestInfo
+from .authorizer import Decision
+from .messages import aggregate
+from .resolver import resolver
+
+if TYPE_CHECKING:
+    from ..registry.registry import Registry
+
+
+class RBAC:
+    """Asks the bindings."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._resolver = resolver(registry)
+
+    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
+        """Allowed if a rule of a bound role says so."""
+        grants = self._resolver.grants(user, info.namespace)
+        if info.is_resource:
+            source = grants.resource((info.verb, info.group, info.resource, info.subresource), info.object_name)
+        else:
+            source = grants.path(info.verb, info.path)
+        if source is not None:
+            return Decision.ALLOW, f"RBAC: allowed by {source}"
+        return Decision.NO_OPINION, f"RBAC: {aggregate(grants.errors)}" if grants.errors else ""
+
+    def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
+        """The rules of all bound roles."""
+        grants = self._resolver.grants(user, namespace)
+        found = grants.rules
+        return SubjectRulesReviewStatus(
+            resource_rules=[
+                ResourceRule(
+                    verbs=rule.verbs,
+                    api_groups=rule.api_groups,
+                    resources=rule.resources,
+                    resource_names=rule.resource_names,
+                )
+                for rule in found
+                if rule.resources
+            ],
+            non_resource_rules=[
+                NonResourceRule(verbs=rule.verbs, non_resource_urls=rule.non_resource_urls)
+                for rule in found
+                if rule.non_resource_urls
+            ],
+            incomplete=False,
+            evaluation_error=aggregate(grants.errors) if grants.errors else None,
+        )
