@@ -16,11 +16,15 @@ from .v1.pod import Pod, PodSpec, PodStatus
 _Part = Callable[[Container, ContainerStatus | None, bool], Quantities]
 
 
-def pod_requests(pod: Pod, *, use_status: bool = True) -> Quantities:
-    """The requests of a pod with its overhead; `use_status` counts what a resize has already taken."""
+def pod_requests(pod: Pod, *, use_status: bool = True, missing: Quantities | None = None) -> Quantities:
+    """The requests of a pod with its overhead; `use_status` counts what a resize has already taken.
+
+    `missing` is counted for every container that does not say how much of a resource it wants.
+    """
     spec = pod.spec or PodSpec()
     status = pod.status if use_status else None
-    total = _aggregate(spec, status, _requests)
+    part: _Part = (lambda *args: {**missing, **_requests(*args)}) if missing else _requests
+    total = _aggregate(spec, status, part)
     if spec.resources is not None:
         for name, value in (spec.resources.requests or {}).items():
             if is_supported_pod_level(name):

@@ -1,0 +1,235 @@
+"""A pod, and what the scheduler reads from it again and again, worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from pybernetes.api import labels
+from pybernetes.api.core.podrequests import pod_requests
+from pybernetes.api.core.podresources import Quantities
+from pybernetes.api.core.v1 import Pod, PodSpec
+from pybernetes.api.core.v1.affinity import PodAffinityTerm
+from pybernetes.api.quantity import Quantity
+from pybernetes.client.keys import Key
+
+DEFAULT_MILLI_CPU = 100
+"""What scoring counts for a container that asks for no CPU."""
+DEFAULT_MEMORY = 200 * 1024 * 1024
+"""What scoring counts for a container that asks for no memory."""
+_MISSING = {"cpu": Quantity.milli(DEFAULT_MILLI_CPU), "memory": Quantity(DEFAULT_MEMORY)}
+
+Requests = Mapping[str, int]
+"""CPU in thousandths of a core, everything else in units."""
+
+
+class AffinityTerm:
+    """A required or (with a weight) preferred term of pod affinity or anti-affinity, ready to be asked."""
+
+    __slots__ = ("key", "namespace_selector", "namespaces", "selector", "topology_key", "weight")
+
+    def __init__(self, term: PodAffinityTerm, owner_namespace: str, weight: int = 0) -> None:
+        """`labels.SelectorError` when a selector is malformed."""
+        self.topology_key = term.topology_key or ""
+        self.weight = weight
+        self.selector = labels.from_label_selector(term.label_selector)
+        self.namespace_selector = labels.from_label_selector(term.namespace_selector)
+        named = term.namespaces or ()
+        self.namespaces = frozenset(named if named or term.namespace_selector is not None else (owner_namespace,))
+        self.key = (self.namespaces, self.namespace_selector, self.selector, self.topology_key, weight)
+        """Terms with equal keys mean the same."""
+
+    def matches(self, namespace: str, pod_labels: labels.Labels, namespace_labels: labels.Labels) -> bool:
+        """Whether the term speaks of a pod with these labels in such a namespace."""
+        if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
+            return False
+        return self.selector.matches(pod_labels)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AffinityTerm) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+class PodInfo:
+    """A pod as the scheduler sees it. Never changed: a pod that was updated gets a new one."""
+
+    __slots__ = (
+        "_affinity",
+        "_fragments",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "nonzero_requests",
+        "pod",
+        "priority",
+        "requests",
+        "spec",
+        "uid",
+    )
+
+    def __init__(self, pod: Pod) -> None:
+        metadata = pod.metadata
+        assert metadata is not None
+        self.pod = pod
+        self.spec: PodSpec = pod.spec or PodSpec()
+        self.name = metadata.name or ""
+        self.namespace = metadata.namespace or ""
+        self.key = Key(self.namespace, self.name)
+        self.uid = metadata.uid or ""
+        self.labels: dict[str, str] = metadata.labels or {}
+        self.priority = self.spec.priority or 0
+        self.requests: Requests
+        """What the pod asks for: `cpu` in thousandths, others in units. Without `pods`: one pod is one pod."""
+        self.nonzero_requests: tuple[int, int]
+        """CPU (thousandths) and memory with scoring's defaults for containers that ask for nothing."""
+        self.requests, self.nonzero_requests = _requests(pod, self.spec)
+        self._affinity: _Affinity | None = None
+        self._fragments: dict[str, Any] | None = None
+
+    @property
+    def required_affinity(self) -> tuple[AffinityTerm, ...]:
+        """Where it must be: beside these."""
+        return self._terms().required_affinity
+
+    @property
+    def required_anti_affinity(self) -> tuple[AffinityTerm, ...]:
+        """Where it must not be: beside these."""
+        return self._terms().required_anti_affinity
+
+    @property
+    def preferred_affinity(self) -> tuple[AffinityTerm, ...]:
+        """Where it likes to be, with weights."""
+        return self._terms().preferred_affinity
+
+    @property
+    def preferred_anti_affinity(self) -> tuple[AffinityTerm, ...]:
+        """Where it does not like to be, with (positive) weights."""
+        return self._terms().preferred_anti_affinity
+
+    @property
+    def affinity_error(self) -> Exception | None:
+        """A selector in its terms that means nothing; the terms are empty then."""
+        return self._terms().error
+
+    @property
+    def has_affinity(self) -> bool:
+        """Whether it says anything about pods beside it."""
+        affinity = self.spec.affinity
+        return affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+
+    @property
+    def fragments(self) -> dict[str, Any]:
+        """What plugins sign this pod with (`Plugin.sign`), by the plugin's name; filled by the framework."""
+        if self._fragments is None:
+            self._fragments = {}
+        return self._fragments
+
+    def _terms(self) -> _Affinity:
+        found = self._affinity
+        if found is None:
+            found = self._affinity = _Affinity(self.spec, self.namespace) if self.has_affinity else _NO_AFFINITY
+        return found
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.key})"
+
+
+class _Affinity:
+    __slots__ = (
+        "error",
+        "preferred_affinity",
+        "preferred_anti_affinity",
+        "required_affinity",
+        "required_anti_affinity",
+    )
+
+    def __init__(self, spec: PodSpec | None = None, namespace: str = "") -> None:
+        self.required_affinity: tuple[AffinityTerm, ...] = ()
+        self.required_anti_affinity: tuple[AffinityTerm, ...] = ()
+        self.preferred_affinity: tuple[AffinityTerm, ...] = ()
+        self.preferred_anti_affinity: tuple[AffinityTerm, ...] = ()
+        self.error: Exception | None = None
+        affinity = spec.affinity if spec else None
+        if affinity is None:
+            return
+        try:
+            if affinity.pod_affinity:
+                self.required_affinity, self.preferred_affinity = _both(affinity.pod_affinity, namespace)
+            if affinity.pod_anti_affinity:
+                self.required_anti_affinity, self.preferred_anti_affinity = _both(affinity.pod_anti_affinity, namespace)
+        except labels.SelectorError as error:
+            self.error = error
+
+
+def _both(affinity: Any, namespace: str) -> tuple[tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]:
+    required = affinity.required_during_scheduling_ignored_during_execution or ()
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution or ()
+    return tuple(AffinityTerm(each, namespace) for each in required), tuple(
+        AffinityTerm(each.pod_affinity_term or PodAffinityTerm(), namespace, each.weight or 0) for each in preferred
+    )
+
+
+_NO_AFFINITY = _Affinity()
+
+# Pods of one controller ask for the same: worked out once for each distinct wish.
+_known: dict[bytes, tuple[Requests, tuple[int, int]]] = {}
+_MOST = 4096
+
+
+def _requests(pod: Pod, spec: PodSpec) -> tuple[Requests, tuple[int, int]]:
+    key = _encode(_what_counts(pod, spec))
+    found = _known.get(key)
+    if found is None:
+        if len(_known) >= _MOST:
+            del _known[next(iter(_known))]
+        requests = pod_requests(pod)
+        # What the pod as a whole asks for needs no guess about its containers.
+        whole = requests if spec.resources is not None and spec.resources.requests else {}
+        counted = pod_requests(pod, missing={name: each for name, each in _MISSING.items() if name not in whole})
+        nonzero = (_milli(counted.get("cpu")), _units(counted.get("memory")))
+        found = _known[key] = (as_requests(requests), nonzero)
+    return found
+
+
+def as_requests(quantities: Quantities) -> dict[str, int]:
+    """Quantities as whole numbers: `cpu` in thousandths, others in units, both rounded up."""
+    return {name: each.milli_value() if name == "cpu" else each.value() for name, each in quantities.items()}
+
+
+def _what_counts(pod: Pod, spec: PodSpec) -> tuple[Any, ...]:
+    status = pod.status
+    running: Any = None
+    if status is not None and (status.container_statuses or status.init_container_statuses):
+        running = [
+            (each.name, each.resources, each.allocated_resources)
+            for each in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+            if each.resources is not None
+        ]
+        if running:
+            running.append([each for each in status.conditions or () if each.type == "PodResizePending"])
+    containers = spec.containers or ()
+    if not running and not spec.init_containers:
+        return (spec.resources, spec.overhead, [each.resources for each in containers])
+    return (
+        spec.resources,
+        spec.overhead,
+        [(each.name, each.resources) for each in containers],
+        [(each.name, each.resources, each.restart_policy) for each in spec.init_containers or ()],
+        running,
+    )
+
+
+def _milli(quantity: Quantity | None) -> int:
+    return 0 if quantity is None else quantity.milli_value()
+
+
+def _units(quantity: Quantity | None) -> int:
+    return 0 if quantity is None else quantity.value()
+
+
+_encode = msgspec.json.Encoder().encode

@@ -1,0 +1,40 @@
+"""A pod in the queue, and what has happened to it so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .podinfo import PodInfo
+
+if TYPE_CHECKING:
+    from .diagnosis import Diagnosis
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPodInfo:
+    """A pod that waits for a node. Times are the clock's `now()`, seconds since 1970."""
+
+    info: PodInfo
+    timestamp: float
+    """When it came into the queue it is in; what orders pods of one priority."""
+    attempts: int = 0
+    initial_attempt_timestamp: float | None = None
+    backoff_expiration: float = 0.0
+    unschedulable_count: int = 0
+    """How many attempts in a row were refused; the back-off doubles with each."""
+    consecutive_errors: int = 0
+    """How many attempts in a row ended in errors."""
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    """Who refused the pod last time; only events that these have registered wake it. Empty = an error: any event."""
+    pending_plugins: set[str] = field(default_factory=set)
+    """Those of them who said PENDING: their events skip the back-off."""
+    gating_plugin: str = ""
+    """The PreEnqueue plugin that keeps it out of the queue."""
+    was_flushed_from_unschedulable: bool = False
+    last_diagnosis: Diagnosis | None = None
+
+    @property
+    def gated(self) -> bool:
+        """Whether a PreEnqueue plugin keeps it out."""
+        return bool(self.gating_plugin)
