@@ -9,9 +9,8 @@ from pathlib import Path
 
 from pybernetes.api.times import parse_duration
 
-from .authn import flags as authn_flags
-
 from .admission.plugins import check_names
+from .authn import flags as authn_flags
 from .authz.flags import add_flags, check_flags
 
 

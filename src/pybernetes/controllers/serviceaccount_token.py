@@ -16,9 +16,9 @@ from pybernetes.api.core.v1 import Secret, ServiceAccount
 from pybernetes.client.keys import Key, copy, key_of, uid_of
 from pybernetes.client.retry import retry_on_conflict
 from pybernetes.client.workqueue import WorkQueue
+from pybernetes.jws import load_signing_key, sign_token
 
 from .base import Controller
-from .jws import load_signing_key, sign_token
 from .meta import annotations_of, meta, name_of
 
 SECRET_TYPE: Final = "kubernetes.io/service-account-token"

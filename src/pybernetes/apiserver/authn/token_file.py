@@ -5,22 +5,18 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from ..http import Request
-from .user import AUTHENTICATED, User
+from .user import User, authenticated
 
 
 class TokenFile:
     """Knows the tokens of a file."""
 
     def __init__(self, path: Path) -> None:
-        self._users = dict(_read(path))
+        self._users = {token: authenticated(user) for token, user in _read(path)}
 
-    async def authenticate(self, request: Request) -> User | None:
-        header = request.headers.get("authorization")
-        if not header:
-            return None
-        scheme, _, token = header.partition(" ")
-        return self._users.get(token.strip()) if scheme.lower() == "bearer" else None
+    async def user_of(self, token: str) -> User | None:
+        """Whose token it is."""
+        return self._users.get(token)
 
 
 def _read(path: Path) -> list[tuple[str, User]]:
@@ -31,6 +27,8 @@ def _read(path: Path) -> list[tuple[str, User]]:
                 continue
             if len(row) < 3:
                 raise ValueError(f"{path}, line {number}: a token file needs at least token, user name and user uid")
+            if not row[0]:
+                raise ValueError(f"{path}, line {number}: an empty token")
             groups = tuple(group.strip() for group in row[3].split(",")) if len(row) > 3 and row[3] else ()
-            users.append((row[0], User(row[1], row[2], (*groups, AUTHENTICATED))))
+            users.append((row[0], User(row[1], row[2], groups)))
     return users

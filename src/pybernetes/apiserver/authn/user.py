@@ -1,10 +1,18 @@
-"""Who a request comes from, and the interface of what finds out."""
+"""Who a request comes from, and the interfaces of what finds out.
+
+An authenticator has three answers: a user; None, when there is no credential of its kind; and `BadCredential`, when
+there is one that is not good. The last is not the same as none: who presents a bad credential is not anonymous.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
+
+from pybernetes.api.quote import quote
 
 from ..http import Request
 
@@ -22,10 +30,63 @@ AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,))
 
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+"""The key of a user's `extra` that says which credential of theirs it was: a certificate's hash, a token's id."""
+
+
+class BadCredential(Exception):
+    """A credential was presented and is not good; the text says why, for the log and for no caller."""
+
 
 class Authenticator(Protocol):
     """One way to prove who one is."""
 
     async def authenticate(self, request: Request) -> User | None:
-        """The user, or None if this way does not tell."""
+        """The user, or None if this way does not tell. Raises BadCredential."""
         ...
+
+
+class TokenUser(msgspec.Struct, frozen=True):
+    """Whose token it is."""
+
+    user: User
+    audiences: tuple[str, ...] = ()
+    """Those of the audiences asked for that the token is meant for."""
+    warnings: tuple[str, ...] = ()
+    """What to tell the client with the answer."""
+    holds: Callable[[], bool] | None = None
+    """Whether what the answer was made from is still what it was; quick, asked whenever the answer is used again."""
+    lifetime: float = math.inf
+    """Seconds that the answer can be used again at most; 0 = ask anew."""
+
+
+class TokenAuthenticator(Protocol):
+    """One kind of bearer tokens."""
+
+    async def authenticate_token(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
+        """Whose token it is, or None if it is none of this kind. Raises BadCredential.
+
+        `audiences` are those that somebody asks for; a kind of tokens that knows of no audience is good for all.
+        """
+        ...
+
+
+def meant_for(token: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
+    """Those of the audiences asked for that a token names. Raises BadCredential if it is none of them."""
+    common = tuple(each for each in token if each in asked)
+    if not common:
+        raise BadCredential(
+            f"token audiences {_quoted(token)} is invalid for the target audiences {_quoted(asked)}",
+        )
+    return common
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return f"[{' '.join(map(quote, texts))}]"
+
+
+def authenticated(user: User) -> User:
+    """The user with the group of all who were identified."""
+    if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
+        return user
+    return msgspec.structs.replace(user, groups=(*user.groups, AUTHENTICATED))

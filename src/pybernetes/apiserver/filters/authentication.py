@@ -1,31 +1,19 @@
-"""Who is it? The first authenticator that knows wins; if none does the answer is 401, without saying why."""
+"""Who is it? Sets `request.user`, or answers 401 without saying why (`authn.union`)."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-
-from pybernetes.api.errors import Unauthorized
-
-from ..authn.user import Authenticator
+from ..authn.union import Union
 from ..http import Handler, Request, Response
-
-log = logging.getLogger(__name__)
 
 
 class Authentication:
     """Sets `request.user`. The credentials are dropped, so that nothing behind can leak them."""
 
-    def __init__(self, next_: Handler, authenticators: Sequence[Authenticator]) -> None:
+    def __init__(self, next_: Handler, authenticators: Union) -> None:
         self._next = next_
-        self._authenticators = authenticators
+        self._authenticate = authenticators.authenticate
 
     async def __call__(self, request: Request) -> Response | None:
-        for authenticator in self._authenticators:
-            user = await authenticator.authenticate(request)
-            if user is not None:
-                request.user = user
-                request.headers.pop("authorization", None)
-                return await self._next(request)
-        log.info("unable to authenticate %s %s from %s", request.method, request.path, request.connection.peer_address)
-        raise Unauthorized
+        request.user = await self._authenticate(request)
+        request.headers.pop("authorization", None)
+        return await self._next(request)

@@ -14,7 +14,8 @@ from ..registry.resource_store import ResourceStore
 from .binding import bind
 from .eviction import evict
 from .scale import scale
+from .token import token
 
 Handler = Callable[[Registry, ResourceStore, Request], Awaitable[Response | None]]
 
-HANDLERS: dict[str, Handler] = {"binding": bind, "eviction": evict, "scale": scale}
+HANDLERS: dict[str, Handler] = {"binding": bind, "eviction": evict, "scale": scale, "token": token}

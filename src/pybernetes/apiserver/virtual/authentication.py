@@ -16,7 +16,8 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
 from pybernetes.api.times import rfc3339
 
-from ..authn.user import User
+from ..authn.tokens import INVALID
+from ..authn.user import BadCredential, User
 from ..http import Request, Response
 from ..registry.registry import Registry
 from ..subresources.body import answer_object, decode_body
@@ -33,17 +34,28 @@ async def token_reviews(registry: Registry, resource: Resource, request: Request
     token = review.spec.token if review.spec else None
     if not token:
         raise BadRequest("token is required for TokenReview in authentication")
-    asked = Request(request.connection, "GET", "/", "", {"authorization": f"Bearer {token}"}, b"")
-    status = TokenReviewStatus(user=UserInfo(), error="invalid bearer token")
-    for authenticator in registry.token_authenticators:
-        user = await authenticator.authenticate(asked)
-        if user is not None:
-            status = TokenReviewStatus(authenticated=True, user=_info(user))
-            break
+    status = await _review(registry, token, (review.spec and review.spec.audiences) or None)
     review.metadata = review.metadata or ObjectMeta()
     track_review(resource, review, request, options, rfc3339(registry.clock.now()))
     review.status = status
     return answer_object(request, review, API_VERSION, 201)
+
+
+async def _review(registry: Registry, token: str, audiences: list[str] | None) -> TokenReviewStatus:
+    """Whose token it is; who asks for audiences is told for which of them the token is meant."""
+    tokens = registry.tokens
+    try:
+        if tokens is None:
+            found = None
+        elif audiences:
+            found = await tokens.review(token, audiences)
+        else:
+            found = await tokens.find(token)
+    except BadCredential as bad:
+        return TokenReviewStatus(user=UserInfo(), error=str(bad))
+    if found is None:
+        return TokenReviewStatus(user=UserInfo(), error=INVALID)
+    return TokenReviewStatus(authenticated=True, user=_info(found.user), audiences=list(found.audiences) or None)
 
 
 async def self_subject_reviews(registry: Registry, resource: Resource, request: Request) -> Response:

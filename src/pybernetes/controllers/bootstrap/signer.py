@@ -10,9 +10,9 @@ from typing import Any, Final
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import ConfigMap, Secret
 from pybernetes.client.keys import Key, copy
+from pybernetes.jws import detached_signature
 
 from ..base import Controller
-from ..jws import detached_signature
 from .tokens import SECRET_TYPE, Token, signing_token
 
 KEY: Final = Key("kube-public", "cluster-info")

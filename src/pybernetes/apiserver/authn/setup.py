@@ -1,0 +1,87 @@
+"""From flags to authenticators, in upstream's order: certificates, then tokens (what is local first), then nobody."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from ..paths import Paths
+from ..registry.registry import Registry
+from .anonymous import Anonymous
+from .openid import KEYS, Discovery, discoverable
+from .serviceaccount import BoundTokens, Issuer, Keys
+from .token_file import TokenFile
+from .tokens import Bearer, ForThisServer, Tokens
+from .union import Union
+from .user import Authenticator, TokenAuthenticator
+from .x509 import ClientCertificate
+
+_KEY = re.compile(rb"-----BEGIN ([A-Z0-9 ]*(?:PRIVATE|PUBLIC) KEY|CERTIFICATE)-----\s.+?-----END \1-----", re.DOTALL)
+
+
+def authenticators(registry: Registry, options: argparse.Namespace) -> Union:
+    """All ways to prove who one is that the flags ask for. Raises ValueError or OSError."""
+    registry.tokens = tokens(registry, options)
+    found: list[Authenticator] = [ClientCertificate(), Bearer(registry.tokens)]
+    return Union(found, Anonymous())
+
+
+def tokens(registry: Registry, options: argparse.Namespace) -> Tokens:
+    """All kinds of bearer tokens."""
+    kinds: list[TokenAuthenticator] = []
+    audiences = tuple(options.api_audiences)
+    if options.token_auth_file:
+        kinds.append(ForThisServer(TokenFile(options.token_auth_file), audiences))
+    keys = service_account_keys(options)
+    if keys is not None:
+        from .legacy_token import LegacyTokens
+
+        kinds.append(LegacyTokens(registry, keys, audiences, lookup=options.service_account_lookup))
+        kinds.append(BoundTokens(registry, options.service_account_issuer, keys, audiences))
+    return Tokens(kinds, audiences)
+
+
+def issue_tokens(registry: Registry, options: argparse.Namespace) -> None:
+    """Let `serviceaccounts/token` make tokens, if there is a key to sign with."""
+    if options.service_account_signing_key_file is None:
+        return
+    from ..subresources.token import TokenPolicy
+
+    pem = _pem(options.service_account_signing_key_file)
+    registry.token_policy = TokenPolicy(
+        Issuer(options.service_account_issuer[0], pem),
+        tuple(options.api_audiences),
+        int(options.service_account_max_token_expiration),
+        options.service_account_extend_token_expiration,
+    )
+
+
+def service_account_keys(options: argparse.Namespace) -> Keys | None:
+    """The keys that tokens of service accounts are verified with; upstream falls back to the key for TLS."""
+    files = options.service_account_key_file or [
+        path for path in (options.service_account_signing_key_file or options.tls_private_key_file,) if path
+    ]
+    return Keys([_pem(path) for path in files]) if files else None
+
+
+def publish_keys(paths: Paths, options: argparse.Namespace, address: Callable[[], str]) -> None:
+    """Serve what others need to verify our tokens; `address` is this server's, known when it listens."""
+    keys, issuer = service_account_keys(options), options.service_account_issuer[0]
+    if keys is None or not discoverable(issuer):
+        return
+
+    def uri() -> str:
+        return options.service_account_jwks_uri or f"https://{options.external_hostname or address()}{KEYS}"
+
+    for path, handler in Discovery(issuer, uri, keys).paths.items():
+        paths.add(path, handler)
+
+
+def _pem(path: Path) -> bytes:
+    """A file of keys. Raises ValueError for one that has none; the keys themselves are read when they are needed."""
+    content = path.read_bytes()
+    if not _KEY.search(content):
+        raise ValueError(f"{path}: data does not contain any valid RSA or ECDSA keys")
+    return content

@@ -1,0 +1,141 @@
+"""Bearer tokens: whose is it? Every kind of tokens in a row, and a short memory of the answers.
+
+To verify a signature costs a hundred times what the rest of authentication does, so a good answer is kept for 10
+seconds, as upstream keeps it; unlike upstream's, an answer about a service account is forgotten at once when the
+account, pod, secret or node behind it changes (`TokenUser.holds`). Bad answers are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Protocol
+
+import msgspec
+
+from ..http import Request
+from .user import BadCredential, TokenAuthenticator, TokenUser, User, authenticated
+
+REMEMBERED = 10.0  # seconds; upstream's TokenSuccessCacheTTL
+INVALID = "invalid bearer token"
+_KEPT = 4096  # answers; then all are forgotten
+_PROTOCOL = "base64url.bearer.authorization.k8s.io."
+
+
+class _UserOf(Protocol):
+    async def user_of(self, token: str) -> User | None: ...
+
+
+class ForThisServer:
+    """A kind of tokens that knows of no audiences: they are good for those who ask for one of this server's."""
+
+    def __init__(self, kind: _UserOf, audiences: Sequence[str]) -> None:
+        self._kind = kind
+        self._audiences = tuple(audiences)
+
+    async def authenticate_token(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
+        """Whose token it is. Raises BadCredential."""
+        common = tuple(each for each in self._audiences if each in audiences)
+        if not common:
+            return None
+        user = await self._kind.user_of(token)
+        return None if user is None else TokenUser(user, common)
+
+
+class _Known(msgspec.Struct):
+    answer: TokenUser
+    until: float
+
+
+class Tokens:
+    """All kinds of bearer tokens as one: the first that knows a token wins."""
+
+    def __init__(self, kinds: Sequence[TokenAuthenticator], audiences: Sequence[str]) -> None:
+        self.kinds = list(kinds)
+        self.audiences = tuple(audiences)
+        """Whom tokens for this server are meant for."""
+        self._known: dict[str, _Known] = {}
+
+    async def find(self, token: str) -> TokenUser | None:
+        """Whose token for this server it is; None if nobody knows it. Raises BadCredential."""
+        known = self._known.get(token)
+        if known is not None and known.until > monotonic():
+            holds = known.answer.holds
+            if holds is None or holds():
+                return known.answer
+        answer = await self.review(token, self.audiences)
+        if answer is None or answer.lifetime <= 0:
+            self._known.pop(token, None)
+            return answer
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        self._known[token] = _Known(answer, monotonic() + min(REMEMBERED, answer.lifetime))
+        return answer
+
+    def forget(self) -> None:
+        """Whatever was known may be wrong now: keys or configuration have changed."""
+        self._known.clear()
+
+    async def review(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
+        """Whose token for any of the audiences it is, asked anew. Raises BadCredential with all reasons."""
+        reasons = []
+        for kind in self.kinds:
+            try:
+                answer = await kind.authenticate_token(token, audiences)
+            except BadCredential as bad:
+                reasons.append(str(bad))
+                continue
+            if answer is not None:
+                user = authenticated(answer.user)
+                return answer if user is answer.user else msgspec.structs.replace(answer, user=user)
+        if reasons:
+            raise BadCredential(f"[{INVALID}, {', '.join(reasons)}]")  # upstream's form of several errors
+        return None
+
+
+class Bearer:
+    """`Authorization: Bearer TOKEN`, or a token among the protocols of a WebSocket: browsers can set no header."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def authenticate(self, request: Request) -> User | None:
+        header = request.headers.get("authorization")
+        if header:
+            scheme, _, rest = header.strip().partition(" ")
+            if scheme.lower() != "bearer":
+                return None
+            token = rest.partition(" ")[0]
+        elif "sec-websocket-protocol" in request.headers:
+            token = _of_websocket(request)
+        else:
+            return None
+        if not token:
+            return None
+        answer = await self._tokens.find(token)
+        if answer is None:
+            raise BadCredential(INVALID)
+        if answer.warnings:
+            request.warnings.extend(answer.warnings)
+        return answer.user
+
+
+def _of_websocket(request: Request) -> str:
+    """The token among the protocols, which is taken out of them; empty if there is none. Raises BadCredential."""
+    protocols = [each.strip() for each in request.headers["sec-websocket-protocol"].split(",")]
+    found = [each for each in protocols if each.startswith(_PROTOCOL)]
+    if not found or request.headers.get("upgrade", "").lower() != "websocket":
+        return ""
+    others = [each for each in protocols if not each.startswith(_PROTOCOL)]
+    if len(found) > 1:
+        raise BadCredential("multiple base64.bearer.authorization tokens specified")
+    if not others:
+        raise BadCredential("missing additional subprotocol")
+    from .jwt import NotAToken, decode
+
+    try:
+        token = decode(found[0].removeprefix(_PROTOCOL)).decode()
+    except (NotAToken, UnicodeDecodeError) as error:
+        raise BadCredential("invalid base64.bearer.authorization token encoding") from error
+    request.headers["sec-websocket-protocol"] = ",".join(others)
+    return token
