@@ -192,3 +192,32 @@ def test_a_watcher_that_leaves_is_forgotten(client: Client, namespace: str) -> N
     deadline = time.monotonic() + 10
     while watchers() != before:
         assert time.monotonic() < deadline
+
+
+def test_requests_that_begin_alike_are_told_apart_by_their_bodies(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+
+    def message(name: str) -> bytes:
+        body = json.dumps({"metadata": {"name": name}}).encode()
+        return (
+            f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\nContent-Type: application/json\r\n"
+            f"Authorization: Bearer {client.token}\r\n\r\n"
+        ).encode() + body
+
+    with raw(client) as connection:
+        for name in ("one", "two", "six"):
+            connection.sendall(message(name))
+            status, body = read_answer(connection)
+            assert (status, json.loads(body)["metadata"]["name"]) == (201, name)
+        split = message("ten")
+        connection.sendall(split[:-10])  # the head is known, the body is not complete
+        connection.sendall(split[-10:])
+        assert json.loads(read_answer(connection)[1])["metadata"]["name"] == "ten"
+        connection.sendall(message("aaa") + message("bbb") + message("ccc")[:-5])  # pipelined
+        assert json.loads(read_answer(connection)[1])["metadata"]["name"] == "aaa"
+        assert json.loads(read_answer(connection)[1])["metadata"]["name"] == "bbb"
+        connection.sendall(message("ccc")[-5:])
+        assert json.loads(read_answer(connection)[1])["metadata"]["name"] == "ccc"
+        wrong = message("abc").replace(f"Bearer {client.token}".encode(), b"Bearer wrong")
+        connection.sendall(wrong)
+        assert read_answer(connection)[0] == 401

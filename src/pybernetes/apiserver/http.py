@@ -22,6 +22,7 @@ from typing import Any
 import httptools
 import msgspec
 
+from .heads import Head, Heads
 from .tcp import confirmed, unconfirmed
 
 MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
@@ -81,6 +82,7 @@ class Request:
     __slots__ = (
         "body",
         "connection",
+        "head",
         "headers",
         "info",
         "method",
@@ -101,6 +103,7 @@ class Request:
         self.query_string = query_string
         self.headers = headers
         self.body = body
+        self.head: Head | None = None  # what it has in common with others, where that is known
         self.read: Any = None  # the body, where it was read before its verb began
         self.user: Any = None
         self.info: Any = None
@@ -145,6 +148,7 @@ class Connection(asyncio.Protocol):
         self.peer_address = ""
         self._loop = server.loop
         self._parser: Any = httptools.HttpRequestParser(self)
+        self._whole: bytes | None = None  # what arrived, when it began a request: perhaps all of one
         self._url = b""
         self._headers: dict[str, str] = {}
         self._head_bytes = 0
@@ -196,6 +200,14 @@ class Connection(asyncio.Protocol):
             return self._upgraded(data)
         if self._refused:
             return None
+        if self._receiving:
+            self._whole = None
+        else:
+            cut = data.find(b"\r\n\r\n") + 4
+            head = self.server.heads.get(data[:cut])
+            if head is not None and len(data) - cut == head.length:
+                return self._known(head, data[cut:])
+            self._whole = data
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -263,6 +275,28 @@ class Connection(asyncio.Protocol):
             self, self._parser.get_method().decode(), path, query.decode("utf-8", "replace"), self._headers, body
         )
         keep_alive = self._parser.should_keep_alive()
+        if self._whole is not None and keep_alive:
+            self._learn(request, self._whole)
+        self._take(request, keep_alive)
+
+    def _known(self, head: Head, body: bytes) -> None:
+        """A request whose head was seen before and whose body is complete."""
+        self._active = self._loop.time()
+        request = Request(self, head.method, head.path, head.query_string, dict(head.headers), body)
+        request.head = head
+        self._take(request, True)
+
+    def _learn(self, request: Request, whole: bytes) -> None:
+        """Remember the head, if the request is all that arrived."""
+        length = len(request.body)
+        if request.headers.get("content-length", "0") == str(length) and whole.endswith(b"\r\n\r\n" + request.body):
+            raw = whole[: len(whole) - length]
+            if raw.find(b"\r\n\r\n") + 4 == len(raw):
+                headers = dict(request.headers)
+                request.head = Head(request.method, request.path, request.query_string, headers, length)
+                self.server.heads.add(raw, request.head)
+
+    def _take(self, request: Request, keep_alive: bool) -> None:
         if self._task:
             self._waiting.append((request, keep_alive))
             self.transport.pause_reading()
@@ -447,6 +481,7 @@ class HTTPServer:
         self.timeouts = timeouts or Timeouts()
         self.loop = loop or asyncio.get_running_loop()
         self.connections: set[Connection] = set()
+        self.heads = Heads()
         self.draining = False
 
     def __call__(self) -> Connection:
