@@ -1,7 +1,8 @@
 """Heads of requests that came before, taken apart once.
 
 Whoever talks to an API server asks the same way again and again: same path, same headers, only the body differs. The
-bytes of such a head are looked up as a whole, which saves the parser's calls for each header, and taking the path apart.
+bytes of such a head are looked up as a whole, which saves the parser's calls for each header and taking the path
+apart.
 A head is kept if it is plain: the body's length said in it, the connection kept, nothing to be agreed on beforehand.
 """
 

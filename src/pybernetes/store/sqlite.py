@@ -113,7 +113,7 @@ class _Write:
     def __init__(self, row: Row, acknowledged: asyncio.Future[int]) -> None:
         self.row = row
         self.acknowledged = acknowledged
-        self.waiters: list[asyncio.Future[None]] = []
+        self.waiters: list[asyncio.Future[None]] | None = None
         """Writes to the same key, to be decided when this one is settled."""
 
     def settle(self, error: StoreUnavailable | None) -> None:
@@ -122,7 +122,7 @@ class _Write:
                 self.acknowledged.set_result(self.row[0])
             else:
                 self.acknowledged.set_exception(error)
-        for waiter in self.waiters:
+        for waiter in self.waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -283,7 +283,8 @@ class SQLiteStore:
 
     def _write(self, key: str, value: bytes | None, previous: int, ttl: int | None) -> asyncio.Future[int]:
         """Number a write that nothing stands against and queue it; the future is its acknowledgement."""
-        self._refuse_when_broken()
+        if self._closed is not None or self._broken is not None:
+            self._refuse_when_broken()
         if "\0" in key:
             raise ValueError(f"a key must not contain NUL: {key!r}")
         self._assigned = revision = self._assigned + 1
@@ -298,7 +299,10 @@ class SQLiteStore:
 
     def _settled(self, key: str) -> Awaitable[None]:
         waiter = asyncio.get_running_loop().create_future()
-        self._pending[key].waiters.append(waiter)
+        write = self._pending[key]
+        if write.waiters is None:
+            write.waiters = []
+        write.waiters.append(waiter)
         return waiter
 
     def _expire(self, key: str, revision: int) -> None:
@@ -365,20 +369,23 @@ class SQLiteStore:
                 raise
             return
         self._refused = None
+        index, pending = self._index, self._pending
+        size = len(batch) * ROW_COST
         for write in batch:
-            revision, key, _, deleted, expires, _ = write.row
-            del self._pending[key]
+            revision, key, _, deleted, expires, value = write.row
+            del pending[key]
             if deleted:
-                del self._index[key]
-            else:
-                self._index[key] = revision
-                if expires:
-                    self._expiries.add(expires, key, revision)
+                del index[key]
+                continue
+            index[key] = revision
+            size += len(value or b"")
+            if expires:
+                self._expiries.add(expires, key, revision)
         self._durable = batch[-1].row[0]
         self._feed.publish(events, self._durable)
         for write in batch:
             write.settle(None)
-        self._fold_later(sum(len(write.row[5] or b"") + ROW_COST for write in batch))
+        self._fold_later(size)
 
     def _events(self, batch: list[_Write]) -> list[Event] | None:
         if not self._feed.watches:

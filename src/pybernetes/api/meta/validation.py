@@ -47,6 +47,11 @@ _namespace_name = lru_cache(_CACHE)(names.is_dns1123_label)
 
 
 @lru_cache(_CACHE)
+def _prefix_problems(name_rule: NameCheck, prefix: str) -> list[str]:
+    return name_rule(prefix, True)
+
+
+@lru_cache(_CACHE)
 def _annotation_key(key: str) -> list[str]:
     return names.is_qualified_name(key.lower())
 
@@ -59,7 +64,7 @@ def validate_object_meta(
         meta = ObjectMeta()
     errors: list[FieldError] = []
     if meta.generate_name:
-        for problem in name_rule(meta.generate_name, True):
+        for problem in _prefix_problems(name_rule, meta.generate_name):
             errors.append(invalid(path.child("generateName"), meta.generate_name, problem))
     if not meta.name:
         errors.append(required(path.child("name"), "name or generateName is required"))

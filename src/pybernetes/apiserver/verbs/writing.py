@@ -173,7 +173,9 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
         await store.strategy.guard(attributes.new, None, context)
     for _ in range(_NAME_ATTEMPTS):
         try:
-            return await _unless_reserved(store, _make(store, attributes, context))
+            if store.strategy.reserves:
+                return await asyncio.shield(_make_with_reservation(store, attributes, context))
+            return await _make(store, attributes, context)
         except AlreadyExists as error:
             if not generated:
                 present = store.peek(context.namespace, meta.name or "")
@@ -184,20 +186,28 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     raise GenerateNameConflict(store.resource.group, store.resource.plural, meta.name or "")
 
 
+async def _make_with_reservation(store: ResourceStore, attributes: Attributes, context: Context) -> Item:
+    """Make an object that holds something elsewhere; goes on when the client leaves.
+
+    Otherwise we could give back what an object that was stored after all still holds.
+    """
+    reservation = await store.strategy.reserve(attributes.new, None, context)
+    async with _settling(reservation, context):
+        return await _make(store, attributes, context)
+
+
 async def _make(store: ResourceStore, attributes: Attributes, context: Context) -> Item:
     """Check a new object and store it."""
     obj, strategy = attributes.new, store.strategy
-    reservation = await strategy.reserve(obj, None, context) if strategy.reserves else None
-    async with _settling(reservation, context):
-        strategy.prepare_for_create(obj, context)
-        name = obj.metadata.name or ""
-        errors = strategy.validate(obj, context)
-        if not errors and not strategy.checks_metadata:
-            errors = validate_common_create(obj.metadata, store.resource.namespaced)
-        check(store, name, errors)
-        context.warnings.extend(strategy.warnings_on_create(obj, context))
-        await context.registry.admission.validate(attributes)
-        return await store.create(obj, dry_run=context.dry_run)
+    strategy.prepare_for_create(obj, context)
+    errors = strategy.validate(obj, context)
+    if not errors and not strategy.checks_metadata:
+        errors = validate_common_create(obj.metadata, store.resource.namespaced)
+    if errors:
+        check(store, obj.metadata.name or "", errors)
+    context.warnings.extend(strategy.warnings_on_create(obj, context))
+    await context.registry.admission.validate(attributes)
+    return await store.create(obj, dry_run=context.dry_run)
 
 
 class _settling:
