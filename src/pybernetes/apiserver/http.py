@@ -89,6 +89,7 @@ class Request:
         "path",
         "query_string",
         "read",
+        "repeated",
         "response_headers",
         "user",
         "warnings",
@@ -104,11 +105,19 @@ class Request:
         self.headers = headers
         self.body = body
         self.head: Head | None = None  # what it has in common with others, where that is known
+        self.repeated: dict[str, list[str]] | None = None  # headers that came more than once, each value by itself
         self.read: Any = None  # the body, where it was read before its verb began
         self.user: Any = None
         self.info: Any = None
         self.warnings: list[str] = []
         self.response_headers: list[tuple[str, str]] = []
+
+    def values(self, name: str) -> list[str]:
+        """Every value of a header (its name in lower case), where a comma belongs to a value and does not part two."""
+        if self.repeated is not None and name in self.repeated:
+            return self.repeated[name]
+        value = self.headers.get(name)
+        return [] if value is None else [value]
 
 
 class Stream:
@@ -151,6 +160,7 @@ class Connection(asyncio.Protocol):
         self._whole: bytes | None = None  # what arrived, when it began a request: perhaps all of one
         self._url = b""
         self._headers: dict[str, str] = {}
+        self._repeated: dict[str, list[str]] | None = None
         self._head_bytes = 0
         self._body: list[bytes] = []
         self._body_bytes = 0
@@ -233,6 +243,7 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         self._url = b""
         self._headers = {}
+        self._repeated = None
         self._body = []
         self._head_bytes = self._body_bytes = 0
         self._receiving = True
@@ -247,7 +258,11 @@ class Connection(asyncio.Protocol):
         self._count(len(name) + len(value))
         key = name.decode("latin-1").lower()
         text = value.decode("latin-1")
-        self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
+        if key in self._headers:
+            repeated = self._repeated = self._repeated or {}
+            repeated.setdefault(key, [self._headers[key]]).append(text)
+            text = f"{self._headers[key]},{text}"
+        self._headers[key] = text
 
     def on_headers_complete(self) -> None:
         self._head_complete = True
@@ -274,6 +289,7 @@ class Connection(asyncio.Protocol):
         request = Request(
             self, self._parser.get_method().decode(), path, query.decode("utf-8", "replace"), self._headers, body
         )
+        request.repeated = self._repeated
         keep_alive = self._parser.should_keep_alive()
         if self._whole is not None and keep_alive:
             self._learn(request, self._whole)

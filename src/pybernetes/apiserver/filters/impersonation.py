@@ -1,24 +1,43 @@
-"""Acting as somebody else: `Impersonate-User`, `-Group`, `-Uid`, `-Extra-*`, each of which takes a permission.
+"""Acting as somebody else: `Impersonate-User`, `-Uid`, `-Group` and `-Extra-*`, each of which takes a permission.
+
+There are several ways to be allowed, tried in this order (upstream's constrained impersonation):
+
+    associated-node, arbitrary-node, serviceaccount, user-info    the verbs `impersonate:MODE` on who one wants to be,
+                                                                  and `impersonate-on:MODE:VERB` on what one wants to do
+    legacy                                                        the verb `impersonate`, for whatever one does then
 
 From here on the request is that of the other user; what it may do is asked for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import unquote
 
-from pybernetes.api.errors import BadRequest
+import msgspec
 
+from pybernetes.api.errors import BadRequest, Forbidden
+from pybernetes.api.field import aggregate, invalid
+from pybernetes.api.names import is_dns1123_label, is_dns1123_subdomain, is_http_path
+from pybernetes.api.quote import quote
+
+from ..authn.serviceaccount import NODE_NAME, USER_PREFIX
 from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User
 from ..authz.authorizer import Authorizer
-from ..authz.union import require
+from ..authz.union import forbidden, require
 from ..http import Handler, Request, Response
 from ..requestinfo import RequestInfo
 
 _EXTRA = "impersonate-extra-"
-_ACCOUNT = "system:serviceaccount:"
 _AUTHENTICATION = "authentication.k8s.io"
+_NODE_PREFIX = "system:node:"
+_NODES = "system:nodes"
+_MASTERS = "system:masters"
+_ANONYMOUS = "system:anonymous"
+_MANY = 4  # values from which on a permission for all of them is asked for first; upstream's
+
+Ask = Callable[[RequestInfo], Awaitable[object]]
+"""Returns if the one who asks may. Raises Forbidden."""
 
 
 class Impersonation:
@@ -31,45 +50,195 @@ class Impersonation:
     async def __call__(self, request: Request) -> Response | None:
         asked = [name for name in request.headers if name.startswith("impersonate-")]
         if asked:
-            user, questions = impersonated({name: request.headers[name] for name in asked})
-            for question in questions:
-                await require(self._authorizers, request.user, question)
-            request.user = user
-            for name in asked:
-                del request.headers[name]
+            wanted = wanted_user(request)
+            if wanted is not None:
+                for name in asked:
+                    del request.headers[name]
+                request.user = await self._become(wanted, request.user, request.info)
         return await self._next(request)
 
+    async def _become(self, wanted: User, requestor: User, info: RequestInfo) -> User:
+        """The user to go on as. Raises Forbidden, with what the first way that was open to the requestor lacked."""
+        refusal: Forbidden | None = None
+        for mode in modes(wanted, requestor):
+            try:
+                return await self._try(mode, wanted, requestor, info)
+            except Forbidden as refused:
+                refusal = refusal or refused
+        assert refusal is not None  # the last mode is for everybody
+        raise refusal
 
-def impersonated(headers: dict[str, str]) -> tuple[User, list[RequestInfo]]:
-    """The user that the headers describe, and what one must be allowed to be them. Raises BadRequest."""
-    name = headers.get("impersonate-user", "")
-    groups = [group.strip() for group in headers.get("impersonate-group", "").split(",") if group.strip()]
-    uid = headers.get("impersonate-uid", "")
-    extra = {unquote(key.removeprefix(_EXTRA)): [value] for key, value in headers.items() if key.startswith(_EXTRA)}
-    if not name:
-        raise BadRequest(f"requested {sorted(headers)} without impersonating a user name")
-    questions: list[RequestInfo] = []
-    namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
-    if name.startswith(_ACCOUNT) and account:
-        questions.append(_question("", "serviceaccounts", account, namespace))
-        groups = groups or ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
-    else:
-        questions.append(_question("", "users", name))
-    if "impersonate-group" in headers:
-        questions += [_question("", "groups", group) for group in groups]
-    questions += [
-        _question(_AUTHENTICATION, "userextras", value, subresource=key)
-        for key, values in extra.items()
-        for value in values
-    ]
-    if uid:
-        questions.append(_question(_AUTHENTICATION, "uids", uid))
-    anonymous = name == "system:anonymous"
-    usual = UNAUTHENTICATED if anonymous else AUTHENTICATED
-    if UNAUTHENTICATED not in groups and usual not in groups:
-        groups.append(usual)
-    return User(name, uid, tuple(groups), extra), questions
+    async def _try(self, mode: str, wanted: User, requestor: User, info: RequestInfo) -> User:
+        if mode == "associated-node":
+            # What is allowed must not depend on the node: it is the requestor's own, whichever that is.
+            keys = {"authentication.kubernetes.io/associated-node-keys": sorted(requestor.extra)}
+            requestor = msgspec.structs.replace(requestor, extra=keys)
+
+        async def ask(question: RequestInfo) -> object:
+            return await require(self._authorizers, requestor, question)
+
+        if mode:
+            await ask(msgspec.structs.replace(info, verb=f"impersonate-on:{mode}:{info.verb}"))
+        return await Check(mode, requestor, ask).user(wanted)
 
 
-def _question(group: str, resource: str, name: str, namespace: str = "", subresource: str = "") -> RequestInfo:
-    return RequestInfo("", "impersonate", {}, True, group, "v1", resource, subresource, namespace, name)
+def wanted_user(request: Request) -> User | None:
+    """Who one wants to be, without the groups that come by themselves; None if nobody. Raises BadRequest."""
+    name, uid = (_first(request, f"impersonate-{each}") for each in ("user", "uid"))
+    groups = tuple(request.values("impersonate-group"))
+    extra: dict[str, list[str]] = {}
+    for header in request.headers:
+        if header.startswith(_EXTRA):
+            extra.setdefault(unquote(header.removeprefix(_EXTRA)), []).extend(request.values(header))
+    if name:
+        return User(name, uid, groups, extra)
+    if uid or groups or extra:
+        raise BadRequest(f"requested {_go_syntax(uid, groups, extra)} without impersonating a user name")
+    return None
+
+
+def modes(wanted: User, requestor: User) -> list[str]:
+    """The ways that are open for this wish; the empty one is the old one, which is open for every wish."""
+    node, account = node_name(wanted.name), service_account(wanted.name)
+    only_name = not (wanted.uid or wanted.groups or wanted.extra)
+    found = []
+    if only_name and node and service_account(requestor.name) and requestor.extra.get(NODE_NAME) == [node]:
+        found.append("associated-node")
+    if only_name and node:
+        found.append("arbitrary-node")
+    if only_name and account:
+        found.append("serviceaccount")
+    if not node and not account:
+        found.append("user-info")
+    return [*found, ""]
+
+
+class Check:
+    """The permissions that it takes to be somebody, in one of the modes."""
+
+    def __init__(self, mode: str, requestor: User, ask: Ask) -> None:
+        self._mode = mode
+        self._verb = f"impersonate:{mode}" if mode else "impersonate"
+        self._group = _AUTHENTICATION if mode else ""
+        self._requestor = requestor
+        self._ask = ask
+
+    async def user(self, wanted: User) -> User:
+        """The user, with all groups. Raises Forbidden."""
+        groups = await self._name(wanted)
+        if wanted.uid:
+            await self._ask(self._question("uids", wanted.uid, group=_AUTHENTICATION))
+        if wanted.groups:
+            await self._groups(wanted.groups)
+        if wanted.extra:
+            await self._extra(wanted.extra)
+        usual = UNAUTHENTICATED if wanted.name == _ANONYMOUS else AUTHENTICATED
+        if usual not in groups and UNAUTHENTICATED not in groups:
+            groups = (*groups, usual)
+        return User(wanted.name, wanted.uid, groups, wanted.extra)
+
+    async def _name(self, wanted: User) -> tuple[str, ...]:
+        question = self._question("users", wanted.name)
+        groups = wanted.groups
+        node, account = node_name(wanted.name), service_account(wanted.name)
+        if self._mode and node:
+            question = self._question("nodes", "*" if self._mode == "associated-node" else node)
+            groups = (_NODES,)
+        if account:
+            namespace, name = account
+            question = self._question("serviceaccounts", name)
+            question.namespace = namespace
+            groups = groups or ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+        await self._ask(question)
+        return groups
+
+    async def _groups(self, groups: Sequence[str]) -> None:
+        if self._mode:
+            if "" in groups:
+                raise self._refuse("groups", "", "impersonating the empty string group is not allowed")
+            if _MASTERS in groups:
+                raise self._refuse("groups", _MASTERS, f"impersonating the {_MASTERS} group is not allowed")
+            if len(groups) >= _MANY and await self._may(self._question("groups", "*")):
+                return
+        for group in groups:
+            await self._ask(self._question("groups", group))
+
+    async def _extra(self, extra: dict[str, list[str]]) -> None:
+        if self._mode:
+            problem = _problem(extra)
+            if problem:
+                raise self._refuse("userextras", "", problem)
+            many = len(extra) >= _MANY or sum(map(len, extra.values())) >= _MANY
+            if many and await self._may(self._extra_question("*", "*")):
+                return
+        for key, values in extra.items():
+            for value in values:
+                await self._ask(self._extra_question(key, value))
+
+    async def _may(self, question: RequestInfo) -> bool:
+        try:
+            await self._ask(question)
+        except Forbidden:
+            return False
+        return True
+
+    def _question(self, resource: str, name: str, *, group: str | None = None) -> RequestInfo:
+        group = self._group if group is None else group
+        return RequestInfo("", self._verb, {}, True, group, "v1", resource, "", "", name)
+
+    def _extra_question(self, key: str, value: str) -> RequestInfo:
+        question = self._question("userextras", value, group=_AUTHENTICATION)
+        question.subresource = key
+        return question
+
+    def _refuse(self, resource: str, name: str, why: str) -> Forbidden:
+        group = _AUTHENTICATION if resource == "userextras" else None
+        return forbidden(self._requestor, self._question(resource, name, group=group), why)
+
+
+def service_account(user: str) -> tuple[str, str] | None:
+    """The namespace and name of the account that a user is; None for others."""
+    parts = user.removeprefix(USER_PREFIX).split(":")
+    if not user.startswith(USER_PREFIX) or len(parts) != 2:
+        return None
+    namespace, name = parts
+    return None if is_dns1123_label(namespace) or is_dns1123_subdomain(name) else (namespace, name)
+
+
+def node_name(user: str) -> str:
+    """The name of the node that a user is; empty for others."""
+    name = user.removeprefix(_NODE_PREFIX)
+    return name if user.startswith(_NODE_PREFIX) and not is_dns1123_subdomain(name) else ""
+
+
+def _problem(extra: dict[str, list[str]]) -> str:
+    """What keeps such extra values from being asked for, in upstream's words; empty if nothing does."""
+    for key, values in extra.items():
+        if not key:
+            return "impersonating the empty string key in extra is not allowed"
+        domain, _, path = key.partition("/")
+        problems = [invalid("extra.key", domain, each) for each in is_dns1123_subdomain(domain)]
+        problems += [invalid("extra.key", path, each) for each in is_http_path(path)]
+        if not domain or not path:
+            problems = [invalid("extra.key", key, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+        if problems:
+            return f"impersonating an invalid key in extra is not allowed: {aggregate(problems)}"
+        if key != key.lower():
+            return f"impersonating a non-lowercase key in extra is not allowed: {quote(key)}"
+        if "" in values:
+            return "impersonating the empty string value in extra is not allowed"
+    return ""
+
+
+def _first(request: Request, header: str) -> str:
+    values = request.values(header)
+    return values[0] if values else ""
+
+
+def _go_syntax(uid: str, groups: Sequence[str], extra: dict[str, list[str]]) -> str:
+    def texts(values: Sequence[str]) -> str:
+        return "[]string{" + ", ".join(map(quote, values)) + "}" if values else "[]string(nil)"
+
+    pairs = ", ".join(f"{quote(key)}:{texts(values)}" for key, values in sorted(extra.items()))
+    shown = f"map[string][]string{{{pairs}}}" if extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:{quote(uid)}, Groups:{texts(groups)}, Extra:{shown}}}'
