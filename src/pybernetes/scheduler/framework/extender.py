@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -62,6 +62,8 @@ class Extender(Protocol):
         """Bind the pod in our place."""
         ...
 
-    async def process_preemption(self, pod: Pod, victims: Mapping[str, Victims]) -> Mapping[str, Victims]:
-        """Which of the nodes' victims it agrees with."""
+    async def process_preemption(
+        self, pod: Pod, victims: Mapping[str, Victims], pods_on: Callable[[str], Iterable[PodInfo]]
+    ) -> Mapping[str, Victims]:
+        """Which of the nodes' victims it agrees with; it may name others of the node's pods (`pods_on`)."""
         ...

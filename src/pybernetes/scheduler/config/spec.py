@@ -1,0 +1,66 @@
+"""From a configuration to what the scheduler is built from (`profiles.SchedulerSpec`): who runs where, told what."""
+
+from __future__ import annotations
+
+from pybernetes.api.quote import quote
+
+from ..extender import HTTPExtender
+from ..framework.plugin import EXTENSION_POINTS, Plugin
+from ..plugins import registry
+from ..profiles import ProfileSpec, SchedulerSpec
+from .load import ConfigError
+from .plugins import POINTS, PluginsError, expand, names
+from .v1.types import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
+
+
+def build(config: KubeSchedulerConfiguration) -> SchedulerSpec:
+    """The scheduler that a valid configuration with its defaults describes.
+
+    `ConfigError` when a plugin is not there or has not the extension point, or an extender's address is none.
+    """
+    profiles = [_profile(each) for each in config.profiles or ()]
+    sorters = {tuple(each.points["queueSort"]) for each in profiles}
+    if len(sorters) > 1:
+        first = profiles[0].points["queueSort"][0]
+        other = next(each for each in profiles if each.points["queueSort"][0] != first)
+        raise ConfigError(
+            f"different queue sort plugins for profile {quote(other.scheduler_name)}: "
+            f"{quote(other.points['queueSort'][0])}, first: {quote(first)}"
+        )
+    try:
+        extenders = [HTTPExtender(each) for each in config.extenders or ()]
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    return SchedulerSpec(
+        profiles=profiles,
+        extenders=extenders,
+        percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+        pod_initial_backoff_seconds=float(config.pod_initial_backoff_seconds or 1),
+        pod_max_backoff_seconds=float(config.pod_max_backoff_seconds or 10),
+    )
+
+
+def _profile(profile: KubeSchedulerProfile) -> ProfileSpec:
+    plugins, name = profile.plugins or Plugins(), profile.scheduler_name or ""
+    classes: dict[str, type[Plugin]] = {}
+    for each in names(plugins):
+        try:
+            classes[each] = registry.load(each)
+        except LookupError:
+            continue  # `expand` says where it is missing
+
+    def implements(plugin: str, point: str) -> bool:
+        # Points of features that are off have no class: nothing implements them.
+        return point in EXTENSION_POINTS and issubclass(classes[plugin], EXTENSION_POINTS[point])
+
+    try:
+        expanded = expand(plugins, classes, implements, name)
+    except PluginsError as error:
+        raise ConfigError(f"initializing profiles: creating profile for scheduler name {name}: {error}") from None
+    return ProfileSpec(
+        scheduler_name=name,
+        points={point: [each.name for each in expanded[point]] for point in POINTS if point in EXTENSION_POINTS},
+        weights={each.name: each.weight for each in expanded["score"]},
+        args={each.name or "": each.args for each in profile.plugin_config or ()},
+        percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+    )
