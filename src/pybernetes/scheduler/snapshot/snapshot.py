@@ -1,22 +1,23 @@
 """The cluster as columns: one row a node, one array for each thing that plugins ask about nodes.
 
 All changes go through `set_node`, `remove_node`, `add_pod` and `remove_pod`, each of which costs as much as what
-changed and not as much as the cluster. Columns are arrays longer than there are nodes (`capacity`); read
-them by `column[rows]` with rows below `size`. Rows of nodes that went away are dead (`alive` is False) until they are used again, so a row
-number means a node only between two awaits.
+changed and not as much as the cluster. Columns are arrays longer than there are nodes (`capacity`); read them by
+`column[rows]` with rows below `size`. Rows of nodes that went away are dead (`alive` is False) until they are used
+again, so a row number means a node only between two awaits.
 
 A pod may be bound to a node that we do not know: its row exists, dead, with the pod on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from pybernetes.api.core.podresources import Quantities
 from pybernetes.api.core.v1 import Node
 from pybernetes.api.core.v1.affinity import Taint
 from pybernetes.api.quantity import Quantity, parse
@@ -29,6 +30,7 @@ from .nodeinfo import NodeInfo, claims, host_ports
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+G = TypeVar("G", bound=np.generic)
 
 ABSENT = 0
 """The value id of a label that a node does not have."""
@@ -190,9 +192,7 @@ class Snapshot:
         info.node = node
         self.unschedulable[row] = bool(spec and spec.unschedulable)
         self.taints[row] = self._taint_set((spec.taints if spec else None) or [])
-        allocatable = {
-            name: parse(str(value)) for name, value in ((status.allocatable if status else None) or {}).items()
-        }
+        allocatable = quantities(status.allocatable if status else None)
         for name in self._allocatable.keys() - allocatable.keys():
             self._allocatable[name][row] = 0
         for name, value in allocatable.items():
@@ -401,6 +401,11 @@ class WhatIf:
                 self._snapshot._put(pod, row)
 
 
+def quantities(amounts: Mapping[str, object] | None) -> Quantities:
+    """A resource list, parsed."""
+    return {name: parse(str(value)) for name, value in (amounts or {}).items()}
+
+
 def _amount(name: str, value: Quantity) -> int:
     return value.milli_value() if name == "cpu" else value.value()
 
@@ -413,7 +418,7 @@ def _tally(counts: dict[object, int] | dict[str, int] | dict[tuple[str, str, int
         counts.pop(key, None)  # type: ignore[call-overload]
 
 
-def _longer(column: npt.NDArray[np.generic], capacity: int) -> npt.NDArray[np.generic]:
+def _longer(column: npt.NDArray[G], capacity: int) -> npt.NDArray[G]:
     result = np.zeros(capacity, dtype=column.dtype)
     result[: len(column)] = column
     return result
