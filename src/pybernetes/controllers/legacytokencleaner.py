@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 from pybernetes.api import errors
+from pybernetes.api.core.podsecrets import secret_names
 from pybernetes.api.core.v1 import ConfigMap, Pod, Secret, ServiceAccount
 from pybernetes.client.keys import uid_of
 
@@ -105,38 +106,6 @@ def judge(secret: Secret, account: ServiceAccount | None, mounted: Iterable[str]
 def day(seconds: float) -> str:
     """A moment's day."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d")
-
-
-def secret_names(pod: Pod) -> Iterable[str]:
-    """All Secrets that a pod names."""
-    spec = pod.spec
-    if spec is None:
-        return
-    yield from (each.name or "" for each in spec.image_pull_secrets or ())
-    for container in (*(spec.containers or ()), *(spec.init_containers or ()), *(spec.ephemeral_containers or ())):
-        yield from (each.secret_ref.name or "" for each in container.env_from or () if each.secret_ref)
-        for variable in container.env or ():
-            if variable.value_from and variable.value_from.secret_key_ref:
-                yield variable.value_from.secret_key_ref.name or ""
-    for volume in spec.volumes or ():
-        if volume.secret:
-            yield volume.secret.secret_name or ""
-        if volume.azure_file:
-            yield volume.azure_file.secret_name or ""
-        if volume.projected:
-            yield from (each.secret.name or "" for each in volume.projected.sources or () if each.secret)
-        if volume.csi and volume.csi.node_publish_secret_ref:
-            yield volume.csi.node_publish_secret_ref.name or ""
-        sources: tuple[Any, ...] = (
-            volume.cephfs,
-            volume.cinder,
-            volume.flex_volume,
-            volume.rbd,
-            volume.scale_io,
-            volume.iscsi,
-            volume.storageos,
-        )
-        yield from (each.secret_ref.name or "" for each in sources if each and each.secret_ref)
 
 
 def _parse_day(text: str) -> float | None:

@@ -30,3 +30,33 @@ def untolerated_taint(
         if taint.effect in counted and not any(tolerates(each, taint) for each in tolerations or ()):
             return taint
     return None
+
+
+def covers(wide: Toleration, narrow: Toleration) -> bool:
+    """Whether the one tolerates everything that the other does."""
+    if wide == narrow:
+        return True
+    if (narrow.key or "") != (wide.key or "") and (wide.key or wide.operator != "Exists"):
+        return False
+    if wide.effect and wide.effect != narrow.effect:
+        return False
+    if wide.effect == "NoExecute" and wide.toleration_seconds is not None:
+        seconds = narrow.toleration_seconds
+        if seconds is None or seconds > wide.toleration_seconds:
+            return False
+    if wide.operator in (None, "", "Equal"):
+        return narrow.operator == "Equal" and (narrow.value or "") == (wide.value or "")
+    return wide.operator == "Exists"
+
+
+def merge_tolerations(first: Sequence[Toleration], second: Sequence[Toleration]) -> list[Toleration]:
+    """Both lists as one, without those that another one covers."""
+    everything = [*first, *second]
+    merged: list[Toleration] = []
+    for index, each in enumerate(everything):
+        if any(covers(other, each) for other in merged):
+            continue
+        if any(other != each and covers(other, each) for other in everything[index + 1 :]):
+            continue
+        merged.append(each)
+    return merged

@@ -17,6 +17,7 @@ from ..registry.allocators.repair import ServiceRepair
 from ..registry.registry import Registry
 from ..registry.strategy import Context
 from ..verbs.writing import create_object
+from .priority_classes import system_classes
 from .service import ensure_kubernetes_service, service_repair
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ async def bootstrap(registry: Registry, address: str, port: int) -> None:
     await registry.cache.consistent()
     for name in NAMESPACES:
         await ensure(registry, "", "v1", "namespaces", Namespace(metadata=ObjectMeta(name=name)))
+    for each in system_classes():
+        await ensure(registry, "scheduling.k8s.io", "v1", "priorityclasses", each)
     await ensure_kubernetes_service(registry, address, port)
 
 

@@ -170,6 +170,9 @@ class Strategy:
         """For graceful kinds: how many seconds the deletion may take; 0 = at once."""
         return 0
 
+    def check_delete(self, obj: Any) -> None:
+        """Raise if the object has to stay for good."""
+
     def default_propagation(self) -> str:
         """What happens to dependents when the client does not say: Background, or Orphan for a few old kinds."""
         return "Background"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pybernetes.api.errors import Forbidden
+from pybernetes.api.scheduling.v1 import PriorityClass
 from pybernetes.apiserver.registry.strategy import Strategy
 
 
@@ -11,6 +13,12 @@ class PriorityClassStrategy(Strategy):
     """PriorityClasses."""
 
     has_generation = True
+
+    def check_delete(self, obj: PriorityClass) -> None:
+        name = (obj.metadata.name if obj.metadata else None) or ""
+        if name in ("system-node-critical", "system-cluster-critical"):
+            why = "this is a system priority class and cannot be deleted"
+            raise Forbidden("scheduling.k8s.io", "priorityclasses", name, why)
 
     def changed(self, new: Any, old: Any) -> bool:
         return False

@@ -53,6 +53,7 @@ async def delete_object(
     while True:
         obj = store.decode(item)
         check_preconditions(store, obj, options)
+        store.strategy.check_delete(obj)
         if admit:
             await _admit(store, obj, options, context)
         decision = decide(store, obj, options, context.registry.clock.now())

@@ -1,0 +1,23 @@
+"""A new node is not ready: no pod comes to it before somebody has seen it work."""
+
+from __future__ import annotations
+
+from pybernetes.api.core.v1 import Node, NodeSpec, Taint
+
+from .default_toleration_seconds import NOT_READY
+from .plugin import CREATE, Attributes, Plugin
+
+
+class TaintNodesByCondition(Plugin):
+    """Upstream's TaintNodesByCondition."""
+
+    name = "TaintNodesByCondition"
+    operations = (CREATE,)
+    resources = ("nodes",)
+
+    def admit(self, attributes: Attributes) -> None:
+        node: Node = attributes.new
+        spec = node.spec = node.spec or NodeSpec()
+        present = spec.taints or []
+        if not any(each.key == NOT_READY and each.effect == "NoSchedule" for each in present):
+            spec.taints = [*present, Taint(key=NOT_READY, effect="NoSchedule")]
