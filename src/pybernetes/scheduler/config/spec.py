@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pybernetes.api import strict
 from pybernetes.api.quote import quote
 
 from ..extender import HTTPExtender
@@ -57,10 +60,24 @@ def _profile(profile: KubeSchedulerProfile) -> ProfileSpec:
         expanded = expand(plugins, classes, implements, name)
     except PluginsError as error:
         raise ConfigError(f"initializing profiles: creating profile for scheduler name {name}: {error}") from None
+    given = {each.name or "": each.args for each in profile.plugin_config or ()}
     return ProfileSpec(
         scheduler_name=name,
         points={point: [each.name for each in expanded[point]] for point in POINTS if point in EXTENSION_POINTS},
         weights={each.name: each.weight for each in expanded["score"]},
-        args={each.name or "": each.args for each in profile.plugin_config or ()},
+        args={each: _args(each, cls, given.get(each)) for each, cls in classes.items()},
         percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
     )
+
+
+def _args(name: str, cls: type[Plugin], given: Any) -> Any:
+    """What the plugin is told. Ours were decoded while loading; a user's own are when its class is known."""
+    if cls.Args is None or isinstance(given, cls.Args):
+        return given
+    try:
+        args, unknown = strict.convert(cls.Args, {} if given is None else given)
+    except strict.DecodeError as error:
+        raise ConfigError(f"decoding args for plugin {name}: {error}") from None
+    if unknown:
+        raise ConfigError(f"decoding args for plugin {name}: {strict.strict_decoding_error(unknown)}")
+    return args
