@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from .base import Compacted, Event, Store, StoreUnavailable
+from .base import Compacted, Event, FutureRevision, Store, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +51,16 @@ def without_revision(raw: bytes) -> bytes:
 
 
 class Item(msgspec.Struct, gc=False, weakref=False):
-    """An object as it is sent. `attributes` is the place for what a selector decoded of it."""
+    """An object as it is sent.
+
+    `attributes` is the place for what a selector decoded of it, `forms` for other forms that it is sent in.
+    """
 
     key: str
     raw: bytes
     revision: int
     attributes: Any = None
+    forms: Any = None
 
 
 class Change(msgspec.Struct, gc=False):
@@ -228,9 +232,11 @@ class Cache:
         self.store = store
         self.revision = 0
         self.partitions = {prefix: Partition(prefix) for prefix in prefixes}
+        self._loading: dict[Partition, list[Change]] = {}  # changes since the revision that is being read
         self._task: asyncio.Task[None] | None = None
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._asking: asyncio.Task[int] | None = None
+        self._loaded = 0  # the revision at which everything was read last
 
     async def start(self) -> None:
         """Read everything, then follow. Returns when reads can be answered."""
@@ -248,6 +254,42 @@ class Cache:
     async def end_watchers(self) -> None:
         """Tell every watcher, and those who come yet, that no more will come."""
         for partition in self.partitions.values():
+            partition.closed = True
+            for watcher in partition.watchers:
+                watcher.end(None)
+
+    async def add_partition(self, prefix: str) -> Partition:
+        """Keep one more resource from now on. Returns when its objects can be read. Raises StoreUnavailable.
+
+        The objects are read as of the cache's revision; what changes meanwhile is put on top of them, so that the new
+        partition is complete up to the cache's revision as all others are.
+        """
+        if (present := self.partitions.get(prefix)) is not None:
+            return present
+        while True:
+            partition = Partition(prefix)
+            changes = self._loading[partition] = []
+            revision = self.revision
+            try:
+                page = await self.store.range(prefix, revision=revision)
+            except (Compacted, FutureRevision):
+                continue
+            finally:
+                del self._loading[partition]
+            if self._loaded > revision:  # everything was read anew, and the changes in between are not known
+                continue
+            if (present := self.partitions.get(prefix)) is not None:
+                return present  # somebody else was faster
+            partition.load([_item(entry.key, entry.value, entry.revision) for entry in page.entries], revision)
+            for change in changes:
+                partition.apply(change)
+            self.partitions[prefix] = partition
+            return partition
+
+    def remove_partition(self, prefix: str) -> None:
+        """Forget a resource; its watchers are told that no more will come."""
+        partition = self.partitions.pop(prefix, None)
+        if partition is not None:
             partition.closed = True
             for watcher in partition.watchers:
                 watcher.end(None)
@@ -298,6 +340,7 @@ class Cache:
                 sorted_out[partition.prefix].append(_item(entry.key, entry.value, entry.revision))
         for prefix, items in sorted_out.items():
             self.partitions[prefix].load(items, page.revision)
+        self._loaded = page.revision
         self._advance(page.revision)
 
     async def _follow(self) -> None:
@@ -338,6 +381,10 @@ class Cache:
         if partition:
             previous = partition.items.get(event.key)
             partition.apply(change_of(event, previous))
+        elif self._loading:
+            for loading, changes in self._loading.items():
+                if event.key.startswith(loading.prefix):
+                    changes.append(change_of(event, None))
 
     def _advance(self, revision: int) -> None:
         self.revision = max(revision, self.revision)

@@ -1,21 +1,12 @@
 """The embedded store: one SQLite file, group commit, nothing else to run.
 
 Writes are decided and numbered on the event loop, against an index in memory (key to revision). They gather until the
-batch before them is durable; then one transaction takes all of them, one `fdatasync` in a worker thread makes them
-durable, and all are acknowledged together. Why that is safe is written in `sqlite_file`.
+batch before them is durable; then one transaction takes all of them, one `fdatasync` beside the loop (`syncing`) makes
+them durable, and all are acknowledged together. Why that is safe is written in `sqlite_file`.
 
-Statements run on the loop's thread, only the `fdatasync` does not, because waiting for the disk needs no GIL. Writes/s,
-medians of 7 interleaved runs on two cores with other work on them (uvloop, 5 KB values), with 1 and 32 writers, then
-with 32 writers that each burn 100 us of the loop before a write, as a request does:
-
-    statements on the loop, fdatasync in a thread of ours     3,300   18,800   6,100
-    the same, fdatasync in an executor                        2,800   16,700   6,100
-    statements and fdatasync in a thread of ours              3,400   18,000   5,400
-    everything on the loop, which stalls for the disk         3,800   20,200   6,000
-
-So the ways are close: a thread that executes statements loses a tenth beside a busy loop (it asks for the GIL at each
-of them) and wins nothing elsewhere. What decides is that the loop is free while the disk works, however slow it is, and
-that statements, index and watches need no lock between them. The price: a full batch holds the loop for about 5 ms.
+Statements run on the loop's thread: a thread that executes them loses a tenth beside a busy loop (it asks for the GIL
+at each of them) and wins nothing elsewhere. What decides is that the loop is free while the disk works, however slow it
+is, and that statements, index and watches need no lock between them. The price: a full batch holds the loop for 5 ms.
 
 A write to a key on which another write is not yet durable waits for that one's outcome before it is decided, so it is
 never refused because of a change that its caller could not see by reading again; and a failed batch undoes nothing but
@@ -25,11 +16,8 @@ itself, because no other write was decided on top of it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
-import queue
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +37,7 @@ from pybernetes.store.base import (
 from pybernetes.store.expiry import Expiries
 from pybernetes.store.feed import Feed, FeedWatch
 from pybernetes.store.sqlite_file import Row, SQLiteFile, SyncFailed
+from pybernetes.store.syncing import Syncer, ThreadSyncer, kernel_syncer
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -65,44 +54,6 @@ PURGE_STEP = 500
 """Revisions compacted in one transaction; writers wait for that long."""
 RETRY_EXPIRY = 1.0
 """Seconds until an expired key is tried again when the disk refused its deletion."""
-
-
-class _Syncer:
-    """A thread that runs `sync` when asked to. An executor would do, but was 10 to 15 % slower."""
-
-    def __init__(self, sync: Callable[[], None]) -> None:
-        self._sync = sync
-        self._loop = asyncio.get_running_loop()
-        self._asked: queue.SimpleQueue[asyncio.Future[None] | None] = queue.SimpleQueue()
-        # A daemon, so that a program that dies without closing its store does not hang in it.
-        threading.Thread(target=self._run, name="store-sync", daemon=True).start()
-
-    def sync(self) -> asyncio.Future[None]:
-        done: asyncio.Future[None] = self._loop.create_future()
-        self._asked.put(done)
-        return done
-
-    def stop(self) -> None:
-        self._asked.put(None)
-
-    def _run(self) -> None:
-        while (done := self._asked.get()) is not None:
-            error = None
-            try:
-                self._sync()
-            except Exception as caught:
-                error = caught
-            with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits.
-                self._loop.call_soon_threadsafe(self._tell, done, error)
-
-    @staticmethod
-    def _tell(done: asyncio.Future[None], error: Exception | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
 
 
 class _Write:
@@ -136,6 +87,7 @@ class SQLiteStore:
         self, path: str, *, clock: Callable[[], float] = time.time, sync: Callable[[int], None] = os.fdatasync
     ) -> None:
         self._file = SQLiteFile(path, sync=sync)
+        self._sync = sync
         self._clock = clock
         self._index: dict[str, int] = {}
         """The revision of each key, durable writes only."""
@@ -165,7 +117,7 @@ class SQLiteStore:
         """Held by whoever uses the upkeep thread; taken before `_writer`, so that no writer waits for that thread."""
         self._flusher: asyncio.Task[None] | None = None
         self._checkpointer: asyncio.Task[None] | None = None
-        self._syncer: _Syncer | None = None
+        self._syncer: Syncer | None = None
         """There from `start` to `close`."""
         self._feed = Feed(self._replay)
         self._expiries = Expiries(self._expire, clock)
@@ -173,7 +125,8 @@ class SQLiteStore:
 
     async def start(self) -> None:
         contents = await self._in("upkeep", self._file.open)
-        self._syncer = _Syncer(self._file.sync)
+        by_kernel = kernel_syncer(self._file.log) if self._sync is os.fdatasync else None
+        self._syncer = by_kernel or ThreadSyncer(self._file.sync)
         self._index = contents.revisions
         self._assigned = self._durable = self._feed.revision = contents.revision
         self._compacted = contents.compacted
@@ -362,6 +315,8 @@ class SQLiteStore:
                 await self._syncer.sync()
             except BaseException as error:
                 self._break(error)
+                if isinstance(error, OSError):
+                    raise SyncFailed(f"{self._file.path}: {error}") from error
                 raise
         except BaseException as error:
             self._fail(batch, str(error))

@@ -131,6 +131,11 @@ class SQLiteFile:
             raise
         return contents
 
+    @property
+    def log(self) -> int:
+        """The descriptor of the write-ahead log, to be synced by whoever appends."""
+        return self._wal
+
     def close(self) -> None:
         """Fold the log into the database and release the file."""
         for connection in self._connections:
