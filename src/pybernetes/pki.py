@@ -116,8 +116,13 @@ def expires_within(identity: Identity, margin: datetime.timedelta, now: datetime
 
 def subject_names(identity: Identity) -> set[str]:
     """The host names and IP addresses a serving certificate is good for."""
+    return names_of(identity.certificate)
+
+
+def names_of(certificate: x509.Certificate) -> set[str]:
+    """The host names and IP addresses in a certificate."""
     try:
-        extension = identity.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return set()
     return {str(name.value) for name in extension.value}

@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import contextlib
 import logging
-import ssl
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -48,6 +47,7 @@ from .options import advertised
 from .output import error_response
 from .paths import Paths
 from .registry.registry import Registry
+from .tls import ServingTLS
 
 log = logging.getLogger(__name__)
 
@@ -82,11 +82,12 @@ class APIServer:
         self._stopping = asyncio.Event()
         self._ready = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._authorities = authn.authorities(options)
         self._http = self._chain()
 
     def _chain(self) -> HTTPServer:
         options = self.options
-        authenticators = authn.authenticators(self.registry, options)
+        authenticators = authn.authenticators(self.registry, options, self._authorities)
         authn.issue_tokens(self.registry, options)
         paths = Paths(self.health, self.metrics, Discovery())
         paths.add("/openapi", OpenAPI(), prefix=True)
@@ -106,7 +107,7 @@ class APIServer:
         self.health.add("etcd", self._check_store)
         self.health.add("informer-sync", self._check_ready, ("readyz",))
         self.health.add("shutdown", self._check_not_stopping, ("readyz",))
-        context = tls_context(self.options)
+        tls = serving_tls(self.options, self._authorities)
         loop = asyncio.get_running_loop()
         await self.store.start()
         await self.cache.start()
@@ -114,7 +115,7 @@ class APIServer:
             self._http,
             self.options.bind_address,
             self.options.secure_port,
-            ssl=context,
+            ssl=tls.context,
             backlog=1024,
             ssl_handshake_timeout=10.0,
         )
@@ -190,21 +191,21 @@ def _admission(registry: Registry, options: argparse.Namespace) -> Chain:
     return plugins.chain(registry, names, configured)
 
 
-def tls_context(options: argparse.Namespace) -> ssl.SSLContext:
-    """TLS as upstream's defaults have it: 1.2 and newer; client certificates are welcome but not needed."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+def serving_tls(options: argparse.Namespace, authorities: authn.Authorities) -> ServingTLS:
+    """TLS by the flags; client certificates are welcome but not needed. Raises OSError or ValueError."""
     certificate, key = options.tls_cert_file, options.tls_private_key_file
     if not certificate:
         from .selfsigned import self_signed
 
         certificate, key = self_signed(options.cert_dir, advertised(options))
-    context.load_cert_chain(certificate, key)
-    context.set_alpn_protocols(["http/1.1"])
-    if options.client_ca_file:
-        context.load_verify_locations(options.client_ca_file)
-        context.verify_mode = ssl.CERT_OPTIONAL
-    return context
+    return ServingTLS(
+        certificate,
+        key,
+        authorities.all,
+        minimum=options.tls_min_version,
+        ciphers=options.tls_cipher_suites,
+        named=options.tls_sni_cert_key,
+    )
 
 
 def _refusal(status: int, message: str) -> Response:

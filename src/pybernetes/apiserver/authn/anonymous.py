@@ -1,17 +1,24 @@
-"""Nobody in particular, who may ask only how the server is and which it is."""
+"""Nobody in particular: who presents no credential at all. What they may do is up to the authorizers."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from ..http import Request
 from .user import ANONYMOUS, User
 
 PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
+"""What everybody may see of a server whose authorizer allows everything to everybody who is known.
+
+Upstream lets nobody in without a credential then; how a server is must be there to see for whoever watches it.
+"""
 
 
 class Anonymous:
-    """The last authenticator: no credentials, and a path that is for everybody."""
+    """The last authenticator; with `paths`, for these alone."""
+
+    def __init__(self, paths: Collection[str] | None = None) -> None:
+        self._paths = None if paths is None else frozenset(paths)
 
     async def authenticate(self, request: Request) -> User | None:
-        if "authorization" in request.headers:
-            return None
-        return ANONYMOUS if request.path.rstrip("/") in PUBLIC else None
+        return ANONYMOUS if self._paths is None or request.info.path in self._paths else None

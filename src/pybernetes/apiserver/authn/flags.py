@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pybernetes.api.pem import blocks
 from pybernetes.api.times import parse_duration
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -15,7 +16,16 @@ _MAXIMUM = (3600.0, float(1 << 32))  # seconds; what --service-account-max-token
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add them to a parser."""
     add = parser.add_argument_group("authentication").add_argument
+    add("--anonymous-auth", type=_flag, nargs="?", const=True, help="let in who presents no credential; true")
     add("--client-ca-file", type=_file, help="who this CA has signed is the certificate's common name")
+    add("--requestheader-client-ca-file", type=_file, help="who this CA has signed may say in headers who users are")
+    add("--requestheader-allowed-names", type=_list, default=[], help="of these, those with one of these names")
+    add("--requestheader-username-headers", type=_headers, default=(), help="X-Remote-User is common")
+    add("--requestheader-uid-headers", type=_headers, default=(), help="X-Remote-Uid is suggested")
+    add("--requestheader-group-headers", type=_headers, default=(), help="X-Remote-Group is suggested")
+    add("--requestheader-extra-headers-prefix", type=_headers, default=(), help="X-Remote-Extra- is suggested")
+    add("--basic-auth-file", type=_file, help='passwords: password,user,uid,"group1,group2"')
+    add("--enable-bootstrap-token-auth", type=_flag, nargs="?", const=True, default=False, help="for nodes that join")
     add("--token-auth-file", type=_file, help='bearer tokens: token,user,uid,"group1,group2"')
     add("--service-account-issuer", action="append", help="who tokens say has made them; the first signs, all count")
     add("--service-account-key-file", type=_file, action="append", help="keys that tokens may be signed with")
@@ -49,8 +59,35 @@ def check(options: argparse.Namespace) -> None:
     uri = options.service_account_jwks_uri
     if uri and urlsplit(uri).scheme != "https":
         raise ValueError(f"--service-account-jwks-uri requires https scheme, parsed as: {uri}")
+    _check_proxies(options)
     options.service_account_key_file = options.service_account_key_file or []
     options.api_audiences = options.api_audiences or list(issuers)
+
+
+def _check_proxies(options: argparse.Namespace) -> None:
+    """If clients and proxies have an authority in common, any client could speak for anybody. Raises ValueError."""
+    clients, proxies = options.client_ca_file, options.requestheader_client_ca_file
+    if clients and proxies and not options.requestheader_allowed_names:
+        common = set(_blocks(clients)) & set(_blocks(proxies))
+        if common:
+            raise ValueError(
+                "--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; "
+                "--requestheader-allowed-names must be specified to ensure regular client certificates cannot set "
+                "authenticating proxy headers for arbitrary users"
+            )
+    if options.requestheader_username_headers and not proxies:
+        raise ValueError("--requestheader-username-headers needs --requestheader-client-ca-file")
+
+
+def _blocks(path: Path) -> list[bytes]:
+    return [each.data for each in blocks(path.read_bytes())]
+
+
+def _headers(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip().lower() for part in text.split(","))
+    if "" in names:
+        raise argparse.ArgumentTypeError("empty value in a list of headers")
+    return names
 
 
 def _file(text: str) -> Path:

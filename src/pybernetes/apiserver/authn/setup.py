@@ -7,10 +7,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from ..paths import Paths
 from ..registry.registry import Registry
-from .anonymous import Anonymous
+from .anonymous import PUBLIC, Anonymous
+from .basic_file import BasicFile
+from .chains import Trust
 from .openid import KEYS, Discovery, discoverable
+from .request_header import Headers, RequestHeader
 from .serviceaccount import BoundTokens, Issuer, Keys
 from .token_file import TokenFile
 from .tokens import Bearer, ForThisServer, Tokens
@@ -21,11 +26,52 @@ from .x509 import ClientCertificate
 _KEY = re.compile(rb"-----BEGIN ([A-Z0-9 ]*(?:PRIVATE|PUBLIC) KEY|CERTIFICATE)-----\s.+?-----END \1-----", re.DOTALL)
 
 
-def authenticators(registry: Registry, options: argparse.Namespace) -> Union:
+class Authorities(msgspec.Struct):
+    """Who may sign certificates of clients, and of proxies that speak for clients."""
+
+    client: Trust | None = None
+    proxy: Trust | None = None
+
+    @property
+    def all(self) -> list[Trust]:
+        """Those there are, that for clients first."""
+        return [each for each in (self.client, self.proxy) if each is not None]
+
+
+def authorities(options: argparse.Namespace) -> Authorities:
+    """The authorities that the flags name. Raises OSError."""
+    clients, proxies = options.client_ca_file, options.requestheader_client_ca_file
+    return Authorities(Trust(clients) if clients else None, Trust(proxies) if proxies else None)
+
+
+def authenticators(registry: Registry, options: argparse.Namespace, trusted: Authorities) -> Union:
     """All ways to prove who one is that the flags ask for. Raises ValueError or OSError."""
+    found: list[Authenticator] = []
+    if trusted.proxy is not None and options.requestheader_username_headers:
+        found.append(_proxies(options, trusted.proxy))
+    if trusted.client is not None:
+        found.append(ClientCertificate(trusted.client, shared=trusted.proxy is not None))
+    if options.basic_auth_file:
+        found.append(BasicFile(options.basic_auth_file))
     registry.tokens = tokens(registry, options)
-    found: list[Authenticator] = [ClientCertificate(), Bearer(registry.tokens)]
-    return Union(found, Anonymous())
+    found.append(Bearer(registry.tokens))
+    return Union(found, _anonymous(options))
+
+
+def _proxies(options: argparse.Namespace, trust: Trust) -> RequestHeader:
+    headers = Headers(
+        options.requestheader_username_headers,
+        options.requestheader_uid_headers,
+        options.requestheader_group_headers,
+        options.requestheader_extra_headers_prefix,
+    )
+    return RequestHeader(trust, headers, options.requestheader_allowed_names)
+
+
+def _anonymous(options: argparse.Namespace) -> Anonymous | None:
+    if options.anonymous_auth is False:
+        return None
+    return Anonymous(PUBLIC if "AlwaysAllow" in (options.authorization_mode or ()) else None)
 
 
 def tokens(registry: Registry, options: argparse.Namespace) -> Tokens:
@@ -40,6 +86,10 @@ def tokens(registry: Registry, options: argparse.Namespace) -> Tokens:
 
         kinds.append(LegacyTokens(registry, keys, audiences, lookup=options.service_account_lookup))
         kinds.append(BoundTokens(registry, options.service_account_issuer, keys, audiences))
+    if options.enable_bootstrap_token_auth:
+        from .bootstrap_token import BootstrapTokens
+
+        kinds.append(BootstrapTokens(registry, audiences))
     return Tokens(kinds, audiences)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..authn.request_header import STANDARD_PREFIX
 from ..authn.union import Union
 from ..http import Handler, Request, Response
 
@@ -15,5 +16,8 @@ class Authentication:
 
     async def __call__(self, request: Request) -> Response | None:
         request.user = await self._authenticate(request)
-        request.headers.pop("authorization", None)
+        headers = request.headers
+        headers.pop("authorization", None)
+        for name in [each for each in headers if each.startswith(STANDARD_PREFIX)]:
+            del headers[name]
         return await self._next(request)
