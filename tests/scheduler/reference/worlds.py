@@ -286,7 +286,10 @@ def pod(random: Random, name: str, node_names: Sequence[str], *, wishes: float =
     if maybe(random, 0.05):
         spec.resources = ResourceRequirements(requests={"cpu": "400m"})
     metadata = ObjectMeta(
-        name=name, namespace=random.choice(NAMESPACES), uid=f"uid-{name}", labels=labels(random, POD_LABELS) or None
+        name=name,
+        namespace=random.choice(("red", *NAMESPACES)),
+        uid=f"uid-{name}",
+        labels=labels(random, POD_LABELS) or None,
     )
     if maybe(random, 0.5):
         kind = random.choice((("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("v1", "ReplicationController")))

@@ -24,7 +24,7 @@ Amount = Callable[[PodInfo], int]
 class PodCounter:
     """`counts[row]` is the sum of `amount(pod)` over the pods on the row."""
 
-    __slots__ = ("amount", "counts", "namespaces", "version")
+    __slots__ = ("amount", "counts", "followers", "namespaces", "version")
 
     def __init__(self, amount: Amount, namespaces: frozenset[str] | None, capacity: int) -> None:
         self.amount = amount
@@ -33,6 +33,8 @@ class PodCounter:
         self.counts: npt.NDArray[np.int64] = np.zeros(capacity, dtype=np.int64)
         self.version = 0
         """Goes up whenever a count changes."""
+        self.followers: list[Callable[[int, int], None]] = []
+        """Told of each change: the row, and by how much its count went up."""
 
 
 class PodCounters:
@@ -101,6 +103,8 @@ class PodCounters:
                     if amount:
                         counter.counts[row] += sign * amount
                         counter.version += 1
+                        for follower in counter.followers:
+                            follower(row, sign * amount)
 
 
 def _buckets(counter: PodCounter) -> Iterable[str | None]:

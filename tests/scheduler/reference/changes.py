@@ -1,0 +1,35 @@
+"""Random things that happen to a cluster."""
+
+from __future__ import annotations
+
+from random import Random
+
+from pybernetes.client.keys import copy
+
+from . import worlds
+from .harness import World
+
+
+def change(random: Random, world: World, step: int) -> None:
+    """One thing happens: pods come, go, change and end; nodes too."""
+    cluster = world.cluster
+    names = [node.metadata.name for node in cluster.nodes]
+    kind = random.randint(0, 9)
+    if kind <= 3 and names:
+        world.bind(worlds.pod(random, f"b{step}", names), random.choice(names))
+    elif kind <= 5 and cluster.pods:
+        world.remove_pod(random.choice(cluster.pods))
+    elif kind == 6 and cluster.pods:
+        old = random.choice(cluster.pods)
+        new = copy(old)
+        if worlds.maybe(random, 0.5):
+            new.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+        else:
+            new.metadata.labels = worlds.labels(random, worlds.POD_LABELS) or None
+        world.replace_pod(old, new)
+    elif kind == 7 and names:
+        world.set_node(worlds.node(random, random.choice(names)))
+    elif kind == 8:
+        world.set_node(worlds.node(random, f"m{step}"))
+    elif kind == 9 and len(names) > 1:
+        world.remove_node(random.choice(cluster.nodes))
