@@ -1,0 +1,237 @@
+"""Strings: `charAt`, `indexOf`, `join`, `replace`, `split`, `substring`, `trim`, `format`, `strings.quote`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...quote import quote as go_quote
+from ..functions import Library, function, method
+from ..types import INT, LIST_DYN, STRING, Type, list_of
+from ..values import Duration, EvaluationError, Timestamp, UInt, double_text, show, type_of
+
+
+def _out_of_range(index: int) -> EvaluationError:
+    return EvaluationError(f"index out of range: {index}")
+
+
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise _out_of_range(index)
+    return text[index : index + 1]
+
+
+def _index_of(text: str, part: str, start: int = 0) -> int:
+    if not part:
+        return start
+    if start < 0:
+        raise _out_of_range(start)
+    return text.find(part, start)
+
+
+def _last_index_of(text: str, part: str) -> int:
+    if not part:
+        return len(text)
+    return text.rfind(part)
+
+
+def _last_index_of_from(text: str, part: str, start: int) -> int:
+    if not part:
+        return start
+    if start < 0:
+        raise _out_of_range(start)
+    if start >= len(text):
+        return -1
+    return text.rfind(part, 0, start + len(part))
+
+
+def _substring(text: str, start: int) -> str:
+    if not 0 <= start <= len(text):
+        raise _out_of_range(start)
+    return text[start:]
+
+
+def _substring_range(text: str, start: int, end: int) -> str:
+    if start > end:
+        raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
+    for index in (start, end):
+        if not 0 <= index <= len(text):
+            raise _out_of_range(index)
+    return text[start:end]
+
+
+def _split(text: str, separator: str, count: int = -1) -> list[str]:
+    if count == 0:
+        return []
+    if not separator:
+        characters = list(text)
+        if 0 < count < len(characters):
+            return [*characters[: count - 1], text[count - 1 :]]
+        return characters
+    return text.split(separator, count - 1 if count > 0 else -1)
+
+
+def _replace(text: str, old: str, new: str, count: int = -1) -> str:
+    return text.replace(old, new, count)
+
+
+def _join(values: list[Any], separator: str = "") -> str:
+    for each in values:
+        if not isinstance(each, str):
+            raise EvaluationError(f"join: invalid input: {show(each)}")
+    return separator.join(values)
+
+
+_LOWER = {code: code + 32 for code in range(65, 91)}
+_UPPER = {code: code - 32 for code in range(97, 123)}
+_QUOTED = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+
+
+def _quote(text: str) -> str:
+    return '"' + "".join(_QUOTED.get(char, char) for char in text) + '"'
+
+
+_CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
+
+
+def _format(text: str, arguments: list[Any]) -> str:
+    position = 0
+
+    def clause(match: re.Match[str]) -> str:
+        nonlocal position
+        if match[0] == "%%":
+            return "%"
+        if position >= len(arguments):
+            raise EvaluationError(f"index {position} out of range")
+        precision = int(match[1]) if match[1] is not None else 6
+        made = _clause(match[2], precision, arguments[position])
+        position += 1
+        return made
+
+    if re.search(r"(?:^|[^%])(?:%%)*%$", text):
+        raise EvaluationError("unexpected end of string")
+    return _CLAUSE.sub(clause, text)
+
+
+def _clause(letter: str, precision: int, value: Any) -> str:
+    name = type_of(value).name
+    if letter == "s":
+        return _string(value)
+    if letter == "d":
+        if type(value) in (int, UInt):
+            return str(int(value))
+        raise EvaluationError(f"error during formatting: decimal clause can only be used on integers, was given {name}")
+    if letter in "fe":
+        if value in ("NaN", "Infinity", "-Infinity"):
+            value = float(value)
+        if type(value) is not float:
+            word = "fixed-point" if letter == "f" else "scientific"
+            raise EvaluationError(
+                f"error during formatting: {word} clause can only be used on doubles, was given {name}"
+            )
+        return f"{value:.{precision}{letter}}"
+    if letter == "b":
+        if type(value) is bool:
+            return "1" if value else "0"
+        if type(value) in (int, UInt):
+            return format(int(value), "b")
+        raise EvaluationError(
+            f"error during formatting: only integers and bools can be formatted as binary, was given {name}"
+        )
+    if letter in "xX":
+        if isinstance(value, (str, bytes)):
+            made = (value.encode() if isinstance(value, str) else value).hex()
+            return made.upper() if letter == "X" else made
+        if type(value) in (int, UInt):
+            return format(int(value), letter)
+        raise EvaluationError(
+            "error during formatting: only integers, byte buffers, and strings can be formatted as hex, was given "
+            + name
+        )
+    if letter == "o":
+        if type(value) in (int, UInt):
+            return format(int(value), "o")
+        raise EvaluationError(f"error during formatting: octal clause can only be used on integers, was given {name}")
+    raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{letter}"')
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(sorted(f"{_literal(key)}:{_literal(item)}" for key, item in value.items())) + "}"
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, float):
+        return double_text(value)
+    if isinstance(value, Type):
+        return value.name
+    if value is None or isinstance(value, (bool, int)):
+        return show(value)
+    raise EvaluationError(
+        "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists,"
+        f" types, durations, and timestamps, was given {type_of(value).name}"
+    )
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return go_quote(value)
+    if isinstance(value, bytes):
+        return "b" + go_quote(value.decode(errors="replace"))
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    if isinstance(value, Timestamp):
+        return f'timestamp("{value}")'
+    if isinstance(value, Duration):
+        return f'duration("{value}")'
+    return _string(value)
+
+
+_STRINGS = list_of(STRING)
+
+LIBRARY: Library = {
+    "charAt": [method("string_char_at_int", (STRING, INT), STRING, _char_at)],
+    "indexOf": [
+        method("string_index_of_string", (STRING, STRING), INT, _index_of),
+        method("string_index_of_string_int", (STRING, STRING, INT), INT, _index_of),
+    ],
+    "lastIndexOf": [
+        method("string_last_index_of_string", (STRING, STRING), INT, _last_index_of),
+        method("string_last_index_of_string_int", (STRING, STRING, INT), INT, _last_index_of_from),
+    ],
+    "lowerAscii": [method("string_lower_ascii", (STRING,), STRING, lambda text: text.translate(_LOWER))],
+    "upperAscii": [method("string_upper_ascii", (STRING,), STRING, lambda text: text.translate(_UPPER))],
+    "replace": [
+        method("string_replace_string_string", (STRING, STRING, STRING), STRING, _replace),
+        method("string_replace_string_string_int", (STRING, STRING, STRING, INT), STRING, _replace),
+    ],
+    "split": [
+        method("string_split_string", (STRING, STRING), _STRINGS, _split),
+        method("string_split_string_int", (STRING, STRING, INT), _STRINGS, _split),
+    ],
+    "substring": [
+        method("string_substring_int", (STRING, INT), STRING, _substring),
+        method("string_substring_int_int", (STRING, INT, INT), STRING, _substring_range),
+    ],
+    "trim": [method("string_trim", (STRING,), STRING, lambda text: text.strip(_SPACE))],
+    "format": [method("string_format", (STRING, LIST_DYN), STRING, _format)],
+    "strings.quote": [function("strings_quote", (STRING,), STRING, _quote)],
+    "join": [
+        method("list_join", (_STRINGS,), STRING, _join),
+        method("list_join_string", (_STRINGS, STRING), STRING, _join),
+    ],
+}

@@ -1,0 +1,428 @@
+"""Text to a tree: CEL's grammar by recursive descent, macros expanded on the way.
+
+Only the first syntax error is told; its words are those of the parser that upstream generates, where that is simple.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from . import macros
+from .ast import (
+    Call,
+    CompileError,
+    Entry,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Problem,
+    Select,
+    StructNode,
+)
+from .values import INT_MAX, INT_MIN, UINT_MAX, UInt
+
+MAX_LENGTH = 100_000
+MAX_DEPTH = 250
+
+_TOKEN = re.compile(
+    r"""
+    (?P<blank>[\t\ \r\n\f]+|//[^\n]*)
+  | (?P<bytes>(?:[bB][rR]?|[rR][bB])
+      (?:\"{3}.*?(?<!\\)\"{3}|'{3}.*?(?<!\\)'{3}|"(?:\\.|[^\\"\n\r])*"|'(?:\\.|[^\\'\n\r])*'))
+  | (?P<raw>[rR](?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n\r]*"|'[^'\n\r]*'))
+  | (?P<string>\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^\\"\n\r])*"|'(?:\\.|[^\\'\n\r])*')
+  | (?P<float>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)
+  | (?P<uint>0x[0-9a-fA-F]+[uU]|\d+[uU])
+  | (?P<int>0x[0-9a-fA-F]+|\d+)
+  | (?P<ident>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<escaped>`[A-Za-z0-9_.\-/\ ]+`)
+  | (?P<op>==|!=|<=|>=|&&|\|\||[<>\[\]{}().,\-!?:+*/%])
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_EXPECTED = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+)
+_KEYWORDS = {"true", "false", "null", "in"}
+_RESERVED = frozenset(
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "null",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ]
+)
+_RELATIONS = frozenset(("<", "<=", ">=", ">", "==", "!=", "in"))
+_SUMS, _PRODUCTS = frozenset("+-"), frozenset("*/%")
+
+
+class Token(NamedTuple):
+    """A word of the text."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def parse(source: str, macro_set: macros.MacroSet = macros.STANDARD) -> Node:
+    """The tree of an expression. Raises CompileError."""
+    if len(source) > MAX_LENGTH:
+        message = f"expression code point size exceeds limit: size: {len(source)}, limit {MAX_LENGTH}"
+        raise CompileError(source, [Problem(-1, message)])
+    parser = _Parser(source, macro_set)
+    node = parser.expression()
+    if parser.token.kind != "end":
+        parser.extraneous()
+    if parser.problems:
+        raise CompileError(source, parser.problems)
+    return node
+
+
+def _tokens(source: str) -> list[Token]:
+    found = []
+    at = 0
+    while at < len(source):
+        match = _TOKEN.match(source, at)
+        if match is None:
+            end = at + 1
+            if source[at] in "\"'":  # an unclosed string: the lexer gives up at the end of the line
+                newline = source.find("\n", at)
+                end = newline if newline >= 0 else len(source)
+            raise CompileError(source, [Problem(at, f"Syntax error: token recognition error at: '{source[at:end]}'")])
+        kind = match.lastgroup or ""
+        if kind != "blank":
+            text = match[0]
+            found.append(Token("op" if kind == "ident" and text in _KEYWORDS else kind, text, at))
+        at = match.end()
+    found.append(Token("end", "<EOF>", len(source)))
+    return found
+
+
+class _Parser:
+    def __init__(self, source: str, macro_set: macros.MacroSet) -> None:
+        self.source = source
+        self.tokens = _tokens(source)
+        self.position = 0
+        self.token = self.tokens[0]
+        self.macros = macro_set
+        self.problems: list[Problem] = []
+        self.depth = 0
+
+    def fail(self, at: int, message: str) -> CompileError:
+        return CompileError(self.source, [*self.problems, Problem(at, message)])
+
+    def extraneous(self) -> None:
+        following = self.tokens[self.position + 1] if self.position + 1 < len(self.tokens) else self.token
+        word = "extraneous" if following.kind == "end" else "mismatched"
+        raise self.fail(self.token.at, f"Syntax error: {word} input '{self.token.text}' expecting <EOF>")
+
+    def mismatched(self, expecting: str) -> CompileError:
+        return self.fail(self.token.at, f"Syntax error: mismatched input '{self.token.text}' expecting {expecting}")
+
+    def advance(self) -> Token:
+        token = self.token
+        self.position += 1
+        self.token = self.tokens[min(self.position, len(self.tokens) - 1)]
+        return token
+
+    def at_op(self, text: str) -> bool:
+        return self.token.text == text and self.token.kind == "op"
+
+    def accept(self, text: str) -> Token | None:
+        return self.advance() if self.at_op(text) else None
+
+    def expect(self, text: str) -> Token:
+        if not self.at_op(text):
+            raise self.mismatched(f"'{text}'")
+        return self.advance()
+
+    def expression(self) -> Node:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.fail(-1, f"expression recursion limit exceeded: {MAX_DEPTH}")
+        node = self.logical("||", "_||_")
+        if mark := self.accept("?"):
+            then = self.logical("||", "_||_")
+            self.expect(":")
+            node = Call(mark.at, "_?_:_", [node, then, self.expression()])
+        self.depth -= 1
+        return node
+
+    def logical(self, operator: str, name: str) -> Node:
+        node = self.logical("&&", "_&&_") if operator == "||" else self.relation()
+        terms, at = [node], -1
+        while mark := self.accept(operator):
+            at = at if at >= 0 else mark.at
+            terms.append(self.logical("&&", "_&&_") if operator == "||" else self.relation())
+        return Call(at, name, terms) if len(terms) > 1 else node
+
+    def relation(self) -> Node:
+        node = self.sum()
+        while self.token.kind == "op" and self.token.text in _RELATIONS:
+            mark = self.advance()
+            name = "@in" if mark.text == "in" else f"_{mark.text}_"
+            node = Call(mark.at, name, [node, self.sum()])
+        return node
+
+    def sum(self) -> Node:
+        node = self.product()
+        while self.token.kind == "op" and self.token.text in _SUMS:
+            mark = self.advance()
+            node = Call(mark.at, f"_{mark.text}_", [node, self.product()])
+        return node
+
+    def product(self) -> Node:
+        node = self.unary()
+        while self.token.kind == "op" and self.token.text in _PRODUCTS:
+            mark = self.advance()
+            node = Call(mark.at, f"_{mark.text}_", [node, self.unary()])
+        return node
+
+    def unary(self) -> Node:
+        if self.at_op("!") or self.at_op("-"):
+            sign = self.token.text
+            if sign == "-" and self.tokens[self.position + 1].kind in ("int", "float"):
+                return self.member()
+            first = self.advance()
+            count = 1
+            while self.at_op(sign):
+                if sign == "-" and self.tokens[self.position + 1].kind in ("int", "float"):
+                    break
+                self.advance()
+                count += 1
+            node = self.member()
+            return node if count % 2 == 0 else Call(first.at, "!_" if sign == "!" else "-_", [node])
+        return self.member()
+
+    def member(self) -> Node:
+        node = self.primary()
+        while self.token.kind == "op":
+            if self.at_op("."):
+                dot = self.advance()
+                optional = self.accept("?")
+                name = self.token
+                if name.kind == "escaped":
+                    raise self.fail(name.at, "unsupported syntax: '`'")
+                if name.kind != "ident":
+                    raise self.mismatched("IDENTIFIER" if optional else "{'?', IDENTIFIER, ESC_IDENTIFIER}")
+                self.advance()
+                if optional:
+                    node = Call(dot.at, "_?._", [node, Literal(name.at, name.text)])
+                elif self.at_op("("):
+                    opening = self.advance()
+                    node = self.call(opening.at, name.text, self.arguments(), node)
+                else:
+                    node = Select(dot.at, node, name.text)
+            elif self.at_op("["):
+                opening = self.advance()
+                optional = self.accept("?")
+                index = self.expression()
+                self.expect("]")
+                node = Call(opening.at, "_[?_]" if optional else "_[_]", [node, index])
+            else:
+                break
+        return node
+
+    def arguments(self) -> list[Node]:
+        found: list[Node] = []
+        if not self.at_op(")"):
+            found.append(self.expression())
+            while self.accept(","):
+                found.append(self.expression())
+        if not self.at_op(")"):
+            raise self.mismatched("')'" if self.token.kind != "end" else "{')', ','}")
+        self.advance()
+        return found
+
+    def call(self, at: int, name: str, args: list[Node], target: Node | None) -> Node:
+        expand = self.macros.get((name, len(args), target is not None))
+        if expand is not None:
+            expanded = expand(at, target, args)
+            if isinstance(expanded, Problem):
+                self.problems.append(Problem(expanded.at if expanded.at >= 0 else at, expanded.message))
+                return Literal(at, None)
+            if expanded is not None:
+                return expanded
+        return Call(at, name, args, target)
+
+    def primary(self) -> Node:
+        token = self.token
+        if token.kind == "op":
+            return self.punctuated(token)
+        if token.kind == "ident":
+            return self.named("")
+        if token.kind in ("int", "uint", "float"):
+            self.advance()
+            return self.number(token, "", token.at)
+        if token.kind in ("string", "raw", "bytes"):
+            self.advance()
+            return Literal(token.at, self.text(token))
+        raise self.mismatched(_EXPECTED)
+
+    def punctuated(self, token: Token) -> Node:
+        if token.text == "(":
+            self.advance()
+            node = self.expression()
+            self.expect(")")
+            return node
+        if token.text == "[":
+            return self.list_literal()
+        if token.text == "{":
+            self.advance()
+            return MapNode(token.at, self.map_entries())
+        if token.text in ("true", "false", "null"):
+            self.advance()
+            return Literal(token.at, {"true": True, "false": False, "null": None}[token.text])
+        if token.text == "-" and self.tokens[self.position + 1].kind in ("int", "float"):
+            self.advance()
+            return self.number(self.advance(), "-", token.at)
+        if token.text == "." and self.tokens[self.position + 1].kind == "ident":
+            self.advance()
+            return self.named(".")
+        raise self.mismatched(_EXPECTED)
+
+    def named(self, dot: str) -> Node:
+        ahead = self.position  # IDENT ('.' IDENT)* '{' is an object
+        while self.tokens[ahead].kind == "ident" and self.tokens[ahead + 1].text == ".":
+            ahead += 2
+        if (
+            self.tokens[ahead].kind == "ident"
+            and self.tokens[ahead + 1].kind == "op"
+            and self.tokens[ahead + 1].text == "{"
+        ):
+            name = dot + "".join(token.text for token in self.tokens[self.position : ahead + 1])
+            self.position = ahead
+            self.advance()
+            opening = self.advance()
+            return StructNode(opening.at, name, self.field_entries())
+        token = self.advance()
+        if token.text in _RESERVED:
+            self.problems.append(Problem(token.at, f"reserved identifier: {token.text}"))
+        if self.at_op("("):
+            opening = self.advance()
+            return self.call(opening.at, dot + token.text, self.arguments(), None)
+        return Ident(token.at, dot + token.text)
+
+    def list_literal(self) -> Node:
+        opening = self.advance()
+        items: list[Node] = []
+        optional = set()
+        while not self.at_op("]"):
+            if self.accept("?"):
+                optional.add(len(items))
+            items.append(self.expression())
+            if not self.accept(","):
+                break
+        self.expect("]")
+        return ListNode(opening.at, items, frozenset(optional))
+
+    def map_entries(self) -> list[Entry]:
+        entries = []
+        while not self.at_op("}"):
+            optional = bool(self.accept("?"))
+            key = self.expression()
+            colon = self.expect(":")
+            entries.append(Entry(colon.at, key, "", self.expression(), optional))
+            if not self.accept(","):
+                break
+        self.expect("}")
+        return entries
+
+    def field_entries(self) -> list[Entry]:
+        entries = []
+        while not self.at_op("}"):
+            optional = bool(self.accept("?"))
+            if self.token.kind == "escaped":
+                raise self.fail(self.token.at, "unsupported syntax: '`'")
+            if self.token.kind != "ident":
+                raise self.mismatched("{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}")
+            name = self.advance()
+            colon = self.expect(":")
+            entries.append(Entry(colon.at, None, name.text, self.expression(), optional))
+            if not self.accept(","):
+                break
+        self.expect("}")
+        return entries
+
+    def number(self, token: Token, sign: str, at: int) -> Node:
+        text = token.text
+        if token.kind == "float":
+            return Literal(at, float(sign + text))
+        digits = text.rstrip("uU") if token.kind == "uint" else text
+        value = int(sign + digits, 16 if digits.startswith("0x") else 10)
+        if token.kind == "uint":
+            if value > UINT_MAX:
+                self.problems.append(Problem(at, "invalid uint literal"))
+            return Literal(at, UInt(value))
+        if not INT_MIN <= value <= INT_MAX:
+            self.problems.append(Problem(at, "invalid int literal"))
+        return Literal(at, value)
+
+    def text(self, token: Token) -> str | bytes:
+        text, raw, is_bytes = token.text, False, False
+        while text[0] in "rRbB":
+            raw = raw or text[0] in "rR"
+            is_bytes = is_bytes or text[0] in "bB"
+            text = text[1:]
+        width = 3 if text[:3] in ('"""', "'''") and len(text) >= 6 else 1
+        body = text[width:-width].replace("\r\n", "\n").replace("\r", "\n")
+        if raw or "\\" not in body:
+            return body.encode() if is_bytes else body
+        try:
+            unescaped: str | bytes = _unescape(body, is_bytes)
+            return unescaped
+        except ValueError as error:
+            self.problems.append(Problem(token.at, str(error)))
+            return ""
+
+
+_ESCAPE = re.compile(
+    r"\\(?:([abfnrtv\\'\"`?])|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.?))", re.DOTALL
+)
+_SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def _unescape(body: str, is_bytes: bool) -> Any:
+    def replace(match: re.Match[str]) -> str:
+        simple, hexadecimal, short, long, octal, _other = match.groups()
+        if simple is not None:
+            return _SIMPLE.get(simple, simple)
+        if (short is not None or long is not None) and not is_bytes:
+            code = int(short or long, 16)
+            if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+                raise ValueError("unable to unescape string")
+            return chr(code)
+        if hexadecimal is not None:
+            return chr(int(hexadecimal, 16))
+        if octal is not None:
+            return chr(int(octal, 8))
+        raise ValueError("unable to unescape string")
+
+    if not is_bytes:
+        return _ESCAPE.sub(replace, body)
+    out = bytearray()
+    at = 0
+    for match in _ESCAPE.finditer(body):
+        out += body[at : match.start()].encode() + bytes([ord(replace(match))])
+        at = match.end()
+    return bytes(out + body[at:].encode())
