@@ -41,7 +41,7 @@ PLUGINS: Final = (
     Entry("TaintNodesByCondition", "taint_nodes_by_condition:TaintNodesByCondition", True),
     Entry("AlwaysPullImages"),
     Entry("ImagePolicyWebhook"),
-    Entry("PodSecurity", default=True),
+    Entry("PodSecurity", "pod_security:PodSecurity", True),
     Entry("PodNodeSelector"),
     Entry("Priority", "priority:Priority", True),
     Entry("DefaultTolerationSeconds", "default_toleration_seconds:DefaultTolerationSeconds", True),

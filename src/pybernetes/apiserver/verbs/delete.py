@@ -23,7 +23,7 @@ from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from .options import delete_options
-from .writing import context_for, remove
+from .writing import context_for, place, remove
 
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 
@@ -185,7 +185,7 @@ async def _admit(store: ResourceStore, obj: Any, options: DeleteOptions, context
         DELETE,
         store.storage,
         "",
-        context.namespace,
+        context.namespace or place(store, obj.metadata.name),
         obj.metadata.name,
         None,
         obj,
