@@ -12,6 +12,7 @@ that are refused as well:
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import msgspec
@@ -39,6 +40,8 @@ class RequestInfo(msgspec.Struct, gc=False):
     name: str = ""
     parts: tuple[str, ...] = ()
     """What follows the subresource, as in `proxy/some/path`."""
+    selectors: Any = None
+    """What is selected (`authz.selectors.Selectors`) where that is not in the query: in access reviews."""
 
     @property
     def object_name(self) -> str:

@@ -40,8 +40,11 @@ def _parts(rule: PolicyRule) -> Iterator[PolicyRule]:
     for group in rule.api_groups or ():
         for resource in rule.resources or ():
             for verb in rule.verbs or ():
-                for names in [[name] for name in rule.resource_names or ()] or [None]:
-                    yield PolicyRule(verbs=[verb], api_groups=[group], resources=[resource], resource_names=names)
+                part = PolicyRule(verbs=[verb], api_groups=[group], resources=[resource])
+                if not rule.resource_names:
+                    yield part
+                for name in rule.resource_names or ():
+                    yield msgspec.structs.replace(part, resource_names=[name])
     for url in rule.non_resource_urls or ():
         for verb in rule.verbs or ():
             yield PolicyRule(verbs=[verb], non_resource_urls=[url])

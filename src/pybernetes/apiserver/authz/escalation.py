@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from pybernetes.api.equality import semantically_equal
-from pybernetes.api.errors import Forbidden
+from pybernetes.api.errors import Forbidden, NotFound
 from pybernetes.api.quote import quote
 from pybernetes.api.rbac.defaults import GROUP
 from pybernetes.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef
@@ -57,7 +57,11 @@ async def check_binding(
         question = RequestInfo("", "bind", {}, True, group, "*", roles, "", context.namespace, name)
         if await allows(context.registry.authorizers, context.user, question):
             return
-    _confirm(resolver(context.registry).role_rules(reference, context.namespace), new, context, plural)
+    try:
+        rules = resolver(context.registry).role_rules(reference, context.namespace)
+    except NotFound:
+        raise NotFound(GROUP, plural, reference.name or "") from None  # upstream names the resource of the request
+    _confirm(rules, new, context, plural)
 
 
 def only_for_garbage_collection(new: Any, old: Any) -> bool:

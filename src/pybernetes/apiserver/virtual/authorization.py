@@ -14,14 +14,17 @@ from pybernetes.api.authorization.v1 import (
     SubjectAccessReviewStatus,
     SubjectRulesReviewStatus,
 )
+from pybernetes.api.authorization.validation import CREATE
 from pybernetes.api.errors import BadRequest, Invalid
-from pybernetes.api.field import FieldError, invalid
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
 from pybernetes.api.times import rfc3339
 
 from ..authn.user import User
 from ..authz.authorizer import Decision
+from ..authz.messages import aggregate
+from ..authz.selectors import selectors_in, selectors_of
+from ..authz.union import decide
 from ..http import Request, Response
 from ..registry.registry import Registry
 from ..requestinfo import RequestInfo
@@ -35,22 +38,8 @@ API_VERSION = "authorization.k8s.io/v1"
 async def subject_access_reviews(registry: Registry, resource: Resource, request: Request) -> Response:
     """Answer for the user that the body names."""
     cls = LocalSubjectAccessReview if resource.kind == "LocalSubjectAccessReview" else SubjectAccessReview
-    review: Any = _decode(request, cls)
-    _track(registry, resource, review, request)
+    review = _review(registry, resource, request, cls)
     spec = review.spec
-    errors = _check(spec, resource.kind)
-    if not spec or not (spec.user or spec.groups):
-        errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
-    if resource.namespaced:
-        review.metadata.namespace = request.info.namespace
-        asked, other = (spec.resource_attributes, spec.non_resource_attributes) if spec else (None, None)
-        if asked is not None and (asked.namespace or "") != request.info.namespace:
-            where = "spec.resourceAttributes.namespace"
-            errors.append(invalid(where, asked.namespace or "", "must match metadata.namespace"))
-        if other is not None:
-            detail = "disallowed on this kind of request"
-            errors.append(invalid("spec.nonResourceAttributes", _shown(other), detail))
-    _refuse(resource, errors)
     user = User(spec.user or "", spec.uid or "", tuple(spec.groups or ()), spec.extra or {})
     review.status = await _decide(registry, user, spec)
     return answer_object(request, review, API_VERSION, 201)
@@ -58,9 +47,7 @@ async def subject_access_reviews(registry: Registry, resource: Resource, request
 
 async def self_subject_access_reviews(registry: Registry, resource: Resource, request: Request) -> Response:
     """Answer for the caller."""
-    review = _decode(request, SelfSubjectAccessReview)
-    _track(registry, resource, review, request)
-    _refuse(resource, _check(review.spec, resource.kind))
+    review = _review(registry, resource, request, SelfSubjectAccessReview)
     review.status = await _decide(registry, request.user, review.spec)
     return answer_object(request, review, API_VERSION, 201)
 
@@ -72,13 +59,35 @@ async def self_subject_rules_reviews(registry: Registry, resource: Resource, req
     if not namespace:
         raise BadRequest("no namespace on request")
     found = [authorizer.rules(request.user, namespace) for authorizer in registry.authorizers]
+    errors = [each.evaluation_error for each in found if each.evaluation_error]
+    review.metadata = ObjectMeta()
     review.spec = SelfSubjectRulesReviewSpec()  # upstream does not repeat the question
     review.status = SubjectRulesReviewStatus(
         resource_rules=[rule for each in found for rule in each.resource_rules or ()],
         non_resource_rules=[rule for each in found for rule in each.non_resource_rules or ()],
         incomplete=any(each.incomplete for each in found),
+        evaluation_error=aggregate(errors) if errors else None,
     )
     return answer_object(request, review, API_VERSION, 201)
+
+
+def _review(registry: Registry, resource: Resource, request: Request, cls: Any) -> Any:
+    """The question in the body, if it is one. Raises BadRequest or Invalid."""
+    review = _decode(request, cls)
+    meta = review.metadata
+    if resource.namespaced:
+        namespace = request.info.namespace
+        if meta.namespace and meta.namespace != namespace:
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+        meta.namespace = namespace
+    else:
+        meta.namespace = None
+    options = write_options(request.info.query, "CreateOptions")
+    track_review(resource, review, request, options, rfc3339(registry.clock.now()))
+    errors = CREATE[resource.kind](review)
+    if errors:
+        raise Invalid(resource.group, "", "", errors)  # upstream leaves the kind out
+    return review
 
 
 def _decode(request: Request, cls: Any) -> Any:
@@ -88,43 +97,16 @@ def _decode(request: Request, cls: Any) -> Any:
     return review
 
 
-def _track(registry: Registry, resource: Resource, review: Any, request: Request) -> None:
-    options = write_options(request.info.query, "CreateOptions")
-    track_review(resource, review, request, options, rfc3339(registry.clock.now()))
-
-
-def _check(spec: Any, kind: str) -> list[FieldError]:
-    resource = spec.resource_attributes if spec else None
-    other = spec.non_resource_attributes if spec else None
-    if resource is not None and other is not None:
-        detail = "cannot be specified in combination with resourceAttributes"
-        return [invalid("spec.nonResourceAttributes", _shown(other), detail)]
-    if resource is None and other is None:
-        detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        return [invalid("spec.resourceAttributes", None, detail)]
-    return []
-
-
-def _shown(attributes: Any) -> dict[str, str]:
-    return {"Path": attributes.path or "", "Verb": attributes.verb or ""}
-
-
-def _refuse(resource: Resource, errors: list[FieldError]) -> None:
-    if errors:
-        raise Invalid(resource.group, "", "", errors)  # upstream leaves the kind out
-
-
 async def _decide(registry: Registry, user: User, spec: Any) -> SubjectAccessReviewStatus:
-    reasons = []
-    for authorizer in registry.authorizers:
-        decision, reason = await authorizer.authorize(user, _question(spec))
-        if decision is Decision.ALLOW:
-            return SubjectAccessReviewStatus(allowed=True, reason=reason or None)
-        if reason:
-            reasons.append(reason)
-        if decision is Decision.DENY:
-            return SubjectAccessReviewStatus(allowed=False, denied=True, reason=", ".join(reasons) or None)
-    return SubjectAccessReviewStatus(allowed=False, reason=", ".join(reasons) or None)
+    question = _question(spec)
+    decision, reason, error = await decide(registry.authorizers, user, question)
+    problems = ([error] if error else []) + selectors_of(question).problems()
+    return SubjectAccessReviewStatus(
+        allowed=decision is Decision.ALLOW,
+        denied=decision is Decision.DENY or None,
+        reason=reason or None,
+        evaluation_error="; ".join(problems) or None,
+    )
 
 
 def _question(spec: Any) -> RequestInfo:
@@ -138,11 +120,12 @@ def _question(spec: Any) -> RequestInfo:
         {},
         True,
         asked.group or "",
-        asked.version or "",
+        asked.version or "*",
         asked.resource or "",
         asked.subresource or "",
         asked.namespace or "",
         asked.name or "",
+        selectors=selectors_in(asked),
     )
 
 
