@@ -14,7 +14,7 @@ def change(random: Random, world: World, step: int) -> None:
     """One thing happens: pods come, go, change and end; nodes too."""
     cluster = world.cluster
     names = [node.metadata.name for node in cluster.nodes]
-    kind = random.randint(0, 9)
+    kind = random.randint(0, 10)
     if kind <= 3 and names:
         world.bind(worlds.pod(random, f"b{step}", names), random.choice(names))
     elif kind <= 5 and cluster.pods:
@@ -33,3 +33,9 @@ def change(random: Random, world: World, step: int) -> None:
         world.set_node(worlds.node(random, f"m{step}"))
     elif kind == 9 and len(names) > 1:
         world.remove_node(random.choice(cluster.nodes))
+    elif kind == 10 and cluster.namespaces:
+        index = random.randrange(len(cluster.namespaces))
+        changed = copy(cluster.namespaces[index])
+        changed.metadata.labels = worlds.labels(random, worlds.NAMESPACE_LABELS) or None
+        cluster.namespaces[index] = changed
+        world.handle.tell(changed, "MODIFIED")

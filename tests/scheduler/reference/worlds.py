@@ -52,6 +52,7 @@ T = TypeVar("T")
 
 NAMESPACES = ("red", "blue", "green")
 POD_LABELS = {"app": ("web", "db", "cache"), "tier": ("a", "b"), "rev": ("1", "2")}
+NAMESPACE_LABELS: dict[str, tuple[str, ...]] = {"team": ("one", "two")}
 NODE_LABELS = {ZONE: ("z1", "z2", "z3"), "disk": ("ssd", "hdd"), "rank": ("1", "5", "x"), "rack": ("r1", "r2")}
 TOPOLOGY_KEYS = (HOSTNAME, ZONE, ZONE, "rack")
 IMAGES = ("web:1", "docker.io/library/db:latest", "cache:2")
@@ -211,7 +212,7 @@ def pod_term(random: Random) -> PodAffinityTerm:
     if maybe(random, 0.3):
         selector = LabelSelector()
         if maybe(random, 0.7):
-            selector = LabelSelector(match_expressions=[requirement(random, {"team": ("one", "two")})])
+            selector = LabelSelector(match_expressions=[requirement(random, NAMESPACE_LABELS)])
     return PodAffinityTerm(
         label_selector=label_selector(random),
         namespaces=namespaces,
@@ -304,7 +305,7 @@ def pod(random: Random, name: str, node_names: Sequence[str], *, wishes: float =
 
 def namespaces(random: Random) -> list[Namespace]:
     return [
-        Namespace(metadata=ObjectMeta(name=name, labels=labels(random, {"team": ("one", "two")}) or None))
+        Namespace(metadata=ObjectMeta(name=name, labels=labels(random, NAMESPACE_LABELS) or None))
         for name in NAMESPACES
     ]
 

@@ -1,0 +1,53 @@
+"""InterPodAffinity decides as upstream does, on a cluster that changes under it."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scheduler.reference import changes, worlds
+from scheduler.reference.harness import World, scores, verdicts
+from scheduler.reference.interpod import inter_pod_affinity, inter_pod_affinity_scores
+
+from pybernetes.scheduler.config.v1.args import InterPodAffinityArgs
+from pybernetes.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+
+
+def compare(random: Random, nodes: int, steps: int) -> None:
+    world = World(worlds.cluster(random, nodes, nodes * 2))
+    weight, ignore = random.choice((None, 0, 7)), worlds.maybe(random, 0.2)
+    args = InterPodAffinityArgs(hard_pod_affinity_weight=weight, ignore_preferred_terms_of_existing_pods=ignore)
+    plugin = InterPodAffinity(args, world.handle)
+    # The same pods again and again: what was worked out for them before is brought up to date, not made anew.
+    pods = [worlds.pod(random, f"new{index}", [], wishes=0.6) for index in range(5)]
+    for step in range(steps):
+        changes.change(random, world, step)
+        cluster = world.cluster
+        for pod in pods:
+            assert verdicts(world, plugin, pod) == {
+                node.metadata.name: inter_pod_affinity(pod, node, cluster) for node in cluster.nodes
+            }
+            candidates = worlds.some(random, cluster.nodes, len(cluster.nodes))
+            if candidates:
+                assert scores(world, plugin, pod, candidates) == inter_pod_affinity_scores(
+                    pod, candidates, cluster, hard_weight=1 if weight is None else weight, ignore_others=ignore
+                )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 4), st.integers(1, 6))
+def test_the_same_nodes_reasons_and_scores_as_the_reference(random: Random, nodes: int, steps: int) -> None:
+    compare(random, nodes, steps)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_same_in_larger_clusters(seed: int) -> None:
+    compare(Random(seed), 8, 40)
+
+
+def test_the_same_when_a_term_is_in_many_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybernetes.scheduler.plugins.inter_pod_affinity.others._MANY", 2)
+    for seed in range(20):
+        compare(Random(1000 + seed), 8, 30)
