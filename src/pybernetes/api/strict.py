@@ -59,7 +59,7 @@ def decode(
     """
     try:
         obj = decoder.decode(body)
-        if not repeated and (validation == IGNORE or not _may_repeat(body, obj)):
+        if not repeated and (validation == IGNORE or not may_repeat(body, obj)):
             normalizer(cls)(obj)
             return obj, []
     except (ValueError, RecursionError):
@@ -189,7 +189,7 @@ def _convert(cls: type[T], walk: _Walk) -> tuple[T, list[str]]:
 _COMMON_NULL = b'"creationTimestamp":null'  # clients send it in every object and every template
 
 
-def _may_repeat(body: bytes, obj: Struct) -> bool:
+def may_repeat(body: bytes, obj: Struct) -> bool:
     """Whether a key may be there twice: False is certain, True only a suspicion.
 
     Every quote of the body is in the object written back, but for keys given twice, keys of nulls, and quotes inside

@@ -7,6 +7,7 @@ copy is answered with 304 and nothing else.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -14,10 +15,12 @@ import msgspec
 from pybernetes.api import scheme
 from pybernetes.api.errors import PathNotFound
 from pybernetes.api.resources import Group, Resource
+from pybernetes.api.versions import priority
 
 from .http import Request, Response
 from .negotiation import MEDIA, Format, clauses, output_format
 from .output import write
+from .registry.registry import Registry
 
 _VERSION = "v2"  # v2beta1 is gone since 1.36
 _AGGREGATED = {"g": "apidiscovery.k8s.io", "v": _VERSION, "as": "APIGroupDiscoveryList"}
@@ -26,17 +29,22 @@ _AGGREGATED = {"g": "apidiscovery.k8s.io", "v": _VERSION, "as": "APIGroupDiscove
 class Discovery:
     """The documents by path."""
 
-    def __init__(self) -> None:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
         self._documents: dict[str, bytes] = {}
+        self._generation = 0
 
     async def __call__(self, request: Request) -> Response:
+        if self._generation != self._registry.generation:
+            self._documents.clear()
+            self._generation = self._registry.generation
         path = request.info.path.rstrip("/")
         media = _wants_aggregated(request.headers.get("accept", "")) if path in ("/api", "/apis") else ""
         if media:
             return self._aggregated(request, path, media)
         document = self._documents.get(path)
         if document is None:
-            found = _document(path, request)
+            found = self._document(path, request)
             if found is None:
                 raise PathNotFound
             document = msgspec.json.encode(found)
@@ -48,7 +56,7 @@ class Discovery:
         key = f"{path} {_VERSION}"
         document = self._documents.get(key)
         if document is None:
-            document = self._documents[key] = msgspec.json.encode(aggregated(path))
+            document = self._documents[key] = msgspec.json.encode(aggregated(path, self._registry))
         etag = f'"{hashlib.sha512(document).hexdigest().upper()}"'
         headers = [("ETag", etag), ("Vary", "Accept"), ("Cache-Control", "public")]
         if request.headers.get("if-none-match") == etag:
@@ -57,6 +65,28 @@ class Discovery:
         response.content_type = f"{media};g=apidiscovery.k8s.io;v={_VERSION};as=APIGroupDiscoveryList"
         response.headers = headers
         return response
+
+    def _document(self, path: str, request: Request) -> dict[str, Any] | None:
+        parts = path.strip("/").split("/")
+        if parts == ["api"]:
+            address = request.headers.get("host", "")
+            addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
+        if parts == ["apis"]:
+            named = [_group(group) for group in groups(self._registry) if group.name]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": named}
+        name, version = ("", parts[1]) if parts[0] == "api" else (parts[1], parts[2] if len(parts) > 2 else "")
+        group = next((each for each in groups(self._registry) if each.name == name), None)
+        if group is None or len(parts) > 3 or (parts[0] == "apis" and not name):
+            return None
+        if not version:
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
+        if version not in group.versions:
+            return None
+        resources = [entry for each in _resources(self._registry, name, version) for entry in _entries(each)]
+        # Upstream's core list has no apiVersion; the others do.
+        head = {"kind": "APIResourceList", **({"apiVersion": "v1"} if name else {})}
+        return {**head, "groupVersion": f"{name}/{version}" if name else version, "resources": resources}
 
 
 def _wants_aggregated(accept: str) -> str:
@@ -67,31 +97,20 @@ def _wants_aggregated(accept: str) -> str:
     return ""
 
 
-def _document(path: str, request: Request) -> dict[str, Any] | None:
-    parts = path.strip("/").split("/")
-    if parts == ["api"]:
-        address = request.headers.get("host", "")
-        addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
-        return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
-    if parts == ["apis"]:
-        groups = [_group(group) for group in scheme.groups() if group.name]
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-    name, version = ("", parts[1]) if parts[0] == "api" else (parts[1], parts[2] if len(parts) > 2 else "")
-    group = scheme.group(name)
-    if group is None or len(parts) > 3 or (parts[0] == "apis" and not name):
-        return None
-    if not version:
-        return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
-    if version not in group.versions:
-        return None
-    resources = [entry for each in _resources(name, version) for entry in _entries(each)]
-    # Upstream's core list has no apiVersion; the others do.
-    head = {"kind": "APIResourceList", **({"apiVersion": "v1"} if name else {})}
-    return {**head, "groupVersion": f"{name}/{version}" if name else version, "resources": resources}
+def groups(registry: Registry) -> list[Group]:
+    """All groups: those that are built in, in their order, then those that are not, by name."""
+    versions: dict[str, set[str]] = {}
+    for each in registry.custom_resources():
+        versions.setdefault(each.group, set()).add(each.version)
+    found = []
+    for group in scheme.groups():
+        more = sorted(versions.pop(group.name, set()) - set(group.versions), key=priority)
+        found.append(replace(group, versions=(*group.versions, *more)) if more else group)
+    return found + [Group(name, tuple(sorted(versions[name], key=priority))) for name in sorted(versions)]
 
 
-def _resources(group: str, version: str) -> list[Resource]:
-    return [each for each in scheme.resources() if each.group == group and each.version == version]
+def _resources(registry: Registry, group: str, version: str) -> list[Resource]:
+    return [each for each in registry.resources() if each.group == group and each.version == version]
 
 
 def _group(group: Group) -> dict[str, Any]:
@@ -124,15 +143,16 @@ def _entries(resource: Resource) -> list[dict[str, Any]]:
     return entries
 
 
-def aggregated(path: str) -> dict[str, Any]:
+def aggregated(path: str, registry: Registry) -> dict[str, Any]:
     """Everything below `/api` or `/apis` in one document."""
-    groups = [group for group in scheme.groups() if (not group.name) == (path == "/api")]
     items = []
-    for group in groups:
+    for group in groups(registry):
+        if bool(group.name) == (path == "/api"):
+            continue
         versions = [
             {
                 "version": each,
-                "resources": [_discovery(resource) for resource in _resources(group.name, each)],
+                "resources": [_discovery(resource) for resource in _resources(registry, group.name, each)],
                 "freshness": "Current",
             }
             for each in group.versions
@@ -143,9 +163,12 @@ def aggregated(path: str) -> dict[str, Any]:
 
 
 def _discovery(resource: Resource) -> dict[str, Any]:
+    # Upstream says the group and version of built-in kinds nowhere, and of all others everywhere.
+    custom = resource.package == "unstructured"
+    group, version = (resource.group, resource.version) if custom else ("", "")
     entry: dict[str, Any] = {
         "resource": resource.plural,
-        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "responseKind": {"group": group, "version": version, "kind": resource.kind},
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
@@ -159,8 +182,8 @@ def _discovery(resource: Resource) -> dict[str, Any]:
             {
                 "subresource": sub.name,
                 "responseKind": {
-                    "group": sub.group or "",
-                    "version": sub.version or "",
+                    "group": sub.group or group,
+                    "version": sub.version or version,
                     "kind": sub.kind or resource.kind,
                 },
                 "verbs": list(sub.verbs),

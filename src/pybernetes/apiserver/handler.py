@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 
-from pybernetes.api.errors import BadRequest, MethodNotAllowed, PathNotFound
+from pybernetes.api.errors import BadRequest, MethodNotAllowed, NotFound, PathNotFound
 from pybernetes.api.quote import quote
 from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
@@ -69,7 +69,7 @@ class Dispatcher:
         if not info.is_resource:
             return await self.paths(request)
         registry = self.registry
-        resource = registry.resource(info.group, info.version, info.resource)
+        resource = await registry.find(info.group, info.version, info.resource)
         if info.subresource:
             return await self._subresource(request)
         if request.body:
@@ -82,7 +82,7 @@ class Dispatcher:
         if not resource.namespaced:
             info.namespace = ""
         elif not info.namespace and verb not in ("list", "watch"):
-            raise MethodNotAllowed
+            raise PathNotFound if resource.package == "unstructured" else MethodNotAllowed
         if info.name:
             _check_name(info.name)
         if "timeout" in info.query:
@@ -94,6 +94,8 @@ class Dispatcher:
             answer: Response = await handler(registry, resource, request)
             return answer
         store = registry.store(info.group, info.version, info.resource)
+        if store.warning:
+            request.warnings.append(store.warning)
         read = _READS.get(verb)
         if read is not None:
             return await read(store, request)
@@ -104,6 +106,8 @@ class Dispatcher:
         registry = self.registry
         resource = registry.resource(info.group, info.version, info.resource)
         subresource = resource.subresource(info.subresource)
+        if subresource is None and info.name and resource.package == "unstructured" and _placed(info, resource):
+            raise NotFound(info.group, info.resource, info.name)
         if subresource is None or not info.name:
             raise PathNotFound
         if info.verb not in subresource.verbs or request.method == "HEAD":

@@ -72,6 +72,8 @@ def answer_list(request: Request, resource: Resource, raws: Sequence[bytes], met
         resource.api_version.encode(),
         _encode(meta),
     )
+    if not meta.continue_ and resource.package == "unstructured":
+        head = head.replace(b'"metadata":{', b'"metadata":{"continue":"",', 1)
     return write(b"%b%b]}" % (head, join_items(resource, raws)), form)
 
 
@@ -79,6 +81,8 @@ def join_items(resource: Resource, raws: Sequence[bytes]) -> bytes:
     """The items of a list, which carry no kind and apiVersion of their own."""
     if not raws:
         return b""
+    if resource.package == "unstructured":  # of custom resources each item says what it is
+        return b",".join(raws)
     cut = len(b'{"kind":"%b","apiVersion":"%b",' % (resource.kind.encode(), resource.api_version.encode()))
     return b"{" + b",{".join([raw[cut:] for raw in raws])
 

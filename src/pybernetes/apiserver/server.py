@@ -30,6 +30,7 @@ from .bootstrap.rbac import reconcile_policy
 from .bootstrap.service import remove_kubernetes_endpoint
 from .compaction import compact_regularly
 from .discovery import Discovery
+from .extensions.definitions import Definitions
 from .filters.authentication import Authentication
 from .filters.authorization import Authorization
 from .filters.errors import Errors
@@ -89,7 +90,7 @@ class APIServer:
         options = self.options
         authenticators = authn.authenticators(self.registry, options, self._authorities)
         authn.issue_tokens(self.registry, options)
-        paths = Paths(self.health, self.metrics, Discovery())
+        paths = Paths(self.health, self.metrics, Discovery(self.registry))
         paths.add("/openapi", OpenAPI(), prefix=True)
         authn.publish_keys(paths, options, lambda: f"{advertised(options)}:{self.port}")
         handler = Dispatcher(self.registry, paths)
@@ -111,6 +112,10 @@ class APIServer:
         loop = asyncio.get_running_loop()
         await self.store.start()
         await self.cache.start()
+        definitions = Definitions(self.registry)
+        await definitions.start()
+        self.registry.settled = definitions.settled
+        self._in_background(definitions.run())
         server = await loop.create_server(
             self._http,
             self.options.bind_address,

@@ -9,38 +9,60 @@ from .v1 import JSONSchemaProps
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
 
 
-def prune(value: Any, schema: JSONSchemaProps | None, *, is_root: bool = False) -> None:
-    """Remove unknown fields from a value, in place; the root of an object keeps its metadata."""
-    _prune(value, schema, is_root or bool(schema and schema.x_kubernetes_embedded_resource), False)
+def prune(value: Any, schema: JSONSchemaProps | None, *, is_root: bool = False) -> list[str]:
+    """Remove unknown fields from a value, in place, and tell which; the root of an object keeps its metadata."""
+    pruner = _Pruner()
+    if is_root and schema is None:
+        schema = JSONSchemaProps()
+    pruner.prune(value, schema, "", is_root)
+    return sorted(pruner.unknown)
 
 
-def _prune(value: Any, schema: JSONSchemaProps | None, is_object: bool, preserve: bool) -> None:
-    if schema is not None and schema.x_kubernetes_preserve_unknown_fields:
-        preserve = True
-    if isinstance(value, list):
-        items = schema.items if schema and isinstance(schema.items, JSONSchemaProps) else None
-        for each in value:
-            _prune_inner(each, items, preserve)
-    elif isinstance(value, dict):
-        properties = schema.properties or {} if schema else {}
-        others = schema.additional_properties if schema else None
+class _Pruner:
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+
+    def prune(self, value: Any, schema: JSONSchemaProps | None, path: str, is_object: bool = False) -> None:
+        if isinstance(value, list):
+            items = schema.items if schema and isinstance(schema.items, JSONSchemaProps) else None
+            preserves = bool(schema and schema.x_kubernetes_preserve_unknown_fields)
+            for index, each in enumerate(value):
+                if preserves:
+                    self._keep(each, items, f"{path}[{index}]")
+                else:
+                    self.prune(each, items, f"{path}[{index}]")
+        elif isinstance(value, dict):
+            self._object(value, schema, path, is_object)
+
+    def _object(self, value: dict[str, Any], schema: JSONSchemaProps | None, path: str, is_object: bool) -> None:
+        schema = schema or JSONSchemaProps()
+        is_object = is_object or bool(schema.x_kubernetes_embedded_resource)
+        properties, others = schema.properties or {}, schema.additional_properties
         for key in list(value):
             if is_object and key in _OF_EVERY_OBJECT:
                 continue
-            known = properties.get(key)
-            if known is not None:
-                _prune_inner(value[key], known, False)
-            elif others is not None and others is not False:
-                _prune_inner(
-                    value[key], others if isinstance(others, JSONSchemaProps) else None, preserve or others is True
-                )
-            elif preserve:
-                _prune_inner(value[key], None, True)
-            else:
+            at = f"{path}.{key}" if path else key
+            if key in properties:
+                self.prune(value[key], properties[key], at)
+            elif others:  # of `true` nothing is known, so nothing stays of the objects it allows
+                self.prune(value[key], others if isinstance(others, JSONSchemaProps) else None, at)
+            elif not schema.x_kubernetes_preserve_unknown_fields:
+                self.unknown.append(at)
                 del value[key]
 
-
-def _prune_inner(value: Any, schema: JSONSchemaProps | None, preserve: bool) -> None:
-    if schema is None and preserve:
-        return
-    _prune(value, schema, bool(schema and schema.x_kubernetes_embedded_resource), preserve and schema is None)
+    def _keep(self, value: Any, schema: JSONSchemaProps | None, path: str) -> None:
+        """What is in a list that preserves unknown fields: only what has a schema of its own is pruned by it."""
+        if schema is None:
+            return
+        if isinstance(value, list):
+            for index, each in enumerate(value):
+                items = schema.items if isinstance(schema.items, JSONSchemaProps) else None
+                self._keep(each, items, f"{path}[{index}]")
+        elif isinstance(value, dict):
+            kept = JSONSchemaProps(
+                properties=schema.properties,
+                additional_properties=schema.additional_properties,
+                x_kubernetes_embedded_resource=schema.x_kubernetes_embedded_resource,
+                x_kubernetes_preserve_unknown_fields=True,
+            )
+            self._object(value, kept, path, False)

@@ -2,11 +2,14 @@
 
 Of the alternatives of `anyOf` and `oneOf` that all fail, the one that came furthest is reported; a `Result` counts how
 far a check came.
+
+An update is not refused for what was wrong before: a part of the object that is as it was is not reported. Parts are
+told by the names of fields and by the keys of lists that are maps; items of other lists are no parts of their own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ..field import FieldError, Path, invalid, not_supported, required, too_long, too_many, type_invalid
 from ..quote import json, number, quote
@@ -17,11 +20,21 @@ from .v1 import JSONSchemaProps
 _INT_RANGES = {"int32": 1 << 31, "int64": 1 << 63}
 
 
+class _New:
+    """As an old value: there was none."""
+
+
+NEW: Final = _New()
+
+
 def validate_value(
-    value: Any, schema: JSONSchemaProps, path: Path | None = None, *, int_or_string: bool = True
+    value: Any, schema: JSONSchemaProps, path: Path | None = None, *, int_or_string: bool = True, old: Any = NEW
 ) -> list[FieldError]:
-    """What is wrong with a value; `int_or_string` says whether that extension counts as a type."""
-    return _Checker(path, int_or_string).check(value, schema, "").errors
+    """What is wrong with a value; `int_or_string` says whether that extension counts as a type.
+
+    With `old`, what it was before, only with what has changed.
+    """
+    return _Checker(path, int_or_string).check(value, schema, "", old).errors
 
 
 class Result:
@@ -44,7 +57,14 @@ class _Checker:
         self._path = path
         self._int_or_string = int_or_string
 
-    def check(self, value: Any, schema: JSONSchemaProps, name: str) -> Result:
+    def check(self, value: Any, schema: JSONSchemaProps, name: str, old: Any = NEW) -> Result:
+        result = self.alone(value, schema, name, old)
+        if result.errors and old is not NEW and _as_before(value, old):
+            result.errors = []
+        return result
+
+    def alone(self, value: Any, schema: JSONSchemaProps, name: str, old: Any) -> Result:
+        """The check of a value whose being as before does not count, but that of its parts does."""
         result = Result()
         types = self._types(schema)
         format = _known_format(schema)
@@ -58,7 +78,7 @@ class _Checker:
             result.count += 1 if found is not None else 2
             if found is not None:
                 result.errors.append(found)
-        result.merge(self._junctors(value, schema, name))
+        result.merge(self._junctors(value, schema, name, old))
         result.count += 1
         if isinstance(value, str):
             result.merge(self._string(value, schema, name))
@@ -72,12 +92,12 @@ class _Checker:
             result.merge(self._number(value, schema, name))
             result.count += 2
         elif isinstance(value, list):
-            result.merge(self._list(value, schema, name))
+            result.merge(self._list(value, schema, name, old))
             result.count += 2
         result.merge(self._enum(value, schema, name))
         result.count += 1
         if isinstance(value, dict):
-            result.merge(self._object(value, schema, name))
+            result.merge(self._object(value, schema, name, old))
             result.count += 1
         result.count += 1
         return result
@@ -101,7 +121,7 @@ class _Checker:
         found = _type_of(value)
         if found in types:
             return None
-        if found == "number" and "integer" in types and value == int(value):
+        if found == "number" and "integer" in types and value == int(value) and abs(value) < 1 << 53:
             return None
         if found == "integer" and "number" in types:
             return None
@@ -153,11 +173,13 @@ class _Checker:
             result.errors.append(invalid(self._at(name), value, detail))
         return result
 
-    def _list(self, value: list[Any], schema: JSONSchemaProps, name: str) -> Result:
+    def _list(self, value: list[Any], schema: JSONSchemaProps, name: str, old: Any) -> Result:
         result = Result(count=1)
         if isinstance(schema.items, JSONSchemaProps):
+            before = _by_key(old, schema)
             for index, each in enumerate(value):
-                result.merge(self.check(each, schema.items, f"{name}[{index}]"))
+                was = before.get(_key(each, schema), NEW) if before else NEW
+                result.merge(self.check(each, schema.items, f"{name}[{index}]", was))
         if schema.min_items is not None and len(value) < schema.min_items:
             detail = f"{name} in body should have at least {schema.min_items} items"
             result.errors.append(invalid(self._at(name), len(value), detail))
@@ -165,8 +187,9 @@ class _Checker:
             result.errors.append(too_many(self._at(name), len(value), schema.max_items))
         return result
 
-    def _object(self, value: dict[str, Any], schema: JSONSchemaProps, name: str) -> Result:
+    def _object(self, value: dict[str, Any], schema: JSONSchemaProps, name: str, old: Any) -> Result:
         result = Result()
+        before = old if isinstance(old, dict) else {}
         if schema.min_properties is not None and len(value) < schema.min_properties:
             detail = f"{name} in body should have at least {schema.min_properties} properties"
             result.errors.append(invalid(self._at(name), len(value), detail))
@@ -180,23 +203,24 @@ class _Checker:
                 detail = f"{name}.{key} in body is a forbidden property"
                 result.errors.append(invalid(self._at(name), key, detail))
             elif isinstance(others, JSONSchemaProps):
-                result.merge(self.check(each, others, f"{name}.{key}"))
+                result.merge(self.check(each, others, f"{name}.{key}", before.get(key, NEW)))
         for key, each_schema in properties.items():
             if key in value:
-                result.merge(self.check(value[key], each_schema, f"{name}.{key}" if name else key))
+                was = before.get(key, NEW) if name or key not in ("apiVersion", "kind") else NEW
+                result.merge(self.check(value[key], each_schema, f"{name}.{key}" if name else key, was))
         for key in schema.required or ():
             if key not in value:
                 result.errors.append(required(self._at(f"{name}.{key}")))
         return result
 
-    def _junctors(self, value: Any, schema: JSONSchemaProps, name: str) -> Result:
+    def _junctors(self, value: Any, schema: JSONSchemaProps, name: str, old: Any) -> Result:
         result = Result(count=1)
         if schema.any_of:
-            result.merge(self._any(value, schema.any_of, name))
+            result.merge(self._any(value, schema.any_of, name, old))
         if schema.one_of:
-            result.merge(self._one(value, schema.one_of, name))
+            result.merge(self._one(value, schema.one_of, name, old))
         if schema.all_of:
-            parts = [self.check(value, each, name) for each in schema.all_of]
+            parts = [self.alone(value, each, name, old) for each in schema.all_of]
             for part in parts:
                 result.merge(part)
             failed = sum(1 for part in parts if part.errors)
@@ -204,14 +228,14 @@ class _Checker:
                 none = ". None validated" if failed == len(parts) else ""
                 detail = f"{quote(name)} must validate all the schemas (allOf){none}"
                 result.errors.append(invalid(self._path, "", detail))
-        if schema.not_ is not None and not self.check(value, schema.not_, name).errors:
+        if schema.not_ is not None and not self.alone(value, schema.not_, name, old).errors:
             result.errors.append(invalid(self._path, "", f"{quote(name)} must not validate the schema (not)"))
         return result
 
-    def _any(self, value: Any, schemas: list[JSONSchemaProps], name: str) -> Result:
+    def _any(self, value: Any, schemas: list[JSONSchemaProps], name: str, old: Any) -> Result:
         best: Result | None = None
         for schema in schemas:
-            part = self.check(value, schema, name)
+            part = self.alone(value, schema, name, old)
             if not part.errors:
                 return part
             if best is None or part.count > best.count:
@@ -221,11 +245,11 @@ class _Checker:
         result.merge(best or Result())
         return result
 
-    def _one(self, value: Any, schemas: list[JSONSchemaProps], name: str) -> Result:
+    def _one(self, value: Any, schemas: list[JSONSchemaProps], name: str, old: Any) -> Result:
         best: Result | None = None
         valid: list[Result] = []
         for schema in schemas:
-            part = self.check(value, schema, name)
+            part = self.alone(value, schema, name, old)
             if not part.errors:
                 valid.append(part)
             elif best is None or part.count > best.count:
@@ -268,6 +292,26 @@ def _type_of(value: Any) -> str:
         case list():
             return "array"
     return "object"
+
+
+def _as_before(value: Any, old: Any) -> bool:
+    if isinstance(value, dict) and isinstance(old, dict):
+        return value.keys() == old.keys() and all(_as_before(each, old[key]) for key, each in value.items())
+    if isinstance(value, list) and isinstance(old, list):
+        return len(value) == len(old) and all(map(_as_before, value, old))
+    return _same(value, old)
+
+
+def _by_key(old: Any, schema: JSONSchemaProps) -> dict[str, Any]:
+    """The items of a list that is a map, by their keys."""
+    if schema.x_kubernetes_list_type != "map" or not isinstance(old, list):
+        return {}
+    return {_key(each, schema): each for each in old}
+
+
+def _key(item: Any, schema: JSONSchemaProps) -> str:
+    fields = item if isinstance(item, dict) else {}
+    return json({key: fields[key] for key in schema.x_kubernetes_list_map_keys or () if key in fields})
 
 
 def _same(value: Any, other: Any) -> bool:

@@ -33,10 +33,11 @@ def record_update(
     subresource: str = "",
     reset_fields: Filter | None = None,
     convert: Convert | None = None,
+    structs: bool = False,
 ) -> list[Any]:
     """The managed fields of `new`, whose writer changed it from `old`, or created it if there is none.
 
-    A Struct gets Structs, a plain object plain entries; a Struct needs no `node`. The entries that `new` holds are
+    A Struct gets Structs, and so does a plain object with `structs`, else plain entries; a Struct needs no `node`. The entries that `new` holds are
     those its writer sent; they count if they can be read.
     """
     sent = entries_of(new)
@@ -69,7 +70,7 @@ def record_update(
     except NoIdentity:
         # What cannot be described is stored without a description.
         return []
-    return entries.encode(managers, plain=isinstance(new, dict))
+    return entries.encode(managers, plain=isinstance(new, dict) and not structs)
 
 
 def same_but_times(new: Object | Kind, old: Object | Kind) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,11 @@ class Registry:
         self.listers: dict[tuple[str, str, str], Lister[Any]] = {}
         self._event_ttl = event_ttl
         self._stores: dict[tuple[str, str, str], ResourceStore] = {}
+        self._custom: dict[tuple[str, str, str], Resource] = {}
+        self.settled: Callable[[], Awaitable[None]] | None = None
+        """Waits until everything is served that is defined."""
+        self.generation = 0
+        """Counts the changes of what is served."""
 
     def store(self, group: str, version: str, plural: str) -> ResourceStore:
         """The store of a resource that is kept. Raises PathNotFound if nothing is served there."""
@@ -52,10 +58,39 @@ class Registry:
 
     def resource(self, group: str, version: str, plural: str) -> Resource:
         """A served resource, kept or not. Raises PathNotFound."""
-        resource = scheme.resource(group, version, plural)
+        resource = scheme.resource(group, version, plural) or self._custom.get((group, version, plural))
         if resource is None:
             raise PathNotFound
         return resource
+
+    async def find(self, group: str, version: str, plural: str) -> Resource:
+        """The same, but on a store with other servers what they have just defined is waited for."""
+        resource = scheme.resource(group, version, plural) or self._custom.get((group, version, plural))
+        if resource is None:
+            if self.settled is not None and not self.cache.store.exclusive:
+                await self.settled()
+            resource = self.resource(group, version, plural)
+        return resource
+
+    def serve(self, stores: Sequence[ResourceStore], instead_of: Sequence[ResourceStore]) -> None:
+        """Serve resources that are not built in, or serve them differently, or no more."""
+        for store in instead_of:
+            resource = store.resource
+            self._stores.pop((resource.group, resource.version, resource.plural), None)
+            self._custom.pop((resource.group, resource.version, resource.plural), None)
+        for store in stores:
+            resource = store.resource
+            self._stores[resource.group, resource.version, resource.plural] = store
+            self._custom[resource.group, resource.version, resource.plural] = resource
+        self.generation += 1
+
+    def resources(self) -> list[Resource]:
+        """Everything that is served: what is built in, then what is not, by name."""
+        return [*scheme.resources(), *(self._custom[name] for name in sorted(self._custom))]
+
+    def custom_resources(self) -> list[Resource]:
+        """What is served and not built in, by name."""
+        return [self._custom[name] for name in sorted(self._custom)]
 
     def _make(self, resource: Resource) -> ResourceStore:
         storage = scheme.storage_resource(resource)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api import scheme, zeros
@@ -69,6 +69,13 @@ class Turn:
 class ResourceStore:
     """One resource in one version."""
 
+    custom: Any = None
+    """How objects are read and shown, if the kind is one that users defined (`extensions.version.CustomVersion`)."""
+    warning = ""
+    """What every client of the resource should know."""
+    asks_webhook = False
+    """Whether objects may have to be converted by a webhook before `raw` and `decode` can answer (`ready`)."""
+
     def __init__(
         self, resource: Resource, storage: Resource, cache: Cache, strategy: Strategy, ttl: int | None
     ) -> None:
@@ -80,11 +87,15 @@ class ResourceStore:
         self._store = cache.store
         self._ttl = ttl
         self._writing: dict[str, deque[asyncio.Future[None]]] = {}
-        self._decode = scheme.decoder(storage).decode
-        self._attributes = attribute_reader(resource.group, resource.plural)
         self._converts = resource.api_version != storage.api_version
         self.aliases = ALIASES.get((resource.group, resource.plural), {})
-        self.selectable = selectable(resource)
+        self._setup()
+
+    def _setup(self) -> None:
+        """Make what depends on how objects look."""
+        self._decode = scheme.decoder(self.storage).decode
+        self._attributes = attribute_reader(self.resource.group, self.resource.plural)
+        self.selectable = selectable(self.resource)
         self.prepared: dict[tuple[str, str, bytes], Prepared | None] = {}
         """Bodies of creates and what became of them (`verbs.preparing`); None: seen once."""
 
@@ -157,6 +168,9 @@ class ResourceStore:
         """The object as of now, or None."""
         await self.consistent()
         return self.partition.items.get(self.key(namespace, name))
+
+    async def ready(self, items: Sequence[Item]) -> None:
+        """Return when `raw` and `decode` can answer for these objects."""
 
     async def get(self, namespace: str, name: str) -> Item:
         """The object as of now. Raises NotFound."""

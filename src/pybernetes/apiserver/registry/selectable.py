@@ -74,6 +74,8 @@ def selectable(resource: Resource) -> frozenset[str]:
 def not_selectable(resource: Resource, label: str) -> str:
     """The message for a field that objects cannot be selected by."""
     name = (resource.group, resource.plural)
+    if resource.package == "unstructured":
+        return f"field label not supported: {label}"
     if name not in SELECTABLE:
         return f'{quote(label)} is not a known field selector: only "metadata.name", "metadata.namespace"'
     if name == ("batch", "jobs"):

@@ -17,6 +17,7 @@ from pybernetes.api.apiextensions.v1 import (
 )
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.quote import quote
+from pybernetes.apiserver.extensions.conditions import CLEANUP, TERMINATING, put
 from pybernetes.apiserver.registry.strategy import Context, Strategy
 
 
@@ -30,6 +31,23 @@ class CustomResourceDefinitionStrategy(Strategy):
         super().prepare_for_create(obj, context)
         obj.status = CustomResourceDefinitionStatus(accepted_names=CustomResourceDefinitionNames(plural="", kind=""))
         _remember_stored_version(obj)
+
+    collects_garbage = False
+
+    def held(self, obj: CustomResourceDefinition) -> bool:
+        """Until its objects are gone: the first request to delete it adds a finalizer for that."""
+        meta = obj.metadata
+        return meta is not None and (not meta.deletion_timestamp or bool(meta.finalizers))
+
+    def mark(self, obj: CustomResourceDefinition) -> None:
+        meta = obj.metadata
+        assert meta is not None
+        meta.finalizers = [*(each for each in meta.finalizers or () if each != CLEANUP), CLEANUP]
+        meta.deletion_grace_period_seconds = None
+        meta.generation = (meta.generation or 1) - 1 or None  # nothing else is wanted of it than before
+        message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+        now = meta.deletion_timestamp or ""
+        put(obj, now, TERMINATING, "True", "InstanceDeletionPending", message)
 
     def prepare_for_update(
         self, new: CustomResourceDefinition, old: CustomResourceDefinition, context: Context

@@ -10,12 +10,13 @@ import msgspec
 from pybernetes.api import labels
 from pybernetes.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
 from pybernetes.api.autoscaling.validation import validate_scale
-from pybernetes.api.errors import BadRequest, Invalid
+from pybernetes.api.errors import BadRequest, InternalError, Invalid
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, record_update
 from pybernetes.api.managedfields.resetfields import exclude
 from pybernetes.api.managedfields.scale import Mappings, to_parent, to_scale
 from pybernetes.api.meta.v1 import ManagedFieldsEntry, ObjectMeta
+from pybernetes.api.quote import quote
 from pybernetes.api.scheme import encoder
 
 from ..admission.plugin import UPDATE, Attributes
@@ -39,7 +40,7 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
     info = request.info
     if info.verb == "get":
         item = await store.get(info.namespace, info.name)
-        return answer_object(request, scale_of(store.decode(item)), API_VERSION, of=store.resource)
+        return answer_object(request, _read(store, store.decode(item)), API_VERSION, of=store.resource)
     patching = info.verb == "patch"
     options = write_options(info.query, "PatchOptions" if patching else "UpdateOptions")
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))
@@ -47,8 +48,10 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
     apply = _patcher(request, options, context) if patching else None
 
     async def change(obj: Any) -> Any:
-        before = scale_of(obj)
+        before = _before(store, obj)
         places: Mappings = {store.resource.api_version: ("f:spec", "f:replicas")}
+        if store.custom is not None:
+            places = store.custom.scale_places
         owners = to_scale(obj.metadata.managed_fields, places)
         assert before.metadata is not None
         before.metadata.managed_fields = msgspec.convert(owners, list[ManagedFieldsEntry]) or None
@@ -85,7 +88,7 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
         await registry.admission.admit(attributes)
         wanted = attributes.new
         old = store.decode(await store.get(info.namespace, info.name))
-        obj.spec.replicas = (wanted.spec.replicas if wanted.spec else None) or 0
+        _write(store, obj, (wanted.spec.replicas if wanted.spec else None) or 0)
         obj.metadata.managed_fields = (
             to_parent(
                 obj.metadata.managed_fields,
@@ -100,7 +103,52 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
         return await update_object(store, obj, old, context, admitted=attributes)
 
     item = await write_object(store, info.name, change, context)
-    return answer_object(request, scale_of(store.decode(item)), API_VERSION, of=store.resource)
+    return answer_object(request, _before(store, store.decode(item)), API_VERSION, of=store.resource)
+
+
+def _read(store: ResourceStore, obj: Any) -> Scale:
+    """The scale of any object. Raises InternalError if it does not say how many replicas it wants."""
+    if store.custom is None:
+        return scale_of(obj)
+    from ..extensions import scale as custom
+
+    try:
+        made, found = custom.scale_of(obj, store.custom.scale)
+    except custom.WrongType as error:
+        raise InternalError(str(error)) from None
+    if not found:
+        raise InternalError(f"the spec replicas field {quote(store.custom.scale.spec_replicas_path)} does not exist")
+    return made
+
+
+def _before(store: ResourceStore, obj: Any) -> Scale:
+    """The scale as it is before or after a change, whatever is missing of it."""
+    if store.custom is None:
+        return scale_of(obj)
+    from ..extensions import scale as custom
+
+    try:
+        made, found = custom.scale_of(obj, store.custom.scale)
+    except custom.WrongType as error:
+        raise InternalError(str(error)) from None
+    if not found and made.spec is not None:
+        made.spec.replicas = custom.UNSET_REPLICAS
+    return made
+
+
+def _write(store: ResourceStore, obj: Any, replicas: int) -> None:
+    if store.custom is None:
+        obj.spec.replicas = replicas
+        return
+    from ..extensions import scale as custom
+
+    path = store.custom.scale.spec_replicas_path
+    if replicas == custom.UNSET_REPLICAS:
+        raise BadRequest(f"the spec replicas field {quote(path)} cannot be empty")
+    try:
+        custom.put_replicas(obj, store.custom.scale, replicas)
+    except custom.WrongType as error:
+        raise InternalError(str(error)) from None
 
 
 def _patcher(request: Request, options: WriteOptions, context: Context) -> Callable[[Scale], Any]:
@@ -163,6 +211,8 @@ def _check(wanted: Scale, obj: Any, name: str, store: ResourceStore) -> None:
     if meta.resource_version and meta.resource_version != present.resource_version:
         raise store.conflict(name)
     meta.namespace = present.namespace
+    if store.custom is not None:
+        return  # its own schema has the say
     errors = validate_scale(wanted)
     if errors:
         raise Invalid("autoscaling", "Scale", name, errors)

@@ -34,6 +34,14 @@ async def apply_object(
     config = apply_config(request, options)
 
     def merged(live: Any | None) -> Any:
+        obj = _merged(live) if store.custom is None else store.custom.apply(live, config, context, bool(options.force))
+        if obj.metadata.name and obj.metadata.name != info.name:
+            said = obj.metadata.name
+            raise BadRequest(f"the name of the object ({said}) does not match the name on the URL ({info.name})")
+        obj.metadata.name = info.name
+        return obj
+
+    def _merged(live: Any | None) -> Any:
         document = merge(
             None if live is None else store.from_storage(live),
             config,
@@ -49,10 +57,6 @@ async def apply_object(
         obj = decode_json(resource, msgspec.json.encode(document), options.field_validation, context.warnings)
         obj = store.to_storage(obj)
         store.strategy.default(obj)
-        if obj.metadata.name and obj.metadata.name != info.name:
-            said = obj.metadata.name
-            raise BadRequest(f"the name of the object ({said}) does not match the name on the URL ({info.name})")
-        obj.metadata.name = info.name
         return obj
 
     async def change(old: Any) -> Any:

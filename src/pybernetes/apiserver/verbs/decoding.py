@@ -16,6 +16,8 @@ from ..registry.resource_store import ResourceStore
 def decode_object(store: ResourceStore, request: Request, validation: str) -> Any:
     """The object in a create's or update's body. Raises BadRequest; what may be tolerated becomes a warning."""
     json, repeated = as_json(request, store.resource.kind, store.resource.api_version)
+    if store.custom is not None:
+        return store.custom.read(json, validation, request.warnings, repeated)
     return decode_json(store.resource, json, validation, request.warnings, repeated)
 
 

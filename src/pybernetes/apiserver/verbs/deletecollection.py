@@ -28,6 +28,7 @@ async def deletecollection(registry: Registry, store: ResourceStore, request: Re
     request.warnings.extend(store.strategy.warnings_on_delete(options))
     selection = list_options(store, info.query)
     page = await read_page(store, info.namespace, selection)
+    await store.ready(page.items)
 
     async def one(key: str) -> None:
         namespace, name = store.split(key)

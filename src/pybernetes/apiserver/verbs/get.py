@@ -20,6 +20,7 @@ async def get(store: ResourceStore, request: Request) -> Response:
         item = store.peek(info.namespace, info.name)
         if item is None:
             raise store.not_found(info.name)
+        await store.ready((item,))
     else:
         item = await store.get(info.namespace, info.name)
     return answer(request, store.resource, store.raw(item), form)

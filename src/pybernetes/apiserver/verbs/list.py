@@ -45,6 +45,8 @@ async def list_(store: ResourceStore, request: Request) -> Response:
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = list_options(store, info.query)
     page = await read_page(store, info.namespace, options)
+    if store.asks_webhook:
+        await store.ready(page.items)
     meta = page_meta(store, info.namespace, options, page)
     return answer_list(request, store.resource, [store.raw(item) for item in page.items], meta, form)
 
@@ -62,6 +64,8 @@ def page_meta(store: ResourceStore, namespace: str, options: ListOptions, page: 
 async def read_page(store: ResourceStore, namespace: str, options: ListOptions) -> ListPage:
     """The objects that are asked for, as of the revision that is asked for."""
     scope = store.scope(namespace)
+    if store.asks_webhook and options.field_selector is not None:
+        await store.ready([store.partition.items[key] for key in store.partition.scan(scope)])
     if options.continue_:
         after, revision = decode_continue(options.continue_, scope)
         if options.resource_version:

@@ -27,6 +27,9 @@ def track_review(resource: Resource, review: Any, request: Request, options: Wri
 
 def track(store: ResourceStore, new: Any, old: Any | None, context: Context) -> None:
     """Write into the new object who owns its fields, after it was changed from the old one or created."""
+    if store.custom is not None:
+        new.metadata.managed_fields = store.custom.owners(new, old, context) or None
+        return
     resource, subresource = store.resource, context.subresource
     entries = record_update(
         store.from_storage(new),

@@ -14,7 +14,7 @@ import msgspec
 
 from pybernetes.api import gojson, goprint, jsonpatch, mergepatch, strict, zeros
 from pybernetes.api.base import Struct
-from pybernetes.api.errors import BadRequest, Invalid
+from pybernetes.api.errors import BadRequest, Invalid, UnsupportedMediaType
 from pybernetes.api.field import forbidden, invalid, required
 from pybernetes.api.normalize import normalizer
 from pybernetes.store.cache import Item
@@ -33,6 +33,9 @@ from .writing import check_name, check_uid, context_for, update_object, write_ob
 T = TypeVar("T", bound=Struct)
 
 APPLY = "application/apply-patch+yaml"
+JSON_PATCH = "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 
 Apply = Callable[[Any], Any]
 """Makes the patched document from the present one, both as plain JSON values."""
@@ -60,7 +63,9 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
     if kind == APPLY:
         item, created = await apply_object(store, request, options, context)
         return answer(request, store.resource, store.raw(item), form, 201 if created else 200)
-    change = patcher(kind, request.body, store.resource.type)
+    if store.custom is not None and kind == STRATEGIC:
+        raise UnsupportedMediaType((JSON_PATCH, MERGE, APPLY))
+    change = patcher(kind, request.body, None if store.custom is not None else store.resource.type)
     item = await patch_object(store, info.name, change, options, context)
     return answer(request, store.resource, store.raw(item), form)
 
@@ -79,16 +84,22 @@ def check_patch_options(options: WriteOptions, kind: str) -> None:
 
 async def patch_object(store: ResourceStore, name: str, patch: Patch, options: WriteOptions, context: Context) -> Item:
     """Patch and store an object."""
+    resource = store.resource
 
-    async def change(old: Any) -> Any:
+    def patched(old: Any) -> Any:
+        if store.custom is not None:
+            outcome = patch.apply(store.custom.document(old))
+            return store.custom.read_patched(outcome, patch, options.field_validation, context.warnings)
         visible = store.from_storage(old)
-        visible.kind, visible.api_version = store.resource.kind, store.resource.api_version
-        document = msgspec.json.decode(zeros.encode(visible))
-        patched = patch.apply(document)
-        resource = store.resource
-        new = decode_patched(patched, patch, resource.type, resource.api_version, options, context.warnings)
+        visible.kind, visible.api_version = resource.kind, resource.api_version
+        outcome = patch.apply(msgspec.json.decode(zeros.encode(visible)))
+        new: Any = decode_patched(outcome, patch, resource.type, resource.api_version, options, context.warnings)
         new = store.to_storage(new)
         store.strategy.default(new)
+        return new
+
+    async def change(old: Any) -> Any:
+        new = patched(old)
         check_name(new.metadata, name)
         check_uid(store, new.metadata, old.metadata)
         track(store, new, old, context)
@@ -97,20 +108,24 @@ async def patch_object(store: ResourceStore, name: str, patch: Patch, options: W
     return await write_object(store, name, change, context)
 
 
-def patcher(kind: str, body: bytes, cls: type[Struct]) -> Patch:
-    """The patch of an object of a class. Raises BadRequest if it cannot be read."""
-    if kind == "application/json-patch+json":
+def patcher(kind: str, body: bytes, cls: type[Struct] | None) -> Patch:
+    """The patch of an object of a class. Raises BadRequest if it cannot be read.
+
+    Custom resources have no class, and no strategic merge.
+    """
+    if kind == JSON_PATCH:
         change, pairs = _read(body, "error decoding patch: ")
         operations = jsonpatch.check(change)
         repeated = [f"json patch {problem}" for problem in gojson.duplicates(pairs)]
         problems = [*repeated, *jsonpatch.unknown_fields(operations)]
         return Patch(lambda document: jsonpatch.apply(document, operations), problems)
-    if kind == "application/merge-patch+json":
+    if kind == MERGE:
         change, pairs = _read(body, "error decoding patch: ")
         fields = mergepatch.check(change)
         return Patch(lambda document: mergepatch.apply(document, fields), gojson.duplicates(pairs))
     from pybernetes.api.strategicmerge import strategic_merge
 
+    assert cls is not None
     change, pairs = _read(body, "")
     change = {} if change is None else _whole(change)
     if not isinstance(change, dict):

@@ -42,6 +42,10 @@ def prepared(store: ResourceStore, request: Request, validation: str, context: C
     What may be tolerated becomes a warning.
     """
     json, repeated = as_json(request, store.resource.kind, store.resource.api_version)
+    if store.custom is not None:
+        obj = store.custom.read(json, validation, context.warnings, repeated)
+        track(store, obj, None, context)
+        return obj
     key = (validation, context.field_manager, json)
     known = store.prepared.get(key)
     if known is not None:

@@ -11,7 +11,7 @@ from ...meta.v1.objectmeta import ObjectMeta
 from ..v1 import CustomResourceDefinitionNames
 
 APPROVAL: Final = "api-approved.kubernetes.io"
-_SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
+SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def validate_names(names: CustomResourceDefinitionNames, path: Path) -> list[FieldError]:
@@ -33,6 +33,11 @@ def validate_names(names: CustomResourceDefinitionNames, path: Path) -> list[Fie
     return errors
 
 
+def is_protected(group: str) -> bool:
+    """Whether a group belongs to the Kubernetes community."""
+    return f".{group}".endswith((".k8s.io", ".kubernetes.io"))
+
+
 def _label(value: str, path: Path) -> list[FieldError]:
     problems = rules.is_dns1035_label(value)
     return [invalid(path, value, ",".join(problems))] if problems else []
@@ -40,22 +45,23 @@ def _label(value: str, path: Path) -> list[FieldError]:
 
 def validate_approval(group: str, meta: ObjectMeta, old: ObjectMeta | None) -> list[FieldError]:
     """Groups of the Kubernetes community are not for everybody to use."""
-    if not (f".{group}").endswith((".k8s.io", ".kubernetes.io")):
+    if not is_protected(group):
         return []
-    state = _approval(meta)
-    if state in ("approved", "bypassed") or (old is not None and _approval(old) == state):
+    state = approval(meta)
+    if state in ("approved", "bypassed") or (old is not None and approval(old) == state):
         return []
     at = Path("metadata", "annotations").key(APPROVAL)
     if state == "missing":
-        return [required(at, f'protected groups must have approval annotation "{APPROVAL}", {_SEE}')]
+        return [required(at, f'protected groups must have approval annotation "{APPROVAL}", {SEE}')]
     detail = (
         f'protected groups must have approval annotation "{APPROVAL}" with either a URL or a reason starting with '
-        f'"unapproved", {_SEE}'
+        f'"unapproved", {SEE}'
     )
     return [invalid(at, (meta.annotations or {})[APPROVAL], detail)]
 
 
-def _approval(meta: ObjectMeta) -> str:
+def approval(meta: ObjectMeta) -> str:
+    """`approved`, `bypassed`, `missing` or `invalid`: what the annotation says of a group of the community."""
     text = (meta.annotations or {}).get(APPROVAL, "")
     if not text:
         return "missing"

@@ -1,0 +1,299 @@
+"""Follows the CustomResourceDefinitions: serves what they define, says so in their status, takes their objects along.
+
+One task works off the definitions that changed, one after another, so that two of a group never get the same name.
+Who is told that a kind is established can use it: the resource is served before the condition is written. When the
+definition changes, its watchers are ended as upstream ends them, those of other resources are not touched.
+
+Definitions that are being deleted have a task each, which waits for the last object to go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Final
+
+import msgspec
+
+from pybernetes.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionSpec
+from pybernetes.api.errors import APIError, NotFound
+from pybernetes.api.meta.v1 import DeleteOptions
+from pybernetes.api.times import rfc3339
+from pybernetes.store.base import StoreError
+from pybernetes.store.cache import Change
+
+from ..admission.plugin import Chain
+from ..authn.user import User
+from ..registry.registry import Registry
+from ..registry.strategy import Context
+from ..verbs.delete import delete_object
+from ..verbs.managing import track
+from ..verbs.writing import write_object
+from . import conditions
+from .conditions import CLEANUP, ESTABLISHED, NAMES_ACCEPTED, TERMINATING
+from .conversion import Converter
+from .deprecation import warning_of
+from .store import CustomResourceStore
+
+log = logging.getLogger(__name__)
+
+GROUP: Final = "apiextensions.k8s.io"
+_LOOPBACK: Final = User("system:apiserver", groups=("system:masters",))
+_RETRY: Final = 1.0  # seconds after a failure of the store
+_PATIENCE: Final = 60.0  # seconds after which a definition says that its objects do not go; upstream's
+
+
+class Serving(msgspec.Struct):
+    """A definition that is served."""
+
+    definition: CustomResourceDefinition
+    converter: Converter
+    stores: list[CustomResourceStore]
+    prefix: str
+
+    def is_of(self, definition: CustomResourceDefinition) -> bool:
+        """Whether it is served as the definition says."""
+        mine, other = self.definition, definition
+        names = (mine.status and mine.status.accepted_names, other.status and other.status.accepted_names)
+        return _uid(mine) == _uid(other) and mine.spec == other.spec and names[0] == names[1]
+
+
+class Definitions:
+    """All definitions of this server's store."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._serving: dict[str, Serving] = {}
+        self._pending: dict[str, None] = {}
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._cleaning: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self) -> None:
+        """Serve what is there already."""
+        self._store = self._registry.store(GROUP, "v1", "customresourcedefinitions")
+        self._store.partition.followers.append(self._follow)
+        self._follow(None)
+        while self._pending:
+            await self._next()
+
+    async def run(self) -> None:
+        """Follow the changes until cancelled."""
+        try:
+            while True:
+                if not self._pending:
+                    self._wake.clear()
+                    self._idle.set()
+                    await self._wake.wait()
+                await self._next()
+        finally:
+            for task in self._cleaning.values():
+                task.cancel()
+
+    async def settled(self) -> None:
+        """Return when every definition that was acknowledged before is served. Raises ServiceUnavailable."""
+        await self._store.consistent()
+        await self._idle.wait()
+
+    def _follow(self, change: Change | None) -> None:
+        known = self._store.partition.items
+        for key in [change.key] if change is not None else [*known, *map(self._key, self._serving)]:
+            self._pending[self._store.split(key)[1]] = None
+        self._idle.clear()
+        self._wake.set()
+
+    def _key(self, name: str) -> str:
+        return self._store.key("", name)
+
+    async def _next(self) -> None:
+        name = next(iter(self._pending))
+        del self._pending[name]
+        try:
+            await self._sync(name)
+        except (APIError, StoreError) as error:
+            log.warning("customresourcedefinition %s: %s", name, error)
+            self._pending[name] = None
+            await asyncio.sleep(_RETRY)
+
+    # -- one definition -----------------------------------------------------------------------------------------
+
+    def _get(self, name: str) -> tuple[CustomResourceDefinition, int] | None:
+        item = self._store.peek("", name)
+        return None if item is None else (self._store.decode(item), item.revision)
+
+    async def _sync(self, name: str) -> None:
+        found = self._get(name)
+        if found is None:
+            self._forget(name)
+            self._reconsider(name)
+            return
+        definition, revision = found
+        before = definition.status and msgspec.to_builtins(definition.status)
+        conditions.settle(definition, self._others(definition), self._now())
+        accepted = conditions.is_true(definition, NAMES_ACCEPTED) or conditions.is_true(definition, ESTABLISHED)
+        if accepted:
+            await self._serve(name, definition, revision)
+        else:
+            self._forget(name)
+        if msgspec.to_builtins(definition.status) != before:
+            await self._write(name, lambda new: self._settle(new))
+            self._reconsider(name)
+        if _is_deleted(definition) and name not in self._cleaning:
+            task = asyncio.get_running_loop().create_task(self._clean_up(name))
+            self._cleaning[name] = task
+            task.add_done_callback(lambda _: self._cleaning.pop(name, None))
+
+    def _settle(self, definition: CustomResourceDefinition) -> None:
+        conditions.settle(definition, self._others(definition), self._now())
+
+    def _others(self, definition: CustomResourceDefinition) -> list[CustomResourceDefinition]:
+        """The other definitions of the group."""
+        partition = self._store.partition
+        group, name = _spec(definition).group, definition.metadata and definition.metadata.name
+        all_ = (self._store.decode(item) for item in partition.items.values())
+        return [each for each in all_ if _spec(each).group == group and each.metadata.name != name]
+
+    def _reconsider(self, name: str) -> None:
+        """A name may have become free: others of the group that wait for one look again."""
+        group = name.partition(".")[2]
+        for item in self._store.partition.items.values():
+            other = self._store.split(item.key)[1]
+            if other != name and other.partition(".")[2] == group:
+                definition = self._store.decode(item)
+                if not conditions.is_true(definition, NAMES_ACCEPTED):
+                    self._pending[other] = None
+
+    # -- serving ------------------------------------------------------------------------------------------------
+
+    async def _serve(self, name: str, definition: CustomResourceDefinition, revision: int) -> None:
+        present = self._serving.get(name)
+        terminating = conditions.is_true(definition, TERMINATING)
+        if present is not None and present.is_of(definition):
+            for store in present.stores:
+                store.terminating = terminating
+            return
+        if present is not None and _uid(present.definition) != _uid(definition):
+            self._forget(name)
+            present = None
+        converter = Converter.of(definition, self._registry)
+        served = [version for version in _spec(definition).versions or () if version.served]
+        resources = [converter.resources[f"{_spec(definition).group}/{version.name}"] for version in served]
+        prefix = f"/registry/{_spec(definition).group}/{name.partition('.')[0]}/"
+        partition = await self._registry.cache.add_partition(prefix)
+        stores = [
+            CustomResourceStore(resource, self._registry.cache, revision, converter, warning_of(resource))
+            for resource in resources
+        ]
+        for store in stores:
+            store.terminating = terminating
+        self._serving[name] = Serving(definition, converter, stores, prefix)
+        self._registry.serve(stores, present.stores if present is not None else [])
+        for watcher in tuple(partition.watchers):
+            watcher.end(None)
+
+    def _forget(self, name: str) -> None:
+        present = self._serving.pop(name, None)
+        if present is not None:
+            self._registry.serve([], present.stores)
+            self._registry.cache.remove_partition(present.prefix)
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    async def _clean_up(self, name: str) -> None:
+        """Delete the objects of a definition that is being deleted, and let it go when they are gone."""
+        while (found := self._get(name)) is not None and _is_deleted(found[0]):
+            try:
+                await self._clean_up_once(name, found[0])
+                return
+            except NotFound:
+                return
+            except TimeoutError:
+                why = "could not confirm zero CustomResources remaining: timed out waiting for the condition"
+                await self._say(name, "True", "InstanceDeletionCheck", why)
+            except (APIError, StoreError) as error:
+                log.warning("customresourcedefinition %s: deleting its objects: %s", name, error)
+                await asyncio.sleep(_RETRY)
+
+    async def _clean_up_once(self, name: str, definition: CustomResourceDefinition) -> None:
+        await self._say(name, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+        if not conditions.is_true(definition, ESTABLISHED):
+            await self._finish(name, "NeverEstablished", "resource was never established")
+            return
+        await self._idle.wait()
+        serving = self._serving.get(name)
+        if serving is not None:
+            await self._delete_objects(serving)
+        await self._finish(name, "InstanceDeletionCompleted", "removed all instances")
+
+    async def _delete_objects(self, serving: Serving) -> None:
+        registry = copy(self._registry)
+        registry.admission = Chain([])  # nobody is asked; upstream goes to the storage, too
+        converter, cache = serving.converter, registry.cache
+        resource = next(iter(serving.stores), None)
+        store = resource or CustomResourceStore(converter.stored, cache, 0, converter, "")
+        partition = cache.partitions[serving.prefix]
+        changed = asyncio.Event()
+        follower: Callable[[Change | None], None] = lambda _: changed.set()  # noqa: E731
+        partition.followers.append(follower)
+        try:
+            for key in list(partition.items):
+                namespace, name = store.split(key)
+                context = Context(registry, _LOOPBACK, self._now(), namespace)
+                try:
+                    await delete_object(store, name, DeleteOptions(), context)
+                except NotFound:
+                    pass  # gone already
+            async with asyncio.timeout(_PATIENCE):
+                while partition.items:
+                    changed.clear()
+                    await changed.wait()
+        finally:
+            partition.followers.remove(follower)
+
+    async def _say(self, name: str, status: str, reason: str, message: str) -> None:
+        await self._write(name, lambda new: conditions.put(new, self._now(), TERMINATING, status, reason, message))
+
+    async def _finish(self, name: str, reason: str, message: str) -> None:
+        def change(new: CustomResourceDefinition) -> None:
+            conditions.put(new, self._now(), TERMINATING, "False", reason, message)
+            assert new.metadata is not None
+            new.metadata.finalizers = [each for each in new.metadata.finalizers or () if each != CLEANUP] or None
+
+        await self._write(name, change)
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    async def _write(self, name: str, change: Callable[[CustomResourceDefinition], None]) -> None:
+        context = Context(
+            self._registry, _LOOPBACK, self._now(), field_manager="kube-apiserver", subresource="status", group=GROUP
+        )
+
+        async def transform(old: Any) -> Any:
+            item = await self._store.get("", name)
+            new = self._store.decode(item)
+            if new.metadata.resource_version != old.metadata.resource_version:
+                return old  # it has changed just now; the next attempt looks at that
+            change(new)
+            track(self._store, new, old, context)
+            return new
+
+        await write_object(self._store, name, transform, context)
+
+    def _now(self) -> str:
+        return rfc3339(self._registry.clock.now())
+
+
+def _spec(definition: CustomResourceDefinition) -> CustomResourceDefinitionSpec:
+    return definition.spec or CustomResourceDefinitionSpec()
+
+
+def _uid(definition: CustomResourceDefinition) -> str:
+    return (definition.metadata and definition.metadata.uid) or ""
+
+
+def _is_deleted(definition: CustomResourceDefinition) -> bool:
+    meta = definition.metadata
+    return meta is not None and bool(meta.deletion_timestamp) and CLEANUP in (meta.finalizers or ())

@@ -1,0 +1,178 @@
+"""The objects of one version of a custom resource.
+
+What is stored may be older than the definition: in another version, or by another schema. It is brought into the form
+of today when it is read, once, and kept beside the bytes. Everything that was written since the definition last
+changed, and in this version, is sent as it is.
+
+In memory an object is always in the version of the request, as upstream has it; only bytes are in the stored version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from pybernetes.api.errors import Forbidden
+from pybernetes.api.structural.objects import CustomObject, encode
+from pybernetes.store.cache import Cache, Item, without_revision
+
+from ..registry.resource_store import ResourceStore
+from ..registry.selectable import Attributes
+from .conversion import Converter
+from .resource import CustomResource
+from .strategy import CustomResourceStrategy
+from .version import CustomVersion, document_of, from_document
+
+
+class CustomResourceStore(ResourceStore):
+    """One version of a custom resource."""
+
+    custom: CustomVersion
+
+    def __init__(self, resource: CustomResource, cache: Cache, floor: int, converter: Converter, warning: str) -> None:
+        self.warning = warning
+        self.terminating = False
+        self._of = resource
+        self._floor = floor  # objects with a greater revision were written under this definition
+        self._converter = converter
+        self._stored_version = resource.storage_version
+        self._head = _head(resource.kind, resource.api_version)
+        super().__init__(resource, resource, cache, CustomResourceStrategy(resource), None)
+        self.asks_webhook = converter.remote
+
+    @property
+    def custom_resource(self) -> CustomResource:
+        """The resource, with its definition."""
+        return self._of
+
+    def _setup(self) -> None:
+        self.custom = self._of.custom
+        self._attributes = self.custom.attributes
+        self.selectable = self.custom.selectable
+
+    # -- forms --------------------------------------------------------------------------------------------------
+
+    def decode(self, item: Item) -> CustomObject:
+        return self.custom.decode(self.raw(item))
+
+    def raw(self, item: Item) -> bytes:
+        if item.revision > self._floor and item.raw.startswith(self._head):
+            return item.raw
+        forms = item.forms
+        if forms is None or forms[0] is not self._converter:
+            forms = item.forms = (self._converter, {})
+        found: bytes | None = forms[1].get(self.resource.version)
+        if found is None:
+            found = forms[1][self.resource.version] = self._today(item.raw)
+        return found
+
+    def _today(self, raw: bytes) -> bytes:
+        """Stored bytes in the form that the definition asks for now."""
+        document = msgspec.json.decode(raw)
+        stored: str = document["apiVersion"]
+        version = self.custom if stored == self.resource.api_version else self._converter.version(stored)
+        revision = document["metadata"].pop("resourceVersion", None)
+        obj = from_document(document)
+        if version is not None:
+            version.tidy(obj)
+        if stored != self.resource.api_version:
+            obj.api_version = self.resource.api_version
+            self.custom.tidy(obj)
+        obj.metadata.resource_version = revision
+        made = encode(obj)
+        return raw if made == raw else made
+
+    def encode(self, obj: Any) -> bytes:
+        obj.metadata.resource_version = None
+        version = obj.api_version
+        obj.kind, obj.api_version = self.resource.kind, self._stored_version
+        try:
+            return encode(obj)
+        finally:
+            obj.api_version = version
+
+    def attributes(self, item: Item) -> Attributes:
+        found = item.attributes
+        if found is None or found[0] is not self.custom:
+            read: Callable[[bytes, str, str], Attributes] = self._attributes
+            found = item.attributes = (self.custom, read(self.raw(item), *self.split(item.key)))
+        attributes: Attributes = found[1]
+        return attributes
+
+    # -- conversion by a webhook --------------------------------------------------------------------------------
+
+    async def ready(self, items: Sequence[Item]) -> None:
+        """Return when `raw` and `decode` can answer for these. Raises what the webhook has against it."""
+        if not self._converter.remote:
+            return
+        waiting = [item for item in items if not self._converted(item)]
+        if waiting:
+            documents = [msgspec.json.decode(without_revision(item.raw)) for item in waiting]
+            for document in documents:
+                stored = self._converter.version(document["apiVersion"])
+                if stored is not None:
+                    obj = from_document(document)
+                    stored.tidy(obj)
+                    document.clear()
+                    document.update(document_of(obj))
+            converted = await self._converter.convert(documents, self.resource.api_version)
+            for item, document in zip(waiting, converted, strict=True):
+                obj = from_document(document)
+                self.custom.tidy(obj)
+                obj.metadata.resource_version = str(item.revision)
+                self._keep(item, encode(obj))
+
+    def _converted(self, item: Item) -> bool:
+        if item.raw.startswith(self._head):
+            return True
+        return item.forms is not None and item.forms[0] is self._converter and self.resource.version in item.forms[1]
+
+    def _keep(self, item: Item, raw: bytes) -> None:
+        if item.forms is None or item.forms[0] is not self._converter:
+            item.forms = (self._converter, {})
+        item.forms[1][self.resource.version] = raw
+
+    async def find(self, namespace: str, name: str) -> Item | None:
+        item = await super().find(namespace, name)
+        if item is not None and self.asks_webhook:
+            await self.ready([item])
+        return item
+
+    async def create(self, obj: Any, *, dry_run: bool = False) -> Item:
+        if self.terminating:
+            why = "create not allowed while custom resource definition is terminating"
+            raise Forbidden(self.resource.group, self.resource.plural, obj.metadata.name or "", why)
+        item = await super().create(await self._stored(obj), dry_run=dry_run)
+        if self.asks_webhook:
+            await self.ready([item])
+        return item
+
+    async def replace(self, item: Item, new: Any, *, dry_run: bool = False) -> Item | None:
+        written = await super().replace(item, await self._stored(new), dry_run=dry_run)
+        if written is not None and self.asks_webhook:
+            await self.ready([written])
+        return written
+
+    async def delete(self, item: Item) -> Item | None:
+        gone = await super().delete(item)
+        if gone is not None and self.asks_webhook:
+            await self.ready([gone])
+        return gone
+
+    async def _stored(self, obj: CustomObject) -> CustomObject:
+        """The object in the version that is stored."""
+        if not self.asks_webhook or self._stored_version == self.resource.api_version:
+            return obj
+        obj.metadata.resource_version = None
+        [document] = await self._converter.convert([document_of(obj)], self._stored_version)
+        converted = from_document(document)
+        stored = self._converter.version(self._stored_version)
+        if stored is not None:
+            stored.tidy(converted)
+        return converted
+
+
+def _head(kind: str, api_version: str) -> bytes:
+    return b'{"kind":"%b","apiVersion":"%b",' % (kind.encode(), api_version.encode())

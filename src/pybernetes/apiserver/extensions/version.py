@@ -1,0 +1,429 @@
+"""One version of a custom resource: how its objects are read, checked, owned and selected.
+
+Everything is made from the definition when it is first needed and kept as long as the definition stays the same: a
+kind that nobody uses costs nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from pybernetes.api import gojson, goprint, strict
+from pybernetes.api.apiextensions.schemas import schema_of
+from pybernetes.api.apiextensions.v1 import CustomResourceSubresourceScale, JSONSchemaProps
+from pybernetes.api.errors import BadRequest, Invalid
+from pybernetes.api.field import FieldError, invalid
+from pybernetes.api.managedfields import Node, record_update, resetfields, same_but_times, structural
+from pybernetes.api.managedfields import apply as merge
+from pybernetes.api.meta.v1.objectmeta import ManagedFieldsEntry, ObjectMeta
+from pybernetes.api.normalize import normalizer
+from pybernetes.api.structural.accepting import Acceptor
+from pybernetes.api.structural.checking import Check, compile_check
+from pybernetes.api.structural.embedded import Refused
+from pybernetes.api.structural.objects import TYPE_META, Content, CustomObject, has_long_numbers, plain, short_numbers
+
+from ..registry.selectable import Attributes
+from .scale import split_path
+
+if TYPE_CHECKING:
+    from ..registry.strategy import Context
+    from ..verbs.patch import Patch
+    from .resource import CustomResource
+
+_normalize = normalizer(ObjectMeta)
+_to_json = msgspec.json.Encoder().encode
+_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+class CustomVersion:
+    """What is compiled from one version of a definition."""
+
+    def __init__(self, resource: CustomResource) -> None:
+        assert resource.defined is not None
+        self.resource = resource
+        self.defined = resource.defined
+        self.kind = resource.kind
+        self.api_version = resource.api_version
+        self.schema: JSONSchemaProps | None = schema_of(self.defined)
+        self.preserves = bool(resource.spec.preserve_unknown_fields)
+        subresources = self.defined.subresources
+        self.has_status = subresources is not None and subresources.status is not None
+        self.scale: CustomResourceSubresourceScale | None = subresources.scale if subresources is not None else None
+
+    # -- what is compiled ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def accept(self) -> Acceptor:
+        """Takes out what the schema does not know, fills in defaults."""
+        return Acceptor(self.schema, self.preserves)
+
+    @cached_property
+    def node(self) -> Node:
+        """The schema as server-side apply sees it."""
+        schema = None if self.schema is None else msgspec.json.decode(_to_json(self.schema))
+        return structural.node_of(schema, self.preserves)
+
+    @cached_property
+    def _shell(self) -> _Shell:
+        return _Shell(self.schema)
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def decode(self, raw: bytes) -> CustomObject:
+        """A stored object; it was accepted when it was written."""
+        shell = self._shell.parse(raw)
+        return from_document(msgspec.json.decode(raw)) if shell is None else self._shell.open(shell)
+
+    def read(self, body: bytes, validation: str, warnings: list[str], repeated: Sequence[str] = ()) -> CustomObject:
+        """The object in a request's body. Raises BadRequest; what may be tolerated becomes a warning."""
+        problems: list[str] = []
+        obj = None if repeated else self._read_quickly(body, validation)
+        if obj is None:
+            obj, problems = self._read_slowly(body)
+        self._check_version(obj)
+        if has_long_numbers(body):
+            obj.content = short_numbers(obj.content)
+        try:
+            problems += [f'unknown field "{path}"' for path in self.accept(obj.content)]
+        except Refused as refused:
+            raise BadRequest(self._cannot_be_handled(obj, str(refused))) from None
+        if validation == strict.IGNORE or not (problems or repeated):
+            return obj
+        if validation == strict.STRICT:
+            if repeated:
+                problems = ["\n  ".join(("yaml: unmarshal errors:", *repeated)), *problems]
+            raise BadRequest(self._cannot_be_handled(obj, strict.strict_decoding_error(problems)))
+        warnings.extend([*repeated, *problems])
+        return obj
+
+    def _read_quickly(self, body: bytes, validation: str) -> CustomObject | None:
+        """The object, if nothing is wrong with it so far."""
+        shell = self._shell.parse(body)
+        if shell is None or not shell.kind or (validation != strict.IGNORE and strict.may_repeat(body, shell)):
+            return None
+        try:
+            _normalize(shell.metadata)
+        except ValueError:
+            return None
+        return self._shell.open(shell)
+
+    def _read_slowly(self, body: bytes) -> tuple[CustomObject, list[str]]:
+        try:
+            value = gojson.loads(body)
+        except gojson.SyntaxProblem as problem:
+            raise BadRequest(self._unparsable(body, str(problem))) from None
+        except RecursionError:
+            raise BadRequest(self._unparsable(body, gojson.TOO_DEEP)) from None
+        if value is not None and type(value) is not gojson.Pairs:
+            raise BadRequest(self._unparsable(body, strict.not_an_object(value)))
+        document = gojson.plain(value) or {}
+        for key in ("apiVersion", "kind"):
+            if document.get(key) is not None and type(document[key]) is not str:
+                why = f"json: cannot unmarshal {gojson.word(document[key])} into Go struct field .{key} of type string"
+                raise BadRequest(self._unparsable(body, why))
+        if not document.get("kind"):
+            why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
+            raise BadRequest(strict.unrecognized(self.kind, body, why))
+        try:
+            obj, unknown = _object(document)
+        except strict.DecodeError as error:
+            at = document.get("apiVersion") or self.api_version
+            raise BadRequest(strict.cannot_be_handled_as(document["kind"], at, self.kind, str(error))) from None
+        return obj, [*gojson.duplicates(value), *unknown]
+
+    def _check_version(self, obj: CustomObject) -> None:
+        if obj.api_version != self.api_version:
+            said = f"the API version in the data ({obj.api_version or ''})"
+            raise BadRequest(f"{said} does not match the expected API version ({self.api_version})")
+
+    def _unparsable(self, body: bytes, why: str) -> str:
+        return strict.unrecognized(self.kind, body, f"couldn't get version/kind; json parse error: {why}")
+
+    def _cannot_be_handled(self, obj: CustomObject, why: str) -> str:
+        return strict.cannot_be_handled_as(obj.kind or self.kind, obj.api_version or "", self.kind, why)
+
+    def document(self, obj: CustomObject) -> Content:
+        """The object as a client sees it, for a patch to change."""
+        return document_of(obj)
+
+    def read_patched(self, patched: Any, patch: Patch, validation: str, warnings: list[str]) -> CustomObject:
+        """The outcome of a patch; what is wrong with it is told as a fault of the patch."""
+        if not isinstance(patched, dict):
+            raise BadRequest("the patched object is not a JSON object")
+
+        def refused(why: str) -> Invalid:
+            shown = _sorted(patched).decode()
+            return Invalid("", "", "", [invalid("patch", shown, why)])
+
+        for key in ("apiVersion", "kind"):
+            if not isinstance(patched.get(key), str):
+                why = f"Object 'Kind' is missing in '{_to_json(patched).decode()}'"
+                raise refused(why if not patched.get("kind") else f".{key} accessor error: must be a string")
+        try:
+            obj, unknown = _object(patched)
+        except strict.DecodeError as error:
+            raise refused(str(error)) from None
+        obj.content = short_numbers(obj.content)
+        try:
+            unknown += [f'unknown field "{path}"' for path in self.accept(obj.content)]
+        except Refused as error:
+            raise refused(str(error)) from None
+        problems = [*patch.problems, *unknown]
+        if problems and validation == strict.STRICT:
+            raise refused(strict.strict_decoding_error(problems))
+        if validation == strict.WARN:
+            warnings.extend(problem for problem in problems if problem not in warnings)
+        return obj
+
+    def check_type(self, obj: CustomObject) -> None:
+        """The object is of this kind. Raises Invalid, which names the kind it claims to be."""
+        errors: list[FieldError] = []
+        if obj.kind != self.kind:
+            errors.append(invalid("kind", obj.kind or "", f"must be {self.kind}"))
+        if obj.api_version != self.api_version:
+            errors.append(invalid("apiVersion", obj.api_version or "", f"must be {self.api_version}"))
+        if errors:
+            raise Invalid((obj.api_version or "").rpartition("/")[0], obj.kind or "", obj.metadata.name or "", errors)
+
+    def tidy(self, obj: CustomObject) -> None:
+        """Bring an object that was stored under another schema into the form of this one."""
+        with contextlib.suppress(Refused):
+            self.accept(obj.content)
+        obj.metadata.generation = obj.metadata.generation or 1
+
+    # -- checking -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _check(self) -> Check:
+        schema = self.schema
+        if schema is not None and (schema.min_properties or schema.max_properties is not None or schema.required):
+            # These count the type and the metadata, too.
+            named = not set(schema.required or ()) <= {*(schema.properties or ()), *TYPE_META}
+            if schema.min_properties or schema.max_properties is not None or named:
+                return lambda content: False
+        if schema is not None and any(_restricts((schema.properties or {}).get(name)) for name in TYPE_META):
+            return lambda content: False
+        return compile_check(schema, without=TYPE_META)
+
+    def obeys(self, obj: CustomObject) -> bool:
+        """Whether the object surely obeys the schema, lists that are sets or maps included."""
+        return self._check(obj.content)
+
+    @cached_property
+    def status_schema(self) -> JSONSchemaProps | None:
+        """The schema of the status alone."""
+        return (self.schema.properties or {}).get("status") if self.schema is not None else None
+
+    @cached_property
+    def _check_status(self) -> Check:
+        return compile_check(self.status_schema)
+
+    def status_obeys(self, obj: CustomObject) -> bool:
+        """Whether the status, if there is one, surely obeys its schema."""
+        return "status" not in obj.content or self._check_status(obj.content["status"])
+
+    @cached_property
+    def rules(self) -> Callable[[CustomObject, CustomObject | None], list[FieldError]] | None:
+        """The rules of `x-kubernetes-validations`; None if there are none."""
+        return None
+
+    # -- selecting ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _selected(self) -> list[tuple[str, list[str]]]:
+        paths = [(field.json_path or "").removeprefix(".") for field in self.defined.selectable_fields or ()]
+        return [(path, path.split(".")) for path in paths]
+
+    @cached_property
+    def selectable(self) -> frozenset[str]:
+        """The fields that objects can be selected by."""
+        return frozenset(("metadata.name", "metadata.namespace", *(name for name, _ in self._selected)))
+
+    def attributes(self, raw: bytes, namespace: str, name: str) -> Attributes:
+        """What selectors look at."""
+        fields = {"metadata.name": name, "metadata.namespace": namespace}
+        if not self._selected:
+            return Attributes(_labels(raw).metadata.labels or {}, fields)
+        document = msgspec.json.decode(raw)
+        for label, path in self._selected:
+            value: Any = document
+            for part in path:
+                value = value.get(part) if isinstance(value, dict) else None
+            fields[label] = "" if value is None else goprint.plain(value)
+        return Attributes(document["metadata"].get("labels") or {}, fields)
+
+    # -- ownership ----------------------------------------------------------------------------------------------
+
+    def owners(self, new: CustomObject, old: CustomObject | None, context: Context) -> list[Any]:
+        """The managed fields after a write that was no apply."""
+        return record_update(
+            _owned(new),
+            None if old is None else _owned(old),
+            manager=context.field_manager,
+            api_version=self.api_version,
+            now=context.now,
+            node=self.node,
+            subresource=context.subresource,
+            reset_fields=resetfields.for_custom(self.has_status, context.subresource),
+            convert=self._in_version,
+            structs=True,
+        )
+
+    def apply(self, live: CustomObject | None, config: Content, context: Context, force: bool) -> CustomObject:
+        """The object after a configuration was applied to it, with its managed fields."""
+        document = merge(
+            None if live is None else _owned(live),
+            config,
+            node=self.node,
+            manager=context.field_manager,
+            api_version=self.api_version,
+            kind=self.kind,
+            now=context.now,
+            force=force,
+            subresource=context.subresource,
+            reset_fields=resetfields.for_custom(self.has_status, context.subresource),
+            convert=self._in_version,
+        )
+        try:
+            obj, unknown = _object(document)
+            obj.content = short_numbers(obj.content)
+            unknown += [f'unknown field "{path}"' for path in self.accept(obj.content)]
+        except (strict.DecodeError, Refused) as error:
+            raise BadRequest(str(error)) from None
+        context.warnings.extend(unknown)
+        return obj
+
+    @cached_property
+    def scale_places(self) -> dict[str, tuple[str, ...] | None]:
+        """Where each version keeps its replicas, as the rules of ownership name it."""
+        group = self.resource.group
+        places: dict[str, tuple[str, ...] | None] = {}
+        for version in self.resource.spec.versions or ():
+            scale = version.subresources.scale if version.subresources is not None else None
+            path = tuple(f"f:{name}" for name in split_path(scale.spec_replicas_path)) if scale is not None else None
+            places[f"{group}/{version.name}"] = path
+        return places
+
+    def _in_version(self, obj: Content, version: str) -> tuple[Content, Node] | None:
+        """An object as managers that speak another version see it. What a webhook would change is not asked for."""
+        from .resource import resource_of
+
+        group, _, name = version.rpartition("/")
+        if group != self.resource.group:
+            return None
+        found = next((each for each in self.resource.spec.versions or () if each.name == name), None)
+        if found is None:
+            return None
+        if version == self.api_version:
+            return {**obj, "apiVersion": version}, self.node
+        other = self._others.get(name)
+        if other is None:
+            assert self.resource.definition is not None
+            other = self._others[name] = CustomVersion(resource_of(self.resource.definition, found))
+        return {**obj, "apiVersion": version}, other.node
+
+    @cached_property
+    def _others(self) -> dict[str, CustomVersion]:
+        return {}
+
+    def same(self, new: CustomObject, old: CustomObject) -> bool:
+        """Whether nothing changed but the times at which managers last wrote."""
+        if new.content != old.content:
+            return False
+        return same_but_times(_owned(new), _owned(old))
+
+
+def document_of(obj: CustomObject) -> Content:
+    """The object as a client sees it, as plain values of its own."""
+    return msgspec.json.decode(_to_json(plain(obj)))  # type: ignore[no-any-return]
+
+
+def from_document(document: Content) -> CustomObject:
+    """An object of plain values that were an object before."""
+    return _object(document)[0]
+
+
+def _object(document: Content) -> tuple[CustomObject, list[str]]:
+    """The object of a document, and what is unknown in its metadata. Raises DecodeError."""
+    value = document.get("metadata")
+    metadata, problems = strict.convert(ObjectMeta, value if value is not None else {})
+    unknown = [problem.replace(' "', ' "metadata.', 1) for problem in problems]
+    content = {key: each for key, each in document.items() if key not in TYPE_META}
+    return CustomObject(document.get("kind"), document.get("apiVersion"), metadata, content), unknown
+
+
+def _owned(obj: CustomObject) -> Content:
+    """The object as the rules of ownership take it: plain, but for the entries of owners."""
+    meta = obj.metadata
+    entries: list[ManagedFieldsEntry] | None = meta.managed_fields
+    meta.managed_fields = None
+    try:
+        metadata = msgspec.to_builtins(meta)
+    finally:
+        meta.managed_fields = entries
+    if entries is not None:
+        metadata["managedFields"] = entries
+    return {"apiVersion": obj.api_version, "kind": obj.kind, "metadata": metadata, **obj.content}
+
+
+def _restricts(schema: JSONSchemaProps | None) -> bool:
+    """Whether a schema of the type or the metadata says more than that it is there."""
+    return schema is not None and schema not in (
+        JSONSchemaProps(type="object"),
+        JSONSchemaProps(type="string"),
+        JSONSchemaProps(type=schema.type, description=schema.description),
+    )
+
+
+class _Metadata(msgspec.Struct, gc=False):
+    labels: dict[str, str] | None = None
+
+
+class _Labels(msgspec.Struct, gc=False):
+    metadata: _Metadata
+
+
+_labels = msgspec.json.Decoder(_Labels).decode
+
+
+class _Shell:
+    """The outermost layer of an object as a Struct, so that one pass over the bytes gives typed metadata and the rest.
+
+    Objects with other fields than the schema's are read another way.
+    """
+
+    def __init__(self, schema: JSONSchemaProps | None) -> None:
+        names = [name for name in (schema.properties or {} if schema else {}) if name not in TYPE_META]
+        fields = [(f"p{index}", Any, msgspec.field(default=UNSET, name=name)) for index, name in enumerate(names)]
+        head = [
+            ("kind", str | None, None),
+            ("api_version", str | None, msgspec.field(default=None, name="apiVersion")),
+            ("metadata", ObjectMeta, msgspec.field(default_factory=ObjectMeta)),
+        ]
+        self._class = msgspec.defstruct(
+            "Shell", [*head, *fields], forbid_unknown_fields=True, omit_defaults=True, gc=False
+        )
+        self._decode = msgspec.json.Decoder(self._class).decode
+        self._fields = [(f"p{index}", name) for index, name in enumerate(names)]
+
+    def parse(self, raw: bytes) -> Any:
+        """The outermost layer, or None if the object does not fit."""
+        try:
+            return self._decode(raw)
+        except (ValueError, RecursionError):
+            return None
+
+    def open(self, shell: Any) -> CustomObject:
+        """The object of a layer."""
+        content = {}
+        for field, name in self._fields:
+            value = getattr(shell, field)
+            if value is not UNSET:
+                content[name] = value
+        return CustomObject(shell.kind, shell.api_version, shell.metadata, content)
