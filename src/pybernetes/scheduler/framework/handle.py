@@ -20,6 +20,7 @@ from .status import Status
 
 if TYPE_CHECKING:
     from ..snapshot.snapshot import Snapshot
+    from .plugin import FilterPlugin
 
 K = TypeVar("K", bound=Kind)
 
@@ -37,6 +38,10 @@ class Nominator(Protocol):
 
     def on_node(self, node_name: str) -> Sequence[PodInfo]:
         """Who is nominated to this node."""
+        ...
+
+    def nodes(self) -> Sequence[str]:
+        """All nodes that somebody is nominated to."""
         ...
 
     def node_of(self, uid: str) -> str | None:
@@ -81,6 +86,8 @@ class Handle(Protocol):
     """Events of the profile's name: `recorder.event(pod, "Warning", reason, message)`."""
     nominator: Nominator
     extenders: Sequence[Extender]
+    filters: Sequence[FilterPlugin]
+    """The profile's filters, in the order of running."""
 
     def informer(self, kind: type[K]) -> Informer[K]:
         """The shared cache of a kind. Ask in `__init__`: it is filled before the first pod is looked at.

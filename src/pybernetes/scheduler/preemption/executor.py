@@ -1,0 +1,161 @@
+"""Evicts victims, beside the scheduling of other pods.
+
+Until the deletions have been asked for, the pod that needs the room is kept out of the queue (`running`): tried before,
+it would preempt again. The last victim is deleted by itself at the end, and from the moment its deletion is seen the
+pod is let in again, for the event that wakes the pod may come before the answer to our own request.
+
+A victim that waits for a permit was never bound: it is sent back to the queue, without the API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from pybernetes.api import errors
+from pybernetes.api.core.podconditions import find_pod_condition
+from pybernetes.api.core.v1 import Pod, PodCondition
+from pybernetes.api.times import rfc3339
+from pybernetes.client.keys import Key
+
+from ..framework.handle import Handle
+from ..framework.podinfo import PodInfo
+
+TRIES = 4  # client-go's DefaultBackoff: 10 ms, then five times longer each time
+DELAY = 0.01
+FACTOR = 5.0
+log = logging.getLogger(__name__)
+
+
+class Executor:
+    """Evictions under way, for all pods of a profile."""
+
+    def __init__(self, handle: Handle, plugin_name: str) -> None:
+        self._handle = handle
+        self._plugin_name = plugin_name
+        self._pods = handle.informer(Pod)
+        self._running: dict[str, Key | None] = {}
+        """By the preemptor's uid: the last victim, once it is its turn."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        """Evict these pods from the node, for this one; returns at once."""
+        to_delete = [each for each in victims if not _deleting(each.pod)]
+        if not to_delete:
+            return
+        self._running[pod.uid] = None
+        task = asyncio.create_task(self._run(pod, node_name, to_delete), name=f"preempt for {pod.key}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def running(self, uid: str) -> bool:
+        """Whether victims of this pod have still to be deleted."""
+        if uid not in self._running:
+            return False
+        last = self._running[uid]
+        if last is None:
+            return True
+        victim = self._pods.get(last)
+        return victim is not None and not _deleting(victim)
+
+    async def drain(self) -> None:
+        """Return when nothing is under way."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _run(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        failed = False
+        try:
+            failed |= not await self._clear_nominations(pod, node_name)
+            *others, last = victims
+            results = await asyncio.gather(
+                *(self._preempt(pod, node_name, each) for each in others), return_exceptions=True
+            )
+            broken = [each for each in results if isinstance(each, BaseException)]
+            if broken:
+                raise broken[0]
+            self._running[pod.uid] = last.key
+            await self._preempt(pod, node_name, last)
+        except Exception as error:
+            log.error("preempting pods on %s for %s failed: %s", node_name, pod.key, error)
+            failed = True
+        finally:
+            self._running.pop(pod.uid, None)
+        if failed:
+            # Nothing that would wake it may ever happen.
+            self._handle.activate([pod.pod])
+
+    async def _clear_nominations(self, pod: PodInfo, node_name: str) -> bool:
+        """Less important pods that were to get the node need another one, and sooner rather than later."""
+        done = True
+        for each in list(self._handle.nominator.on_node(node_name)):
+            if each.priority >= pod.priority or not (each.pod.status and each.pod.status.nominated_node_name):
+                continue
+            try:
+                await self._patch_status(each, {"nominatedNodeName": None})
+            except errors.NotFound:
+                pass
+            except Exception as error:
+                log.error("clearing the nomination of %s to %s failed: %s", each.key, node_name, error)
+                done = False
+        return done
+
+    async def _preempt(self, pod: PodInfo, node_name: str, victim: PodInfo) -> None:
+        message = f"Preempted by pod {pod.uid} on node {node_name}"
+        waiting = self._handle.waiting_pod(victim.uid)
+        if waiting is not None and waiting.preempt(self._plugin_name, "preempted"):
+            message += " (in kube-scheduler memory)."
+        elif not await self._delete(pod, victim):
+            return
+        self._handle.recorder.event(victim.pod, "Normal", "Preempted", message)
+
+    async def _delete(self, pod: PodInfo, victim: PodInfo) -> bool:
+        """Tell the victim why, and delete it; False if it is gone already."""
+        try:
+            condition = self._condition(pod, victim.pod)
+            if condition is not None:
+                await self._patch_status(victim, {"conditions": [condition]})
+            await self._handle.client.delete(Pod, victim.name, victim.namespace, uid=victim.uid)
+        except (errors.NotFound, errors.Conflict):  # of that name, if any, is another one
+            return False
+        return True
+
+    def _condition(self, pod: PodInfo, victim: Pod) -> PodCondition | None:
+        """What says that the scheduler wants it gone; None if that is said already."""
+        name = pod.spec.scheduler_name or self._handle.profile_name
+        wanted = PodCondition(
+            type="DisruptionTarget",
+            status="True",
+            reason="PreemptionByScheduler",
+            message=f"{name}: preempting to accommodate a higher priority pod",
+            observed_generation=(victim.metadata.generation if victim.metadata else None) or None,
+            last_transition_time=rfc3339(self._handle.clock.now()),
+        )
+        present = find_pod_condition(victim.status, "DisruptionTarget")
+        if present is not None:
+            wanted.last_probe_time = present.last_probe_time
+            if present.status == wanted.status:
+                wanted.last_transition_time = present.last_transition_time
+            if present == wanted:
+                return None
+        return wanted
+
+    async def _patch_status(self, pod: PodInfo, status: dict[str, object]) -> None:
+        patch = {"metadata": {"uid": pod.uid}, "status": status}
+        delay = DELAY
+        for attempt in range(TRIES):
+            try:
+                await self._handle.client.patch(
+                    Pod, pod.name, patch, pod.namespace, type="strategic", subresource="status"
+                )
+                return
+            except (errors.InternalError, errors.ServiceUnavailable, ConnectionError):
+                if attempt == TRIES - 1:
+                    raise
+            await self._handle.clock.sleep(delay)
+            delay *= FACTOR
+
+
+def _deleting(pod: Pod) -> bool:
+    return pod.metadata is not None and pod.metadata.deletion_timestamp is not None

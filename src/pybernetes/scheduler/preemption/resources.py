@@ -1,0 +1,133 @@
+"""Victims on many rows at once, where nothing but resources is in the pod's way.
+
+The same steps as `victims.select_victims`, each for all rows together: send away, fit, let back in order of importance.
+Whether a pod fits is arithmetic here: what it asks for against what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..framework.plugin import Mask, RowArray
+from ..framework.podinfo import PodInfo
+from ..framework.status import Code, Status
+from ..snapshot.snapshot import Snapshot
+from .table import VictimTable
+from .victims import Budgets
+
+Int64 = npt.NDArray[np.int64]
+TOO_MANY_PODS = "Too many pods"
+
+
+@dataclass(slots=True)
+class Selection:
+    """What was found for `rows`, one element (or line) for each."""
+
+    rows: RowArray
+    fits: Mask
+    """With all lower pods gone the pod fits."""
+    victims: Mask
+    """[row, k]: the k-th most important pod of the row has to go."""
+    violations: Int64
+    """How many of them break a budget by going."""
+    short: list[tuple[str, Mask]]
+    """By reason: where it is still in the way when all lower pods are gone."""
+
+    def statuses(self) -> list[tuple[Status, RowArray]]:
+        """Why the pod does not fit where it does not, by reason."""
+        bits = np.zeros(len(self.rows), dtype=np.int64)
+        for index, (_, where) in enumerate(self.short):
+            bits |= where.astype(np.int64) << index
+        return [
+            (
+                Status(
+                    Code.UNSCHEDULABLE,
+                    *(reason for index, (reason, _) in enumerate(self.short) if combination >> index & 1),
+                ),
+                self.rows[bits == combination],
+            )
+            for combination in np.unique(bits).tolist()
+            if combination
+        ]
+
+
+def select(
+    snapshot: Snapshot,
+    table: VictimTable,
+    rows: RowArray,
+    pod: PodInfo,
+    asked: Sequence[tuple[str, int]],
+    nominated: Mapping[int, Sequence[PodInfo]],
+    budgets: Budgets,
+) -> Selection:
+    """Victims on these rows, which the table has loaded. `nominated` are pods that will come to rows, and count."""
+    lower = table.priority[rows] < pod.priority
+    others, extra = _nominated(rows, nominated, [name for name, _ in asked])
+    # How much is left for others beside the pod; negative = it does not fit.
+    left = [snapshot.allowed_pods[rows] - snapshot.pod_count[rows] + lower.sum(axis=1) - others - 1]
+    needs: list[Int64] = [lower.astype(np.int64)]
+    for name, amount in asked:
+        need = np.where(lower, table.requests(name)[rows], 0)
+        needs.append(need)
+        room = snapshot.allocatable(name)[rows] - snapshot.requested(name)[rows] + need.sum(axis=1)
+        left.append(room - extra[name] - amount)
+    names = [TOO_MANY_PODS, *(f"Insufficient {name}" for name, _ in asked)]
+    short = [(name, room < 0) for name, room in zip(names, left, strict=True)]
+    fits: Mask = np.asarray(lower.any(axis=1))
+    for _, where in short:
+        fits &= ~where
+    violating = _violating(table, rows, lower, fits, budgets)
+    if violating is None:
+        return Selection(rows, fits, _reprieve(lower, needs, left), np.zeros(len(rows), dtype=np.int64), short)
+    order = np.argsort(~violating, axis=1, kind="stable")
+    in_order = _reprieve(
+        np.take_along_axis(lower, order, 1), [np.take_along_axis(need, order, 1) for need in needs], left
+    )
+    victims = np.empty_like(lower)
+    np.put_along_axis(victims, order, in_order, 1)
+    return Selection(rows, fits, victims, (victims & violating).sum(axis=1), short)
+
+
+def _reprieve(lower: Mask, needs: Sequence[Int64], left: Sequence[Int64]) -> Mask:
+    """Let back column after column whoever fits on his row; who does not is a victim. Uses up `left`."""
+    victims = lower.copy()
+    for k in np.flatnonzero(lower.any(axis=0)).tolist():
+        back = lower[:, k].copy()
+        for need, room in zip(needs, left, strict=True):
+            back &= need[:, k] <= room
+        for need, room in zip(needs, left, strict=True):
+            room -= need[:, k] * back
+        victims[:, k] &= ~back
+    return victims
+
+
+def _violating(table: VictimTable, rows: RowArray, lower: Mask, fits: Mask, budgets: Budgets) -> Mask | None:
+    if not budgets:
+        return None
+    result: Mask | None = None
+    for index in np.flatnonzero(fits).tolist():
+        pods = [pod for pod, may in zip(table.pods[rows[index]], lower[index].tolist(), strict=False) if may]
+        if not any(map(budgets.matching, pods)):
+            continue
+        if result is None:
+            result = np.zeros_like(lower)
+        result[index, lower[index]] = budgets.violating(pods)
+    return result
+
+
+def _nominated(
+    rows: RowArray, nominated: Mapping[int, Sequence[PodInfo]], resources: Sequence[str]
+) -> tuple[Int64, dict[str, Int64]]:
+    others: Int64 = np.zeros(len(rows), dtype=np.int64)
+    extra: dict[str, Int64] = {name: np.zeros(len(rows), dtype=np.int64) for name in resources}
+    if nominated:
+        for index, row in enumerate(rows.tolist()):
+            for pod in nominated.get(row, ()):
+                others[index] += 1
+                for name in resources:
+                    extra[name][index] += pod.requests.get(name, 0)
+    return others, extra

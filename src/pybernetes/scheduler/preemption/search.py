@@ -1,0 +1,228 @@
+"""Looks through rows for candidates: nodes on which the pod would fit if less important pods went.
+
+From a random row on, until there are enough. Which way a row is looked at depends on the pod: when every filter that
+has something to say about it either is NodeResourcesFit or looks at node objects alone, the going of pods changes
+nothing but resources, and rows are looked at together; otherwise one by one, asking every plugin at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ..framework.diagnosis import Diagnosis
+from ..framework.extender import Victims
+from ..framework.handle import Handle
+from ..framework.plugin import FilterPlugin, Mask, RowArray, Scope
+from ..framework.podinfo import PodInfo
+from ..framework.state import CycleState
+from ..framework.status import Code, Status
+from . import ranking
+from .resources import Selection, select
+from .table import VictimTable
+from .victims import NO_VICTIMS, Budgets, nobody_has_to_go, select_victims
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_FIT = "NodeResourcesFit"
+_CHUNK = 512
+"""Rows looked at together, at least: with fewer, numpy's overhead is more than its work."""
+
+
+class Candidates:
+    """What a search has found: candidates, in its order, and why other rows are none."""
+
+    def __init__(self, handle: Handle, table: VictimTable) -> None:
+        self._handle = handle
+        self._table = table
+        self._many: list[tuple[Selection, RowArray]] = []
+        """Found together: which lines of the selection are candidates."""
+        self._single: list[tuple[str, Victims]] = []
+        self.refused: list[tuple[Status, RowArray]] = []
+        self.number = 0
+
+    @property
+    def errors(self) -> list[Status]:
+        """What went wrong."""
+        return [status for status, _ in self.refused if status.code == Code.ERROR]
+
+    def add_many(self, selection: Selection, lines: RowArray) -> None:
+        """These lines of a selection are candidates."""
+        if len(lines):
+            self._many.append((selection, lines))
+            self.number += len(lines)
+
+    def add(self, node_name: str, victims: Victims) -> None:
+        """This node is one."""
+        self._single.append((node_name, victims))
+        self.number += 1
+
+    def best(self) -> tuple[str, Victims]:
+        """The candidate that does the least harm, the first of equals."""
+        found = list(self._single)
+        for selection, lines in self._many:
+            rows = selection.rows[lines]
+            width = selection.victims.shape[1]
+            line = ranking.best(
+                selection.victims[lines],
+                selection.violations[lines],
+                self._table.priority[rows, :width],
+                self._table.start[rows, :width],
+            )
+            found.append(self._victims(selection, int(lines[line])))
+        return min(found, key=lambda each: ranking.harm(each[1]))
+
+    def all(self) -> dict[str, Victims]:
+        """All of them, by the node's name."""
+        found = dict(self._single)
+        for selection, lines in self._many:
+            found.update(self._victims(selection, line) for line in lines.tolist())
+        return found
+
+    def message(self, pod_nodes: int) -> str:
+        """Why there is none, in the words of a pod that fits nowhere."""
+        diagnosis = Diagnosis(pod_nodes, 0)
+        for status, rows in self.refused:
+            diagnosis.refuse(status, rows)
+        absent = pod_nodes - sum(len(rows) for _, rows in self.refused)
+        if absent > 0:
+            diagnosis.refuse(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NOT_HELPFUL), np.zeros(absent, dtype=np.intp))
+        return diagnosis.message()
+
+    def _victims(self, selection: Selection, line: int) -> tuple[str, Victims]:
+        row = int(selection.rows[line])
+        pods = self._table.pods[row]
+        chosen = [pods[k] for k in np.flatnonzero(selection.victims[line]).tolist()]
+        return self._handle.snapshot.names[row], Victims(chosen, int(selection.violations[line]))
+
+
+def search(
+    handle: Handle,
+    table: VictimTable,
+    budgets: Callable[[], Budgets],
+    state: CycleState,
+    pod: PodInfo,
+    potential: RowArray,
+    enough: int,
+) -> Candidates:
+    """Candidates among these rows, whose refusal the going of pods may undo; at least so many if there are."""
+    found = Candidates(handle, table)
+    if not len(potential):
+        return found
+    table.refresh()
+    rows = np.roll(potential, -handle.random.randrange(len(potential)))
+    hopeful = table.lowest[rows] < pod.priority
+    nobody = rows[~hopeful]
+    if len(nobody):
+        found.refused.append((Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_VICTIMS), nobody))
+    rows = rows[hopeful]
+    if not len(rows):
+        return found
+    filters = [each for each in handle.filters if each.name not in state.skip_filter]
+    if _only_resources(filters, state):
+        _together(found, handle, table, budgets(), state, pod, rows, enough, filters)
+    else:
+        _one_by_one(found, handle, budgets(), state, pod, rows, enough)
+    return found
+
+
+def _only_resources(filters: Sequence[FilterPlugin], state: CycleState) -> bool:
+    fit = state.get(_FIT)
+    if fit is None or fit[1]:  # resources that a DeviceClass provides are no plain numbers
+        return False
+    return all(each.scope == Scope.NODE or each.name == _FIT for each in filters)
+
+
+def _together(
+    found: Candidates,
+    handle: Handle,
+    table: VictimTable,
+    budgets: Budgets,
+    state: CycleState,
+    pod: PodInfo,
+    rows: RowArray,
+    enough: int,
+    filters: Sequence[FilterPlugin],
+) -> None:
+    asked = state[_FIT][0]
+    harmless = False
+    for chunk in _chunks(rows, max(enough, _CHUNK)):
+        table.load(chunk)
+        selection = select(handle.snapshot, table, chunk, pod, asked, _nominated(handle, pod, chunk), budgets)
+        passed = _pass(found, selection, state, pod, filters)
+        some = selection.victims.any(axis=1)
+        for row in chunk[passed & ~some].tolist():
+            found.refused.append((nobody_has_to_go(handle.snapshot.names[row]), np.array([row])))
+        lines = np.flatnonzero(passed & some)
+        if len(lines):
+            violating = selection.violations[lines] > 0
+            numbers = found.number + np.arange(1, len(lines) + 1)
+            done = np.flatnonzero((numbers >= enough) & (harmless | np.logical_or.accumulate(~violating)))
+            harmless |= not violating.all()
+            found.add_many(selection, lines[: done[0] + 1] if len(done) else lines)
+            if len(done):
+                return
+
+
+def _pass(
+    found: Candidates, selection: Selection, state: CycleState, pod: PodInfo, filters: Sequence[FilterPlugin]
+) -> Mask:
+    """Which lines pass all filters with everybody lower gone; why the others do not is noted."""
+    left = np.ones(len(selection.rows), dtype=np.bool_)
+    for plugin in filters:
+        mask = selection.fits if plugin.name == _FIT else plugin.filter(state, pod, selection.rows)
+        refused = left & ~mask
+        if refused.any():
+            out = selection.rows[refused]
+            said = selection.statuses() if plugin.name == _FIT else plugin.refusals(state, pod, out)
+            for status, rows in said:
+                of_them = rows[np.isin(rows, out)]
+                if len(of_them):
+                    found.refused.append((status.by(plugin.name), of_them))
+            left &= mask
+    return left
+
+
+def _one_by_one(
+    found: Candidates,
+    handle: Handle,
+    budgets: Budgets,
+    state: CycleState,
+    pod: PodInfo,
+    rows: RowArray,
+    enough: int,
+) -> None:
+    harmless = False
+    for row in rows.tolist():
+        victims = select_victims(handle, state, pod, row, budgets)
+        if isinstance(victims, Status):
+            found.refused.append((victims, np.array([row])))
+            continue
+        found.add(handle.snapshot.names[row], victims)
+        harmless |= not victims.num_pdb_violations
+        if harmless and found.number >= enough:
+            return
+
+
+def _nominated(handle: Handle, pod: PodInfo, rows: RowArray) -> dict[int, list[PodInfo]]:
+    """Pods that will come to these rows and are not less important."""
+    snapshot, on_node = handle.snapshot, handle.nominator.on_node
+    names = snapshot.names
+    result: dict[int, list[PodInfo]] = {}
+    for row in rows.tolist():
+        nominated = on_node(names[row])
+        if nominated:
+            there = snapshot.info(row).pods
+            counted = [
+                each
+                for each in nominated
+                if each.priority >= pod.priority and each.uid != pod.uid and each.uid not in there
+            ]
+            if counted:
+                result[row] = counted
+    return result
+
+
+def _chunks(rows: RowArray, size: int) -> Iterator[RowArray]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
