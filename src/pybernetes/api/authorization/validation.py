@@ -73,7 +73,8 @@ def _validate_choice(spec: SubjectAccessReviewSpec | SelfSubjectAccessReviewSpec
 
 
 def _validate_metadata(meta: ObjectMeta | None, exception: str) -> list[FieldError]:
-    plain = msgspec.structs.replace(meta or ObjectMeta(), managed_fields=None)
+    meta = meta or ObjectMeta()
+    plain = msgspec.structs.replace(meta, managed_fields=None)
     if exception:
         plain.namespace = None
     if semantically_equal(plain, ObjectMeta()):

@@ -26,4 +26,8 @@ def _authorizer(mode: str, registry: Registry, options: argparse.Namespace) -> A
         from .rbac import RBAC
 
         return RBAC(registry)
+    if mode == "Node":
+        from .node.authorizer import NodeAuthorizer
+
+        return NodeAuthorizer(registry)
     raise ValueError(f"authorization mode {mode} is not supported")

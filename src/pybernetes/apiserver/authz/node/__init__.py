@@ -1,0 +1,1 @@
+"""The node authorizer: a kubelet sees only what its pods need."""
