@@ -66,7 +66,7 @@ def answer_list(request: Request, resource: Resource, raws: Sequence[bytes], met
         joined = b"[%b]" % b",".join(items) if items else b"null"
         return write(b'%b%b,"items":%b}' % (head, _encode(meta), joined), form)
     if form.transform:
-        raise _misfit(resource, form, f"a list (*{resource.package}.{resource.list_kind})")
+        raise _misfit(resource, form, f"a list (*{_go_list(resource)})")
     head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
         resource.list_kind.encode(),
         resource.api_version.encode(),
@@ -121,6 +121,11 @@ def error_response(error: APIError, request: Request | None = None) -> Response:
     if error.retry_after:
         response.headers = [("Retry-After", str(error.retry_after))]
     return response
+
+
+def _go_list(resource: Resource) -> str:
+    custom = resource.package == "unstructured"
+    return "unstructured.UnstructuredList" if custom else f"{resource.package}.{resource.list_kind}"
 
 
 def _misfit(resource: Resource, form: Format, what: str) -> NotAcceptable:

@@ -258,6 +258,13 @@ class CustomVersion:
             fields[label] = "" if value is None else goprint.plain(value)
         return Attributes(document["metadata"].get("labels") or {}, fields)
 
+    @cached_property
+    def printed(self) -> Any:
+        """How objects are shown as a table (`printers.lookup.Found`)."""
+        from .printing import found_for
+
+        return found_for(self.defined.additional_printer_columns)
+
     # -- ownership ----------------------------------------------------------------------------------------------
 
     def owners(self, new: CustomObject, old: CustomObject | None, context: Context) -> list[Any]:

@@ -89,6 +89,9 @@ def _find(resource: Resource, raws: Sequence[bytes]) -> Found:
         kind = _object(raws[0]).kind
         if kind != resource.kind:
             return find_subresource(kind)
+    if resource.package == "unstructured":
+        custom: Found = resource.custom.printed  # type: ignore[attr-defined]
+        return custom
     return find(resource)
 
 
