@@ -1,6 +1,6 @@
 """What creates and updates have in common: from a decoded object to a stored one.
 
-create:  metadata filled in → mutating admission → reservation → strategy → validation → validating admission → store
+create:  mutating admission → metadata filled in → reservation → strategy → validation → validating admission → store
 update:  metadata kept → mutating admission → reservation → strategy → validation → validating admission → store
 """
 
@@ -163,17 +163,18 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     _merge_owners(meta, context.warnings)
     if _version(meta.resource_version):
         raise BadRequest("resourceVersion should not be set on objects to be created")
+    meta.uid = meta.creation_timestamp = None
+    meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
+    meta.self_link = meta.resource_version = None
+    attributes = _attributes(store, CREATE, obj, None, context, meta.name or "")
+    await context.registry.admission.admit(attributes)
+    meta = attributes.new.metadata
     base = meta.generate_name
     generated = not meta.name and bool(base)
     if generated:
         meta.name = generate_name(base or "")
     meta.uid = new_uid()
     meta.creation_timestamp = context.now
-    meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
-    meta.self_link = meta.resource_version = None
-    attributes = _attributes(store, CREATE, obj, None, context, meta.name or "")
-    await context.registry.admission.admit(attributes)
-    meta = attributes.new.metadata
     if store.strategy.guards:
         await store.strategy.guard(attributes.new, None, context)
     for _ in range(_NAME_ATTEMPTS):
