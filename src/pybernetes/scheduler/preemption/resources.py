@@ -125,9 +125,9 @@ def _nominated(
     others: Int64 = np.zeros(len(rows), dtype=np.int64)
     extra: dict[str, Int64] = {name: np.zeros(len(rows), dtype=np.int64) for name in resources}
     if nominated:
-        for index, row in enumerate(rows.tolist()):
-            for pod in nominated.get(row, ()):
-                others[index] += 1
-                for name in resources:
-                    extra[name][index] += pod.requests.get(name, 0)
+        line = dict(zip(rows.tolist(), range(len(rows)), strict=True))
+        for row, pods in nominated.items():
+            others[line[row]] += len(pods)
+            for name in resources:
+                extra[name][line[row]] += sum(pod.requests.get(name, 0) for pod in pods)
     return others, extra

@@ -7,7 +7,8 @@ nothing but resources, and rows are looked at together; otherwise one by one, as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -38,13 +39,16 @@ class Candidates:
         self._many: list[tuple[Selection, RowArray]] = []
         """Found together: which lines of the selection are candidates."""
         self._single: list[tuple[str, Victims]] = []
-        self.refused: list[tuple[Status, RowArray]] = []
+        self.refused: list[Callable[[], Iterable[tuple[Status, RowArray]]]] = []
+        """Why rows are no candidates; worked out only if there is none, which is when it is told."""
+        self.errors: list[Status] = []
         self.number = 0
 
-    @property
-    def errors(self) -> list[Status]:
-        """What went wrong."""
-        return [status for status, _ in self.refused if status.code == Code.ERROR]
+    def refuse(self, status: Status, *rows: int) -> None:
+        """These rows are no candidates."""
+        self.refused.append(lambda: [(status, np.array(rows, dtype=np.intp))])
+        if status.code == Code.ERROR:
+            self.errors.append(status)
 
     def add_many(self, selection: Selection, lines: RowArray) -> None:
         """These lines of a selection are candidates."""
@@ -82,9 +86,11 @@ class Candidates:
     def message(self, pod_nodes: int) -> str:
         """Why there is none, in the words of a pod that fits nowhere."""
         diagnosis = Diagnosis(pod_nodes, 0)
-        for status, rows in self.refused:
-            diagnosis.refuse(status, rows)
-        absent = pod_nodes - sum(len(rows) for _, rows in self.refused)
+        absent = pod_nodes
+        for why in self.refused:
+            for status, rows in why():
+                diagnosis.refuse(status, rows)
+                absent -= len(rows)
         if absent > 0:
             diagnosis.refuse(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NOT_HELPFUL), np.zeros(absent, dtype=np.intp))
         return diagnosis.message()
@@ -114,7 +120,7 @@ def search(
     hopeful = table.lowest[rows] < pod.priority
     nobody = rows[~hopeful]
     if len(nobody):
-        found.refused.append((Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_VICTIMS), nobody))
+        found.refused.append(lambda: [(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_VICTIMS), nobody)])
     rows = rows[hopeful]
     if not len(rows):
         return found
@@ -146,13 +152,13 @@ def _together(
 ) -> None:
     asked = state[_FIT][0]
     harmless = False
-    for chunk in _chunks(rows, max(enough, _CHUNK)):
+    for chunk in _chunks(rows, max(enough + enough // 2, _CHUNK)):
         table.load(chunk)
         selection = select(handle.snapshot, table, chunk, pod, asked, _nominated(handle, pod, chunk), budgets)
         passed = _pass(found, selection, state, pod, filters)
         some = selection.victims.any(axis=1)
         for row in chunk[passed & ~some].tolist():
-            found.refused.append((nobody_has_to_go(handle.snapshot.names[row]), np.array([row])))
+            found.refuse(nobody_has_to_go(handle.snapshot.names[row]), row)
         lines = np.flatnonzero(passed & some)
         if len(lines):
             violating = selection.violations[lines] > 0
@@ -173,14 +179,16 @@ def _pass(
         mask = selection.fits if plugin.name == _FIT else plugin.filter(state, pod, selection.rows)
         refused = left & ~mask
         if refused.any():
-            out = selection.rows[refused]
-            said = selection.statuses() if plugin.name == _FIT else plugin.refusals(state, pod, out)
-            for status, rows in said:
-                of_them = rows[np.isin(rows, out)]
-                if len(of_them):
-                    found.refused.append((status.by(plugin.name), of_them))
+            found.refused.append(partial(_why, plugin, selection, state, pod, selection.rows[refused]))
             left &= mask
     return left
+
+
+def _why(
+    plugin: FilterPlugin, selection: Selection, state: CycleState, pod: PodInfo, out: RowArray
+) -> Iterator[tuple[Status, RowArray]]:
+    for status, rows in selection.statuses() if plugin.name == _FIT else plugin.refusals(state, pod, out):
+        yield status.by(plugin.name), rows[np.isin(rows, out)]
 
 
 def _one_by_one(
@@ -196,7 +204,7 @@ def _one_by_one(
     for row in rows.tolist():
         victims = select_victims(handle, state, pod, row, budgets)
         if isinstance(victims, Status):
-            found.refused.append((victims, np.array([row])))
+            found.refuse(victims, row)
             continue
         found.add(handle.snapshot.names[row], victims)
         harmless |= not victims.num_pdb_violations
@@ -206,20 +214,25 @@ def _one_by_one(
 
 def _nominated(handle: Handle, pod: PodInfo, rows: RowArray) -> dict[int, list[PodInfo]]:
     """Pods that will come to these rows and are not less important."""
-    snapshot, on_node = handle.snapshot, handle.nominator.on_node
-    names = snapshot.names
+    snapshot, nominator = handle.snapshot, handle.nominator
     result: dict[int, list[PodInfo]] = {}
-    for row in rows.tolist():
-        nominated = on_node(names[row])
-        if nominated:
-            there = snapshot.info(row).pods
-            counted = [
-                each
-                for each in nominated
-                if each.priority >= pod.priority and each.uid != pod.uid and each.uid not in there
-            ]
-            if counted:
-                result[row] = counted
+    names = nominator.nodes()
+    if not names:
+        return result
+    asked_for = np.zeros(snapshot.size, dtype=np.bool_)
+    asked_for[rows] = True
+    for name in names:
+        row = snapshot.row_of.get(name)
+        if row is None or not asked_for[row]:
+            continue
+        there = snapshot.info(row).pods
+        counted = [
+            each
+            for each in nominator.on_node(name)
+            if each.priority >= pod.priority and each.uid != pod.uid and each.uid not in there
+        ]
+        if counted:
+            result[row] = counted
     return result
 
 

@@ -29,9 +29,9 @@ def start_time(pod: PodInfo) -> float:
     return parse_time(status.start_time) if status is not None and status.start_time else inf
 
 
-def importance(pod: PodInfo) -> tuple[int, float]:
-    """Smaller is more important: the priority counts first, then the age."""
-    return -pod.priority, start_time(pod)
+def importance(pod: PodInfo) -> tuple[int, float, str]:
+    """Smaller is more important: the priority counts first, then the age. The uid only makes the order total."""
+    return -pod.priority, start_time(pod), pod.uid
 
 
 class Budgets:
