@@ -54,11 +54,7 @@ def ensure(folder: Path, addresses: Iterable[str], now: datetime.datetime | None
     wanted: dict[str, tuple[Callable[[], pki.Identity], set[str]]] = {
         SERVER: (lambda: pki.issue_server(issuer, "kube-apiserver", names), set(names)),
         ADMIN: (lambda: pki.issue_client(issuer, "kubernetes-admin", ["system:masters"]), set()),
-        # system:masters until there are roles to bind.
-        CONTROLLER_MANAGER: (
-            lambda: pki.issue_client(issuer, "system:kube-controller-manager", ["system:masters"]),
-            set(),
-        ),
+        CONTROLLER_MANAGER: (lambda: pki.issue_client(issuer, "system:kube-controller-manager", []), set()),
         CONTROLLER_MANAGER_SERVING: (
             lambda: pki.issue_server(issuer, "kube-controller-manager", LOCAL_NAMES),
             set(LOCAL_NAMES),

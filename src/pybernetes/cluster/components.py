@@ -66,6 +66,7 @@ def api_server(
         f"--service-account-key-file={pki / 'sa.pub'}",
         f"--service-account-signing-key-file={pki / 'sa.key'}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
+        "--authorization-mode=Node,RBAC",
     ]
     if token_file is not None:
         flags.append(f"--token-auth-file={token_file}")
@@ -84,6 +85,7 @@ def controller_manager(layout: Layout, api_port: int, port: int) -> Component:
     flags = [
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",
+        "--use-service-account-credentials=true",
         f"--bind-address={BIND_ADDRESS}",
         f"--secure-port={port}",
         f"--tls-cert-file={pki / 'controller-manager-serving.crt'}",

@@ -43,6 +43,7 @@ from pybernetes.client.keys import Key, controller_of, key_of, resource_of, uid_
 from pybernetes.client.metrics import Registry
 from pybernetes.client.workqueue import ShutDown, WorkQueue
 
+from .identity import Identities
 from .options import Options
 
 K = TypeVar("K", bound=Kind)
@@ -58,6 +59,12 @@ class ControllerContext:
     clock: Clock
     options: Options = field(default_factory=Options)
     metrics: Registry = field(default_factory=Registry)
+    identities: Identities | None = None
+    """Who controllers are, if each is somebody else."""
+
+    def client_for(self, controller: str) -> Client:
+        """The client of a controller."""
+        return self.identities.client(controller) if self.identities else self.client.for_component(controller)
 
 
 Mapping = Callable[[Any, Any], Iterable[Key]]
@@ -102,7 +109,7 @@ class Controller(Generic[K]):
         self.context = context
         self.clock = context.clock
         self.options = context.options
-        self.client = context.client.for_component(self.name)
+        self.client = context.client_for(self.name)
         self.recorder = context.events.recorder(self.name)
         self.log = logging.getLogger(f"pybernetes.{self.name}")
         self.expectations: Expectations[Key] = Expectations(self.clock)

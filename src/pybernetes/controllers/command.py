@@ -27,6 +27,7 @@ from pybernetes.client.leaderelection import LeaderElector, LeadershipLost
 
 from .base import ControllerContext
 from .health import HealthServer, serving_tls
+from .identity import Identities
 from .manager import Manager, choose
 from .options import Options, parse
 
@@ -79,6 +80,7 @@ async def _run(options: Options, names: list[str]) -> int:
             events=EventBroadcaster(client.for_component("events"), clock),
             clock=clock,
             options=options,
+            identities=Identities(client) if options.use_service_account_credentials else None,
         )
         manager = Manager(context, names)
         elector = _elector(options, client, clock) if options.leader_elect else None
@@ -108,6 +110,8 @@ async def _run(options: Options, names: list[str]) -> int:
         finally:
             freezing.cancel()
             await health.stop()
+            if context.identities:
+                await context.identities.close()
     return 0
 
 
