@@ -41,6 +41,19 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="let tokens that kubelets ask for by default live a year",
     )
     add("--service-account-jwks-uri", default="", help="where the keys are published, if not at this server")
+    add("--authentication-config", type=_file, help="an AuthenticationConfiguration: OpenID Connect, anonymous")
+    add("--oidc-issuer-url", default="", help="the issuer of ID tokens")
+    add("--oidc-client-id", default="", help="whom ID tokens are meant for")
+    add("--oidc-ca-file", type=_file, help="who may sign the issuer's certificate; the machine's authorities")
+    add("--oidc-username-claim", default="sub", help="the claim that is the user's name")
+    add("--oidc-username-prefix", default="", help="put before it; - = nothing; the issuer, unless it is an email")
+    add("--oidc-groups-claim", default="", help="the claim that is the user's groups")
+    add("--oidc-groups-prefix", default="", help="put before each of them")
+    add("--oidc-signing-algs", type=_algorithms, default=["RS256"], help="with which issuers may sign")
+    add("--oidc-required-claim", type=_pair, action="append", default=[], help="claim=value, to be in every token")
+    add("--authentication-token-webhook-config-file", type=_file, help="a kubeconfig: who to ask about tokens")
+    add("--authentication-token-webhook-version", choices=("v1", "v1beta1"), default="v1beta1", help="of TokenReview")
+    add("--authentication-token-webhook-cache-ttl", type=_seconds, default=120.0, help="how long answers are kept")
     add("--api-audiences", type=_list, default=[], help="whom tokens for this server are meant for; the issuers")
     add("--external-hostname", default="", help="the name of this server for those outside")
 
@@ -60,6 +73,7 @@ def check(options: argparse.Namespace) -> None:
     if uri and urlsplit(uri).scheme != "https":
         raise ValueError(f"--service-account-jwks-uri requires https scheme, parsed as: {uri}")
     _check_proxies(options)
+    _check_oidc(options)
     options.service_account_key_file = options.service_account_key_file or []
     options.api_audiences = options.api_audiences or list(issuers)
 
@@ -77,6 +91,36 @@ def _check_proxies(options: argparse.Namespace) -> None:
             )
     if options.requestheader_username_headers and not proxies:
         raise ValueError("--requestheader-username-headers needs --requestheader-client-ca-file")
+
+
+def _check_oidc(options: argparse.Namespace) -> None:
+    flags = ("issuer_url", "client_id", "ca_file", "username_prefix", "groups_claim", "groups_prefix")
+    used = any(getattr(options, f"oidc_{name}") for name in flags) or bool(options.oidc_required_claim)
+    used = used or options.oidc_username_claim != "sub" or options.oidc_signing_algs != ["RS256"]
+    if options.authentication_config and used:
+        raise ValueError("--authentication-config file and --oidc-* flags are mutually exclusive")
+    if used and not (options.oidc_issuer_url and options.oidc_client_id):
+        raise ValueError(
+            "--oidc-issuer-url and --oidc-client-id must be specified together when any --oidc-* flags are set"
+        )
+    options.oidc_required_claim = dict(options.oidc_required_claim)
+
+
+def _algorithms(text: str) -> list[str]:
+    from .oidc.configuration import ALGORITHMS
+
+    names = _list(text)
+    for name in names:
+        if name not in ALGORITHMS:
+            raise argparse.ArgumentTypeError(f'oidc: unsupported signing alg: "{name}"')
+    return names
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name.strip() or not equals:
+        raise argparse.ArgumentTypeError(f"malformed pair, expect string=string: {text}")
+    return name.strip(), value.strip()
 
 
 def _blocks(path: Path) -> list[bytes]:

@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,6 +23,9 @@ from .tokens import Bearer, ForThisServer, Tokens
 from .union import Union
 from .user import Authenticator, TokenAuthenticator
 from .x509 import ClientCertificate
+
+if TYPE_CHECKING:
+    from .oidc.authenticator import OIDC
 
 _KEY = re.compile(rb"-----BEGIN ([A-Z0-9 ]*(?:PRIVATE|PUBLIC) KEY|CERTIFICATE)-----\s.+?-----END \1-----", re.DOTALL)
 
@@ -69,6 +73,16 @@ def _proxies(options: argparse.Namespace, trust: Trust) -> RequestHeader:
 
 
 def _anonymous(options: argparse.Namespace) -> Anonymous | None:
+    if options.authentication_config:
+        from .oidc.configuration import read
+
+        anonymous = read(options.authentication_config).anonymous
+        if anonymous is not None:
+            if options.anonymous_auth is not None:
+                raise ValueError("--anonymous-auth flag cannot be set when the config file configures anonymous")
+            if not anonymous.enabled:
+                return None
+            return Anonymous([each.path for each in anonymous.conditions] or None)
     if options.anonymous_auth is False:
         return None
     return Anonymous(PUBLIC if "AlwaysAllow" in (options.authorization_mode or ()) else None)
@@ -90,7 +104,36 @@ def tokens(registry: Registry, options: argparse.Namespace) -> Tokens:
         from .bootstrap_token import BootstrapTokens
 
         kinds.append(BootstrapTokens(registry, audiences))
-    return Tokens(kinds, audiences)
+    found = Tokens(kinds, audiences)
+    if options.oidc_issuer_url or options.authentication_config:
+        found.kinds.append(ForThisServer(_oidc(options, found.forget), audiences))
+    if options.authentication_token_webhook_config_file:
+        from .webhook import TokenWebhook
+
+        found.kinds.append(
+            TokenWebhook(
+                options.authentication_token_webhook_config_file,
+                options.authentication_token_webhook_version,
+                options.authentication_token_webhook_cache_ttl,
+                audiences,
+            )
+        )
+    return found
+
+
+def _oidc(options: argparse.Namespace, changed: Callable[[], None]) -> OIDC:
+    """The issuers that the flags or the configuration name; our own is none of them. Raises ValueError or OSError."""
+    from .oidc.authenticator import OIDC
+    from .oidc.configuration import ALGORITHMS, from_flags, read
+
+    file = options.authentication_config
+    return OIDC(
+        read(file) if file else from_flags(options),
+        algorithms=ALGORITHMS if file else options.oidc_signing_algs,
+        disallowed=options.service_account_issuer,
+        file=file,
+        changed=changed,
+    )
 
 
 def issue_tokens(registry: Registry, options: argparse.Namespace) -> None:

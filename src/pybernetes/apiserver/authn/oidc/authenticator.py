@@ -1,0 +1,122 @@
+"""The authenticator for tokens of OpenID Connect issuers, each found by the issuer that a token names."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from pathlib import Path
+from time import time
+from typing import Any
+
+import msgspec
+
+from pybernetes.api.field import aggregate
+
+from ...watched import Watched
+from .. import jwt
+from ..user import BadCredential, User
+from .configuration import ALGORITHMS, Configuration, JWTAuthenticator, read
+from .mapping import Mapping
+from .provider import Provider
+from .validation import validate
+
+log = logging.getLogger(__name__)
+
+
+class OIDC:
+    """Knows the tokens of all issuers in a configuration; one from a file is read again when the file changes."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        algorithms: Collection[str] = ALGORITHMS,
+        disallowed: Collection[str] = (),
+        file: Path | None = None,
+        changed: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time,
+    ) -> None:
+        """`changed` is called when the configuration is another. Raises ValueError for one that is not good."""
+        self._algorithms = frozenset(algorithms)
+        self._disallowed = disallowed
+        self._file = file
+        self._watched = Watched([file] if file else [])
+        self._changed = changed
+        self._now = now
+        self._issuers = self._made(configuration)
+
+    async def user_of(self, token: str) -> User | None:
+        """Whose token it is; None if no issuer in the configuration claims it. Raises BadCredential."""
+        self._refresh()
+        issuer = self._issuers.get(jwt.unverified_issuer(token) or "")
+        return None if issuer is None else await issuer.user_of(token)
+
+    def _made(self, configuration: Configuration) -> dict[str, _Issuer]:
+        errors = validate(configuration, self._disallowed)
+        if errors:
+            raise ValueError(aggregate(errors))
+        return {each.issuer.url: _Issuer(each, self._algorithms, self._now) for each in configuration.jwt}
+
+    def _refresh(self) -> None:
+        if self._file is None or not self._watched.changed():
+            return
+        try:
+            self._issuers = self._made(read(self._file))
+            self._changed()
+            log.info("%s was read again", self._file)
+        except (OSError, ValueError) as error:
+            log.error("%s has changed and cannot be used, the old one stays: %s", self._file, error)
+
+
+class _Issuer:
+    def __init__(self, configuration: JWTAuthenticator, algorithms: Collection[str], now: Callable[[], float]) -> None:
+        issuer = configuration.issuer
+        self._audiences = tuple(issuer.audiences)
+        self._algorithms = algorithms
+        self._authority = issuer.certificate_authority
+        self._now = now
+        self._groups_claim = configuration.claim_mappings.groups.claim
+        self._mapping = Mapping(configuration)
+        self._provider = Provider(
+            issuer.url, discovery_url=issuer.discovery_url or "", authority=self._authority, now=now
+        )
+        self._others: dict[str, Provider] = {}
+
+    async def user_of(self, token: str) -> User:
+        claims = await self._provider.claims(token, self._audiences, self._algorithms)
+        if self._groups_claim and self._groups_claim not in claims and "_claim_names" in claims:
+            await self._fetch_groups(claims)
+        return self._mapping.user(claims)
+
+    async def _fetch_groups(self, claims: dict[str, Any]) -> None:
+        """Put the groups into the claims that the issuer keeps elsewhere (OpenID Connect Core, 5.6.2)."""
+        try:
+            names = msgspec.convert(claims["_claim_names"], dict[str, str])
+            sources = msgspec.convert(claims.get("_claim_sources"), dict[str, _Source])
+        except msgspec.ValidationError as error:
+            raise BadCredential(f"oidc: could not parse claim sources: {error}") from error
+        name = names.get(self._groups_claim)
+        if name is None:
+            return
+        source = sources.get(name)
+        if source is None:
+            raise BadCredential(f"id token _claim_names contained a source {name} missing in _claims_sources")
+        if not source.endpoint:
+            return
+        body, _ = await self._provider.fetch(source.endpoint, source.access_token)
+        token = body.decode("ascii", "replace").strip()
+        issuer = jwt.unverified_issuer(token)
+        if not issuer:
+            raise BadCredential(f"oidc: {source.endpoint} answered with no token")
+        provider = self._provider if issuer == self._provider.url else self._others.get(issuer)
+        if provider is None:
+            provider = self._others[issuer] = Provider(issuer, authority=self._authority, now=self._now)
+        found = await provider.claims(token, self._audiences, self._algorithms)
+        if self._groups_claim not in found:
+            raise BadCredential(f"oidc: the token of {source.endpoint} has no claim {self._groups_claim}")
+        claims[self._groups_claim] = found[self._groups_claim]
+
+
+class _Source(msgspec.Struct):
+    endpoint: str = ""
+    access_token: str = ""

@@ -1,0 +1,84 @@
+"""Tokens that somebody else knows: asked by a TokenReview, answers kept for a while, the good and the bad ones."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+
+from pybernetes.api import zeros
+from pybernetes.api.authentication.v1 import TokenReview, TokenReviewSpec, TokenReviewStatus
+from pybernetes.api.meta.v1 import ObjectMeta
+
+from ..review_webhook import ReviewWebhook, WebhookFailed
+from .user import BadCredential, TokenUser, User
+
+log = logging.getLogger(__name__)
+
+_KEPT = 4096
+
+
+class _Answer(msgspec.Struct):
+    """What matters of the review that comes back; more may stand in it."""
+
+    kind: str = ""
+    apiVersion: str = ""
+    status: TokenReviewStatus | None = None
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+_Known = tuple[float, TokenUser | None, str]
+
+
+class TokenWebhook:
+    """Asks a webhook whose token it is."""
+
+    def __init__(self, kubeconfig: Path, version: str, ttl: float, audiences: Sequence[str]) -> None:
+        self._webhook = ReviewWebhook(kubeconfig)
+        self._api_version = f"authentication.k8s.io/{version}"
+        self._ttl = ttl
+        self._audiences = tuple(audiences)
+        self._known: dict[bytes, _Known] = {}
+
+    async def authenticate_token(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
+        """Whose token the webhook says it is. Raises BadCredential, also if there is no answer."""
+        # What is kept is a hash: answers live for minutes, and tokens should not.
+        key = hashlib.sha256("\0".join((token, *audiences)).encode("utf-8", "surrogatepass")).digest()
+        known = self._known.get(key)
+        if known is None or known[0] < monotonic():
+            answer, problem = self._judged(await self._ask(token, audiences), audiences)
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            known = self._known[key] = (monotonic() + self._ttl, answer, problem)
+        _, answer, problem = known
+        if problem:
+            raise BadCredential(problem)
+        return answer
+
+    async def _ask(self, token: str, audiences: Sequence[str]) -> TokenReviewStatus:
+        review = TokenReview(metadata=ObjectMeta(), spec=TokenReviewSpec(token=token, audiences=list(audiences)))
+        review.kind, review.api_version = "TokenReview", self._api_version
+        try:
+            answer = _decoder.decode(await self._webhook.post(zeros.encode(review)))
+        except (WebhookFailed, msgspec.MsgspecError) as error:
+            log.error("Failed to make webhook authenticator request: %s", error)
+            raise BadCredential(f"webhook: {error}") from error
+        if answer.kind != "TokenReview" or answer.apiVersion != self._api_version:
+            raise BadCredential(f"webhook: expected a TokenReview of {self._api_version}")
+        return answer.status or TokenReviewStatus()
+
+    def _judged(self, status: TokenReviewStatus, audiences: Sequence[str]) -> tuple[TokenUser | None, str]:
+        """The user, or what is wrong, if the webhook says so."""
+        meant_for = status.audiences or self._audiences
+        common = tuple(each for each in audiences if each in meant_for)
+        if not common:
+            return None, ""
+        if not status.authenticated or status.user is None:
+            return None, status.error or ""
+        user = status.user
+        found = User(user.username or "", user.uid or "", tuple(user.groups or ()), user.extra or {})
+        return TokenUser(found, common), ""
