@@ -16,7 +16,12 @@ def change(random: Random, world: World, step: int) -> None:
     names = [node.metadata.name for node in cluster.nodes]
     kind = random.randint(0, 10)
     if kind <= 3 and names:
-        world.bind(worlds.pod(random, f"b{step}", names), random.choice(names))
+        new = worlds.pod(random, f"b{step}", names)
+        if cluster.pods and worlds.maybe(random, 0.6):  # replicas have the same wishes
+            new = copy(random.choice(cluster.pods))
+            new.metadata.name, new.metadata.uid = f"b{step}", f"uid-b{step}"
+            new.metadata.deletion_timestamp = None
+        world.bind(new, random.choice(names))
     elif kind <= 5 and cluster.pods:
         world.remove_pod(random.choice(cluster.pods))
     elif kind == 6 and cluster.pods:

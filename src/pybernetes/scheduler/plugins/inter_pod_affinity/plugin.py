@@ -144,14 +144,14 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         alone = required.first_of_series and not any(each.sums.any() for each in required.affinity)
         for each in required.affinity:
             values = snapshot.label(each.key)[rows]
-            mask &= values != 0 if alone else each.sums[values] > 0
+            mask &= values != 0 if alone else (each.sums > 0).take(values)
         return mask
 
     def _not_disliked(self, required: _Required, rows: Rows) -> Mask:
         snapshot = self.handle.snapshot
         mask: Mask = np.ones(snapshot.count(rows), dtype=np.bool_)
         for each in required.anti_affinity:
-            mask &= each.sums[snapshot.label(each.key)[rows]] == 0
+            mask &= (each.sums == 0).take(snapshot.label(each.key)[rows])
         return mask
 
     def _not_forbidden(self, pod: PodInfo, rows: Rows) -> Mask:
@@ -164,7 +164,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             each.forbid(allowed[key])
         mask: Mask = np.ones(snapshot.count(rows), dtype=np.bool_)
         for key, by_value in allowed.items():
-            mask &= by_value[snapshot.label(key)[rows]]
+            mask &= by_value.take(snapshot.label(key)[rows])
         return mask
 
     def _forbidding(self, pod: PodInfo) -> list[Term]:
@@ -198,14 +198,17 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         snapshot = self.handle.snapshot
         scores: Scores = np.zeros(snapshot.count(rows), dtype=np.int64)
         for key, by_value in votes.items():
-            scores += by_value[snapshot.label(key)[rows]]
+            scores += by_value.take(snapshot.label(key)[rows])
         return scores
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: Scores, rows: RowArray) -> Scores:
         lowest, highest = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
         if highest == lowest:
             return np.zeros_like(scores)
-        return (float(MAX_SCORE) * ((scores - lowest) / (highest - lowest))).astype(np.int64)
+        if highest - lowest < len(scores):  # few distinct scores: divide each once
+            table = _spread_out(np.arange(highest - lowest + 1), highest - lowest)
+            return table.take(scores - lowest)
+        return _spread_out(scores - lowest, highest - lowest)
 
     def _ballot(self, votes: dict[str, Int64], key: str) -> Int64:
         found = votes.get(key)
@@ -273,6 +276,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _namespace_updated(self, old: Namespace, new: Namespace) -> None:
         if (old.metadata and old.metadata.labels) != (new.metadata and new.metadata.labels):
             self._namespace_changed(new)
+
+
+def _spread_out(scores: Scores, highest: int) -> Scores:
+    return (float(MAX_SCORE) * (scores / highest)).astype(np.int64)
 
 
 def _in(namespaces: frozenset[str] | None, pod: PodInfo) -> bool:

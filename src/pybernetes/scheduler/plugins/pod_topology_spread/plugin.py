@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -58,6 +58,9 @@ from .constraints import (
 )
 from .default_selector import DefaultSelectors
 
+if TYPE_CHECKING:
+    from ...snapshot.snapshot import Int32
+
 NOT_SPREAD = Status(UNSCHEDULABLE, "node(s) didn't match pod topology spread constraints")
 NO_LABEL = Status(UNRESOLVABLE, "node(s) didn't match pod topology spread constraints (missing required label)")
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
@@ -89,6 +92,19 @@ class _Soft(NamedTuple):
     constraint: Constraint
     domains: Domains
     weight: float
+
+
+class _Scored(NamedTuple):
+    """What the score needs, worked out for one pod."""
+
+    rows: RowArray
+    soft: list[_Soft]
+    values: list[Int32]
+    """Of each constraint, the rows' domains."""
+    every_key: bool
+    """Whether nodes that lack one of the labels are not scored (0)."""
+    counted: Mask | None
+    """Which rows are scored; None = all."""
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -130,9 +146,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def filter(self, state: CycleState, pod: PodInfo, rows: Rows) -> Mask:
         label = self.handle.snapshot.label
         hard: list[_Hard] = state[self.name]
-        mask: Mask = hard[0].allowed()[label(hard[0].constraint.topology_key)[rows]]
+        mask: Mask = hard[0].allowed().take(label(hard[0].constraint.topology_key)[rows])
         for each in hard[1:]:
-            mask &= each.allowed()[label(each.constraint.topology_key)[rows]]
+            mask &= each.allowed().take(label(each.constraint.topology_key)[rows])
         return mask
 
     def refusals(self, state: CycleState, pod: PodInfo, rows: RowArray) -> Refusals:
@@ -140,7 +156,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         for each in state[self.name]:
             values = self.handle.snapshot.label(each.constraint.topology_key)[rows]
             missing = values == 0
-            crowded = ~each.allowed()[values] & ~missing
+            crowded = ~each.allowed().take(values) & ~missing
             found += [
                 (status, rows[mask]) for status, mask in ((NO_LABEL, missing), (NOT_SPREAD, crowded)) if mask.any()
             ]
@@ -154,42 +170,46 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if not constraints or not self.handle.snapshot.num_nodes:
             return SKIP
         every_key = bool(pod.spec.topology_spread_constraints) or not self._by_system
-        scored = rows[self._with_keys(constraints, rows)] if every_key else rows
+        values = [self.handle.snapshot.label(each.topology_key).take(rows) for each in constraints]
+        counted = _all_there(values) if every_key else None
         soft = [
-            _Soft(each, self._sums(pod, each, constraints, every_key), math.log(self._size(each, scored) + 2))
-            for each in constraints
+            _Soft(each, self._sums(pod, each, constraints, every_key), math.log(self._size(each, here, counted) + 2))
+            for each, here in zip(constraints, values, strict=True)
         ]
-        state[f"{self.name}/score"] = (every_key, constraints, soft)
+        state[f"{self.name}/score"] = _Scored(rows, soft, values, every_key, counted)
         return None
 
     def score(self, state: CycleState, pod: PodInfo, rows: Rows) -> Scores:
-        every_key, constraints, soft = state[f"{self.name}/score"]
+        scored: _Scored = state[f"{self.name}/score"]
         snapshot = self.handle.snapshot
+        values, counted = scored.values, scored.counted
+        if rows is not scored.rows:
+            values = [snapshot.label(each.constraint.topology_key)[rows] for each in scored.soft]
+            counted = _all_there(values) if scored.every_key else None
         total = np.zeros(snapshot.count(rows))
-        for each in soft:
-            values = snapshot.label(each.constraint.topology_key)[rows]
+        for each, here in zip(scored.soft, values, strict=True):
             if each.constraint.topology_key == HOSTNAME:
                 counts = each.domains.counter.counts[rows]
             else:
-                counts = each.domains.sums[values]
+                counts = each.domains.sums.take(here)
             part = counts * each.weight + (each.constraint.max_skew - 1)
-            total += part if every_key else np.where(values != 0, part, 0.0)
-        scores = np.floor(total + 0.5).astype(np.int64)  # upstream rounds halves up
-        if every_key:
-            scores[~self._with_keys(constraints, rows)] = 0
+            total += part if scored.every_key else np.where(here != 0, part, 0.0)
+        total += 0.5  # upstream rounds halves up
+        scores = total.astype(np.int64)
+        if counted is not None:
+            scores[~counted] = 0
         return scores
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: Scores, rows: RowArray) -> Scores:
-        every_key, constraints, _ = state[f"{self.name}/score"]
+        scored: _Scored = state[f"{self.name}/score"]
         if not len(scores):
             return scores
-        counted = self._with_keys(constraints, rows) if every_key else None
-        if counted is not None and not counted.all():
-            result = np.zeros_like(scores)
-            if counted.any():
-                result[counted] = _normalize(scores[counted])
-            return result
-        return _normalize(scores)
+        if scored.counted is None:
+            return _normalize(scores)
+        counted = scored.counted
+        if counted.any():
+            scores[counted] = _normalize(scores[counted])
+        return scores
 
     # -- inside
 
@@ -250,21 +270,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
         return eligible
 
-    def _with_keys(self, constraints: Constraints, rows: Rows) -> Mask:
-        label = self.handle.snapshot.label
-        mask: Mask = label(constraints[0].topology_key)[rows] != 0
-        for each in constraints[1:]:
-            mask &= label(each.topology_key)[rows] != 0
-        return mask
-
-    def _size(self, wanted: Constraint, rows: RowArray) -> int:
-        """How many domains the rows are in; a node without the label is in one of its own, with all others such."""
+    def _size(self, wanted: Constraint, values: Int32, counted: Mask | None) -> int:
+        """How many domains the rows are in; nodes without the label are in one together."""
+        if counted is not None:
+            values = values[counted]
         if wanted.topology_key == HOSTNAME:
-            return len(rows)
-        snapshot = self.handle.snapshot
-        seen = np.zeros(len(snapshot.label_values), dtype=np.bool_)
-        seen[snapshot.label(wanted.topology_key)[rows]] = True
-        return int(np.count_nonzero(seen))
+            return len(values)
+        return int(np.count_nonzero(np.bincount(values))) if len(values) else 0
 
     # -- hints
 
@@ -297,10 +309,23 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return _queue_if(is_ and (moved or _taints(old) != _taints(new)))
 
 
+def _all_there(values: Sequence[Int32]) -> Mask | None:
+    """Where no value is absent; None = everywhere."""
+    if all(each.all() for each in values):
+        return None
+    mask: Mask = values[0] != 0
+    for each in values[1:]:
+        mask &= each != 0
+    return mask
+
+
 def _normalize(scores: Scores) -> Scores:
     highest, lowest = int(scores.max()), int(scores.min())
     if highest == 0:
         return np.full_like(scores, MAX_SCORE)
+    if highest - lowest < len(scores):  # few distinct scores: divide each once
+        table = MAX_SCORE * (highest + lowest - np.arange(lowest, highest + 1)) // highest
+        return table.take(scores - lowest)
     return MAX_SCORE * (highest + lowest - scores) // highest
 
 
