@@ -10,7 +10,6 @@ from pybernetes.api.base import Kind
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
-from pybernetes.client.events import EventRecorder
 from pybernetes.client.informer import Informer
 
 from .extender import Extender
@@ -49,6 +48,23 @@ class Nominator(Protocol):
         ...
 
 
+class Recorder(Protocol):
+    """Where events about pods go."""
+
+    def event(
+        self,
+        obj: Kind,
+        type: str,
+        reason: str,
+        message: str,
+        *,
+        action: str = "Scheduling",
+        related: Kind | None = None,
+    ) -> None:
+        """Something happened to the object. `action` is what the scheduler was doing, `related` who else has a part."""
+        ...
+
+
 class WaitingPod(Protocol):
     """A pod that a Permit plugin lets wait."""
 
@@ -82,12 +98,15 @@ class Handle(Protocol):
     client: Client
     clock: Clock
     random: random.Random
-    recorder: EventRecorder
+    recorder: Recorder
     """Events of the profile's name: `recorder.event(pod, "Warning", reason, message)`."""
     nominator: Nominator
     extenders: Sequence[Extender]
-    filters: Sequence[FilterPlugin]
-    """The profile's filters, in the order of running."""
+
+    @property
+    def filters(self) -> Sequence[FilterPlugin]:
+        """The profile's filters, in the order of running."""
+        ...
 
     def informer(self, kind: type[K]) -> Informer[K]:
         """The shared cache of a kind. Ask in `__init__`: it is filled before the first pod is looked at.

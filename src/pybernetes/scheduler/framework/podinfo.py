@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -90,6 +91,18 @@ class PodInfo:
         self.requests, self.nonzero_requests = _requests(pod, self.spec)
         self._affinity: _Affinity | None = None
         self._fragments: dict[str, Any] | None = None
+
+    def assumed(self, pod: Pod) -> PodInfo:
+        """The same for a copy of the pod that differs only in its node."""
+        twin = copy.copy(self)
+        twin.pod = pod
+        twin.spec = pod.spec or PodSpec()
+        return twin
+
+    def confirm(self, pod: Pod) -> None:
+        """The API server's object in place of the assumed one, when they mean the same. For the cache only."""
+        self.pod = pod
+        self.spec = pod.spec or PodSpec()
 
     @property
     def required_affinity(self) -> tuple[AffinityTerm, ...]:

@@ -356,9 +356,11 @@ class Snapshot:
         self.capacity *= 2
         for name in _COLUMNS:
             setattr(self, name, _longer(getattr(self, name), self.capacity))
-        for columns in (self._allocatable, self._requested, self._labels):
-            for key, column in columns.items():
-                columns[key] = _longer(column, self.capacity)  # type: ignore[assignment]
+        for amounts in (self._allocatable, self._requested):
+            for name, column in amounts.items():
+                amounts[name] = _longer(column, self.capacity)
+        for key, values in self._labels.items():
+            self._labels[key] = _longer(values, self.capacity)
         for tracker in self._trackers:
             tracker.grow(self.capacity)
 
