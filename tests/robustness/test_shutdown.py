@@ -23,7 +23,8 @@ MB = 1 << 20
 SLOW_DISK = """
 import os, sys, time
 from pybernetes.apiserver.command import main
-from pybernetes.store import sqlite_file
+from pybernetes.store import sqlite, sqlite_file
+sqlite.kernel_syncer = lambda log: None  # a kernel's own sync cannot be slowed down
 original = sqlite_file.SQLiteFile.sync
 def slowly(self):
     if os.path.exists(sys.argv[1]):

@@ -19,6 +19,7 @@ import asyncio
 import logging
 import os
 import time
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -42,14 +43,19 @@ from pybernetes.store.syncing import Syncer, ThreadSyncer, kernel_syncer
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+_View = tuple[list[str], list[int]]
+"""The keys of a collection at some revision, in order, and the revisions they were at."""
+
 BATCH = 256
 """Writes in one transaction: about 5 ms of the event loop with values of 5 KB."""
 BATCH_SIZE = 4 << 20
 """Bytes in one transaction, or one write if that is larger."""
 CHECKPOINT_AFTER = 6 << 20
 """Bytes of log. From 3 to 48 MB there was no difference above the noise; little is quickly recovered after a crash."""
-ROW_COST = 8 << 10
-"""Bytes of log that a row costs beside its value: a page of the table and one of the index, each 4 KB."""
+ROW_COST = 1 << 10
+"""Bytes of log that a row costs beside its value: its share of a page of the table, and of the pages above it."""
+VIEWS = 4
+"""Collections being taken page by page that are kept; finding one anew costs as much as reading all its keys."""
 PURGE_STEP = 500
 """Revisions compacted in one transaction; writers wait for that long."""
 RETRY_EXPIRY = 1.0
@@ -119,6 +125,8 @@ class SQLiteStore:
         self._checkpointer: asyncio.Task[None] | None = None
         self._syncer: Syncer | None = None
         """There from `start` to `close`."""
+        self._views: dict[tuple[str, int], _View] = {}
+        """The last collections that were not taken whole, by prefix and revision."""
         self._feed = Feed(self._replay)
         self._expiries = Expiries(self._expire, clock)
         self._threads = {name: ThreadPoolExecutor(1, f"store-{name}") for name in ("read", "upkeep")}
@@ -180,12 +188,40 @@ class SQLiteStore:
             if at > self._durable:
                 raise FutureRevision(at, self._durable)
             if at >= self._compacted:
-                entries, remaining = await self._in("read", self._file.range, prefix, after, limit, at)
+                view = self._views.get((prefix, at))
+                if view is None:
+                    index = [item for item in self._index.items() if item[0].startswith(prefix)]
+                    view = await self._in("read", self._view, prefix, index, at, self._durable)
+                keys, revisions = view
+                start = bisect_right(keys, after) if after else 0
+                end = min(start + limit, len(keys)) if limit else len(keys)
+                wanted = revisions[start:end]
+                values = await self._in("read", self._file.values, wanted) if wanted else {}
                 # Rows are purged only after `_compacted` has moved: if it is not past us now, none were missing.
                 if at >= self._compacted:
-                    return Page(entries, at, remaining)
+                    if end < len(keys):
+                        self._keep_view(prefix, at, view)
+                    found = zip(keys[start:end], wanted, strict=True)
+                    entries = [Entry(key, values[number], number) for key, number in found]
+                    return Page(entries, at, len(keys) - end)
             if revision:
                 raise Compacted(revision, self._compacted)
+
+    def _view(self, prefix: str, index: list[tuple[str, int]], at: int, upto: int) -> _View:
+        """What was there at a revision, from what is there now: in the reading thread, because it may be much."""
+        if at < upto:
+            was = self._file.undone(prefix, at, upto)
+            index = [item for item in index if item[0] not in was]
+            index += [(key, previous) for key, previous in was.items() if previous]
+        index.sort()
+        return [key for key, _ in index], [revision for _, revision in index]
+
+    def _keep_view(self, prefix: str, at: int, view: _View) -> None:
+        """Whoever takes a collection page by page asks for the same view again."""
+        self._views.pop((prefix, at), None)
+        self._views[prefix, at] = view
+        if len(self._views) > VIEWS:
+            del self._views[next(iter(self._views))]
 
     def watch(self, prefix: str, *, after: int) -> Watch:
         return FeedWatch(self._feed, prefix, after)
@@ -204,6 +240,7 @@ class SQLiteStore:
                 async with self._writer:
                     await self._in("upkeep", self._file.note_compaction, revision)
                 self._compacted = revision
+                self._views = {where: view for where, view in self._views.items() if where[1] >= revision}
         while self._purged < self._compacted:
             async with self._upkeep:
                 if self._closed is not None or self._broken is not None:
