@@ -14,6 +14,7 @@ import time
 
 import numpy as np
 
+from pybernetes.api.core.v1 import Pod
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
 from pybernetes.client.informers import InformerFactory
@@ -32,7 +33,7 @@ from .framework.runtime import Framework, Services
 from .framework.state import CycleState
 from .framework.status import Code, Status
 from .framework.waiting import WaitingPod
-from .handlers import EventHandlers
+from .handlers import PODS, EventHandlers
 from .metrics import Metrics
 from .podstatus import SCHEDULER_ERROR, StatusWriter, Word
 from .podstatus import UNSCHEDULABLE as UNSCHEDULABLE_REASON
@@ -82,7 +83,7 @@ class Scheduler:
             snapshot=self.snapshot,
             client=client,
             clock=clock,
-            informer=informers.informer,
+            informer=lambda kind: informers.informer(kind, field_selector=PODS if kind is Pod else ""),
             recorder=self.events.recorder,
             nominator=nominator,
             activate=lambda pods: self.queue.activate(pods),

@@ -108,7 +108,7 @@ class Executor:
             message += " (in kube-scheduler memory)."
         elif not await self._delete(pod, victim):
             return
-        self._handle.recorder.event(victim.pod, "Normal", "Preempted", message)
+        self._handle.recorder.event(victim.pod, "Normal", "Preempted", message, action="Preempting", related=pod.pod)
 
     async def _delete(self, pod: PodInfo, victim: PodInfo) -> bool:
         """Tell the victim why, and delete it; False if it is gone already."""
