@@ -29,7 +29,7 @@ Requests = Mapping[str, int]
 class AffinityTerm:
     """A required or (with a weight) preferred term of pod affinity or anti-affinity, ready to be asked."""
 
-    __slots__ = ("key", "namespace_selector", "namespaces", "selector", "topology_key", "weight")
+    __slots__ = ("_hash", "key", "namespace_selector", "namespaces", "selector", "topology_key", "weight")
 
     def __init__(self, term: PodAffinityTerm, owner_namespace: str, weight: int = 0) -> None:
         """`labels.SelectorError` when a selector is malformed."""
@@ -41,6 +41,7 @@ class AffinityTerm:
         self.namespaces = frozenset(named if named or term.namespace_selector is not None else (owner_namespace,))
         self.key = (self.namespaces, self.namespace_selector, self.selector, self.topology_key, weight)
         """Terms with equal keys mean the same."""
+        self._hash = hash(self.key)
 
     def matches(self, namespace: str, pod_labels: labels.Labels, namespace_labels: labels.Labels) -> bool:
         """Whether the term speaks of a pod with these labels in such a namespace."""
@@ -49,10 +50,10 @@ class AffinityTerm:
         return self.selector.matches(pod_labels)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AffinityTerm) and self.key == other.key
+        return self is other or (isinstance(other, AffinityTerm) and self.key == other.key)
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return self._hash
 
 
 class PodInfo:
@@ -145,7 +146,7 @@ class PodInfo:
     def _terms(self) -> _Affinity:
         found = self._affinity
         if found is None:
-            found = self._affinity = _Affinity(self.spec, self.namespace) if self.has_affinity else _NO_AFFINITY
+            found = self._affinity = _affinity(self.spec, self.namespace) if self.has_affinity else _NO_AFFINITY
         return found
 
     def __repr__(self) -> str:
@@ -188,6 +189,20 @@ def _both(affinity: Any, namespace: str) -> tuple[tuple[AffinityTerm, ...], tupl
 
 
 _NO_AFFINITY = _Affinity()
+_affinities: dict[tuple[bytes, str], _Affinity] = {}
+
+
+def _affinity(spec: PodSpec, namespace: str) -> _Affinity:
+    affinity = spec.affinity
+    assert affinity is not None
+    key = (_encode((affinity.pod_affinity, affinity.pod_anti_affinity)), namespace)
+    found = _affinities.get(key)
+    if found is None:
+        if len(_affinities) >= _MOST:
+            del _affinities[next(iter(_affinities))]
+        found = _affinities[key] = _Affinity(spec, namespace)
+    return found
+
 
 # Pods of one controller ask for the same: worked out once for each distinct wish.
 _known: dict[bytes, tuple[Requests, tuple[int, int]]] = {}
