@@ -17,7 +17,7 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import httptools
@@ -35,6 +35,10 @@ Headers = Mapping[str, str | Sequence[str]]
 
 class ConnectionFailed(ConnectionError):
     """The server could not be reached, or went away in the middle of an answer."""
+
+
+class TooLarge(ConnectionFailed):
+    """The answer is longer than the client wants to read."""
 
 
 class Response:
@@ -79,8 +83,18 @@ class HTTPClient:
     """A pool of connections to one server."""
 
     def __init__(
-        self, url: str, tls: ssl.SSLContext | None = None, *, server_hostname: str | None = None, limit: int = LIMIT
+        self,
+        url: str,
+        tls: ssl.SSLContext | None = None,
+        *,
+        server_hostname: str | None = None,
+        limit: int = LIMIT,
+        max_body: int = 0,
+        dial: Callable[[], Awaitable[tuple[str, int]]] | None = None,
+        replay: bool = False,
     ) -> None:
+        """`max_body` bounds answers that are read whole (0 = no bound); `dial` says where each new connection goes;
+        `replay` sends any method again, not only GET, when a kept connection turns out to be closed."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not a server's URL: {url!r}")
@@ -92,6 +106,9 @@ class HTTPClient:
         self._server_hostname = server_hostname
         self._host_header = parts.netloc.rpartition("@")[2]
         self._slots = limit
+        self.max_body = max_body
+        self._dial = dial
+        self._replay = replay
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._idle: list[_Connection] = []  # the warmest last; every one is open and has no answer pending
         self._open: set[_Connection] = set()
@@ -146,7 +163,7 @@ class HTTPClient:
             try:
                 await connection.send(message, streaming=False, method=method)
             except ConnectionFailed:
-                if reused and method == "GET" and not connection.answered:
+                if reused and (method == "GET" or self._replay) and not connection.answered:
                     continue
                 raise
             except BaseException:
@@ -199,19 +216,20 @@ class HTTPClient:
         if self._closed:
             raise ConnectionFailed("the client is closed")
         loop = asyncio.get_running_loop()
+        host, port = (self.host, self.port) if self._dial is None else await self._dial()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 _, connection = await loop.create_connection(
                     lambda: _Connection(self),
-                    self.host,
-                    self.port,
+                    host,
+                    port,
                     ssl=self._tls,
                     server_hostname=(self._server_hostname or self.host) if self.secure else None,
                 )
         except TimeoutError as error:
-            raise ConnectionFailed(f"{self.host}:{self.port} did not answer in {CONNECT_TIMEOUT:.0f} s") from error
+            raise ConnectionFailed(f"{host}:{port} did not answer in {CONNECT_TIMEOUT:.0f} s") from error
         except OSError as error:
-            raise ConnectionFailed(f"cannot connect to {self.host}:{self.port}: {error}") from error
+            raise ConnectionFailed(f"cannot connect to {host}:{port}: {error}") from error
         return connection
 
     def _give_back(self, connection: _Connection) -> None:
@@ -369,6 +387,9 @@ class _Connection(asyncio.Protocol):
         self._unread += len(body)
         if self._streaming:
             self._wake()
+        elif self._unread > self._client.max_body > 0:
+            self._fail(TooLarge(f"the answer is longer than {self._client.max_body} bytes"))
+            self.transport.abort()
 
     def on_message_complete(self) -> None:
         if self.status < 200:  # 100 Continue: the answer is still to come
