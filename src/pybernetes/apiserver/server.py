@@ -31,6 +31,7 @@ from .bootstrap.service import remove_kubernetes_endpoint
 from .compaction import compact_regularly
 from .discovery import Discovery
 from .extensions.definitions import Definitions
+from .extensions.openapi import custom_kinds
 from .filters.authentication import Authentication
 from .filters.authorization import Authorization
 from .filters.errors import Errors
@@ -91,7 +92,8 @@ class APIServer:
         authenticators = authn.authenticators(self.registry, options, self._authorities)
         authn.issue_tokens(self.registry, options)
         paths = Paths(self.health, self.metrics, Discovery(self.registry))
-        paths.add("/openapi", OpenAPI(), prefix=True)
+        openapi = OpenAPI(lambda: self.registry.generation, lambda: custom_kinds(self.registry))
+        paths.add("/openapi", openapi, prefix=True)
         authn.publish_keys(paths, options, lambda: f"{advertised(options)}:{self.port}")
         handler = Dispatcher(self.registry, paths)
         self.registry.authorizers = authorizers(self.registry, options)

@@ -17,8 +17,9 @@ import pytest
 import tools
 from pybernetes.api.errors import PathNotFound, ServiceUnavailable
 from pybernetes.apiserver.openapi import handler
-from pybernetes.apiserver.openapi.build import Custom, Order, Packed, make
-from pybernetes.apiserver.openapi.handler import OpenAPI
+from pybernetes.apiserver.openapi.build import Order, Packed, make
+from pybernetes.apiserver.openapi.handler import Custom, OpenAPI
+from pybernetes.apiserver.openapi.kinds import CustomKind
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v{}{}v1.0+protobuf"
 
@@ -127,9 +128,9 @@ def ask(path: str) -> Any:
 
 
 def custom(kind: str) -> Custom:
-    v2 = {"paths": {}, "definitions": {f"org.example.v1.{kind}": {"type": "object"}}}
-    v3 = {"openapi": "3.0.0", "paths": {}, "components": {"schemas": v2["definitions"]}}
-    return Custom(*(msgspec.Raw(msgspec.json.encode(each)) for each in (v2, v3)))
+    schema = msgspec.Raw(b'{"type":"object","properties":{"spec":{"type":"object"}}}')
+    made = CustomKind("example.org", "v1", f"{kind.lower()}s", kind, f"{kind}List", True, False, False, schema)
+    return {"apis/example.org/v1": (kind, lambda: [made])}
 
 
 async def read(openapi: OpenAPI, path: str) -> Any:
@@ -138,16 +139,16 @@ async def read(openapi: OpenAPI, path: str) -> Any:
 
 def test_custom_kinds_come_change_and_go() -> None:
     async def scenario() -> None:
-        openapi = OpenAPI()
-        openapi.add_group_version("apis/example.org/v1", custom("Widget"))
+        state = {"generation": 1, "custom": custom("Widget")}
+        openapi = OpenAPI(lambda: state["generation"], lambda: state["custom"])
         assert "org.example.v1.Widget" in (await read(openapi, "/openapi/v2"))["definitions"]
         document = await read(openapi, "/openapi/v3/apis/example.org/v1")
-        assert document["components"]["schemas"].keys() == {"org.example.v1.Widget"}
-        openapi.add_group_version("apis/example.org/v1", custom("Gadget"))
+        assert {"org.example.v1.Widget", "org.example.v1.WidgetList"} <= document["components"]["schemas"].keys()
+        state |= {"generation": 2, "custom": custom("Gadget")}
         definitions = (await read(openapi, "/openapi/v2"))["definitions"]
         assert "org.example.v1.Gadget" in definitions
         assert "org.example.v1.Widget" not in definitions
-        openapi.remove_group_version("apis/example.org/v1")
+        state |= {"generation": 3, "custom": {}}
         assert "org.example.v1.Gadget" not in (await read(openapi, "/openapi/v2"))["definitions"]
         with pytest.raises(PathNotFound):
             await openapi(ask("/openapi/v3/apis/example.org/v1"))
@@ -179,17 +180,21 @@ def test_documents_are_made_once_for_all_who_wait(monkeypatch: pytest.MonkeyPatc
 
 def test_a_change_while_documents_are_made_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     orders: list[Order] = []
-    openapi = OpenAPI()
+    state: dict[str, Any] = {"generation": 1, "custom": custom("Widget")}
+    openapi = OpenAPI(lambda: state["generation"], lambda: state["custom"])
 
     async def build(order: Order) -> dict[str, Packed]:
         orders.append(order)
-        if len(orders) == 1:
-            openapi.add_group_version("apis/example.org/v1", custom("Widget"))
-        return {"": Packed("E", gzip.compress(msgspec.json.encode(sorted(order.custom))))}
+        if order.custom is None:
+            return {}
+        if len(orders) == 2:
+            state.update(generation=2, custom=custom("Gadget"))
+        return {path: Packed("E", gzip.compress(kinds[0].kind.encode())) for path, kinds in order.custom.items()}
 
     monkeypatch.setattr(handler, "build", build)
-    assert asyncio.run(read(openapi, "/openapi/v2")) == ["apis/example.org/v1"]
-    assert len(orders) == 2
+    answer = asyncio.run(openapi(ask("/openapi/v3/apis/example.org/v1")))
+    assert gzip.decompress(answer.body) == b"Gadget"
+    assert len(orders) == 3
 
 
 def test_a_failure_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 It takes half a second of computing and tens of megabytes, once; the server's event loop has no time for the one and its
 memory no room for the other. So a child process does it (`python -m pybernetes.apiserver.openapi.build`): it gets the
-version and the kinds that are not built in on its standard input, answers with compressed bytes, and is gone.
+version on its standard input, answers with compressed bytes, and is gone. What custom kinds add is made likewise, but
+alone, and put into the documents here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from typing import Any
 
 import msgspec
 
+from .kinds import CustomKind
+
 _LEVEL = 6
+_QUICK = 3  # for what changes with every definition
 
 
 class Packed(msgspec.Struct, gc=False):
@@ -27,20 +31,20 @@ class Packed(msgspec.Struct, gc=False):
     body: bytes
 
 
-class Custom(msgspec.Struct, gc=False):
-    """What a group and version that is not built in adds: `paths` and `definitions` to v2, and a document to v3."""
-
-    v2: msgspec.Raw
-    v3: msgspec.Raw
-
-
 class Order(msgspec.Struct, gc=False):
-    """What to make: everything of version 2 or 3, with these kinds besides, by their paths (`apis/GROUP/VERSION`)."""
+    """What to make: everything that is built in, in version 2 or 3, or what custom kinds add to it.
+
+    These stand by their paths (`apis/GROUP/VERSION`). Their part of version 3 is a document of its own, their part of
+    version 2 is `FRAGMENTS`, or in protobuf a message that adds to another by being appended.
+    """
 
     version: int
     protobuf: bool = False
-    custom: dict[str, Custom] = {}
+    custom: dict[str, list[CustomKind]] | None = None
 
+
+FRAGMENTS = b"\0"
+"""Between the paths and the definitions, which have no braces around them."""
 
 _documents = msgspec.msgpack.Decoder(dict[str, Packed])
 
@@ -61,12 +65,39 @@ def make(order: Order) -> dict[str, Packed]:
     from . import documents
     from .protobuf import encode_v2, encode_v3
 
+    if order.custom is not None:
+        return {path: _custom_part(kinds, order) for path, kinds in order.custom.items()}
     if order.version == 2:
-        custom = [msgspec.json.decode(each.v2) for each in order.custom.values()]
-        return {"": _pack(documents.v2(custom), encode_v2 if order.protobuf else None)}
-    made = documents.v3() | {path: msgspec.json.decode(each.v3) for path, each in order.custom.items()}
+        return {"": _pack(documents.v2(), encode_v2 if order.protobuf else None)}
     encode = encode_v3 if order.protobuf else None
-    return {path: _pack(document, encode) for path, document in sorted(made.items())}
+    return {path: _pack(document, encode) for path, document in sorted(documents.v3().items())}
+
+
+def _custom_part(kinds: list[CustomKind], order: Order) -> Packed:
+    from .custom import part_v2, part_v3
+    from .protobuf import encode_v2, encode_v3
+
+    if order.version == 3:
+        return _pack(part_v3(kinds), encode_v3 if order.protobuf else None)
+    part = part_v2(kinds)
+    json = [msgspec.json.encode(part[name])[1:-1] for name in ("paths", "definitions")]
+    body = encode_v2(part) if order.protobuf else FRAGMENTS.join(json)
+    return Packed(sha512(FRAGMENTS.join(json)).hexdigest().upper(), body)
+
+
+def merge(base: Packed, parts: list[Packed], protobuf: bool) -> Packed:
+    """The version 2 document with the parts of custom kinds. Takes time: not for the event loop."""
+    whole = gzip.decompress(base.body)
+    etag = sha512("".join([base.etag, *(part.etag for part in parts)]).encode()).hexdigest().upper()
+    if protobuf:
+        whole = b"".join([whole, *(part.body for part in parts)])
+    else:
+        paths, definitions = zip(*(part.body.split(FRAGMENTS) for part in parts), strict=True)
+        head, inside, rest = whole.partition(b'"paths":{')
+        middle, between, tail = rest.partition(b'},"definitions":{')
+        whole = b"".join([head, inside, *(each + b"," for each in paths), middle])
+        whole = b"".join([whole, between, *(each + b"," for each in definitions), tail])
+    return Packed(etag, gzip.compress(whole, _QUICK))
 
 
 def _pack(document: dict[str, Any], encode: Callable[[Any], bytes] | None) -> Packed:

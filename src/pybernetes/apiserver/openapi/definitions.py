@@ -108,8 +108,14 @@ class Definitions:
             self.schemas[name] = self._class(name, cls)
         return {"$ref": self._prefix + name}
 
+    def elsewhere(self, name: str) -> Schema:
+        """A reference to a schema that is not made here."""
+        return {"$ref": self._prefix + name}
+
     def list_reference(self, resource: Resource) -> Schema:
         """A reference to the list of a resource."""
+        if isinstance(resource.type, str):
+            return self.elsewhere(resource.type.removesuffix(resource.kind) + resource.list_kind)
         name = f"{definition_name(resource.type)}List"
         if name not in self.schemas:
             described, of_fields = self._descriptions.of(name)

@@ -38,8 +38,8 @@ from .parameters import Parameter
 
 Document = dict[str, Any]
 
-_INFO = {"title": "Kubernetes", "version": ".".join(GIT_VERSION.removeprefix("v").split(".")[:2])}
-_BEARER = {
+INFO = {"title": "Kubernetes", "version": ".".join(GIT_VERSION.removeprefix("v").split(".")[:2])}
+SECURITY = {
     "BearerToken": {
         "type": "apiKey",
         "name": "authorization",
@@ -66,7 +66,7 @@ _NEVER_SHARED = ("name", "dryRun", "fieldValidation")
 def v2(custom: Iterable[Document] = ()) -> Document:
     """Everything in one document. `custom` adds paths and definitions to it, for kinds that are not built in."""
     versions = [(group.name, version) for group in scheme.groups() for version in group.versions]
-    writer = _V2(Definitions(2, versions, Descriptions()))
+    writer = WriterV2(Definitions(2, versions, Descriptions()))
     paths: Document = dict(writer.path(each) for each in _all_paths())
     definitions = writer.definitions.schemas
     for document in custom:
@@ -74,11 +74,11 @@ def v2(custom: Iterable[Document] = ()) -> Document:
         definitions |= document["definitions"]
     return {
         "swagger": "2.0",
-        "info": _INFO,
+        "info": INFO,
         "paths": dict(sorted(paths.items())),
         "definitions": dict(sorted(definitions.items())),
         "parameters": dict(sorted(writer.shared.items())),
-        "securityDefinitions": _BEARER,
+        "securityDefinitions": SECURITY,
         "security": [{"BearerToken": []}],
     }
 
@@ -114,11 +114,17 @@ def _version_paths(group: str, version: str) -> Iterable[Path]:
 
 
 def _v3_document(paths: Iterable[Path], group_version: tuple[str, str], descriptions: Descriptions) -> Document:
-    writer = _V3(Definitions(3, [group_version], descriptions))
+    writer = WriterV3(Definitions(3, [group_version], descriptions))
     written = dict(sorted(writer.path(path) for path in paths))
     schemas = dict(sorted(writer.definitions.schemas.items()))
-    components = {"schemas": schemas, "securitySchemes": _BEARER}
-    return {"openapi": "3.0.0", "info": _INFO, "paths": written, "components": components}
+    components = {"schemas": schemas, "securitySchemes": SECURITY}
+    return {"openapi": "3.0.0", "info": INFO, "paths": written, "components": components}
+
+
+class Named(str):
+    """As a body or an answer: the definition of this name, which is written elsewhere."""
+
+    __slots__ = ()
 
 
 class _Writer:
@@ -147,6 +153,8 @@ class _Writer:
 
     def schema(self, content: Any) -> Document:
         """The schema of a body or an answer."""
+        if isinstance(content, Named):
+            return self.definitions.elsewhere(content)
         if content == TEXT:
             return {"type": "string"}
         if content == PATCH_BODY:
@@ -166,9 +174,12 @@ class _Writer:
         }
 
 
-class _V2(_Writer):
-    def __init__(self, definitions: Definitions) -> None:
+class WriterV2(_Writer):
+    """In the words of version 2. Parameters are written once for all who use them, but not in a part."""
+
+    def __init__(self, definitions: Definitions, *, share: bool = True) -> None:
         super().__init__(definitions)
+        self._shares = share
         self.shared: dict[str, Document] = {}
 
     def operation(self, operation: Operation, own: list[Parameter]) -> Document:
@@ -210,13 +221,17 @@ class _V2(_Writer):
         return written if parameter.name in _NEVER_SHARED else self._share(written)
 
     def _share(self, parameter: Document) -> Document:
+        if not self._shares:
+            return parameter
         digest = sha256(msgspec.json.encode(parameter)).digest()[:6]
         name = f"{parameter['name']}-{urlsafe_b64encode(digest).decode()}"
         self.shared[name] = parameter
         return {"$ref": f"#/parameters/{name}"}
 
 
-class _V3(_Writer):
+class WriterV3(_Writer):
+    """In the words of version 3."""
+
     def operation(self, operation: Operation, own: list[Parameter]) -> Document:
         given = [self.parameter(each) for each in own]
         written: Document = {

@@ -1,6 +1,7 @@
 """Serves `/openapi/v2`, the index `/openapi/v3`, and a document for each group and version below it.
 
 Nothing is made before it is asked for; then it is made once (`build.py`) and kept compressed, as most clients take it.
+What custom resources add is made apart, so that a definition that comes or changes costs its own part only.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import asyncio
 import gzip
 import logging
 import time
+from collections.abc import Callable
 from email.utils import formatdate
 from hashlib import sha512
+from typing import Any
 
 import msgspec
 
@@ -18,12 +21,17 @@ from pybernetes.api.errors import NotAcceptable, PathNotFound, ServiceUnavailabl
 
 from ..http import Request, Response
 from ..negotiation import JSON
-from .build import Custom, Order, Packed, build
+from .build import Order, Packed, build, merge
+from .kinds import CustomKind
 
 log = logging.getLogger(__name__)
 
 _YEAR = 365 * 24 * 3600.0
 _Form = tuple[int, bool]  # the version, and whether it is protobuf
+
+
+Custom = dict[str, tuple[Any, Callable[[], list[CustomKind]]]]
+"""By `apis/GROUP/VERSION`: something that is the same as long as the kinds are, and the kinds."""
 
 
 class _Made(msgspec.Struct, gc=False):
@@ -34,23 +42,19 @@ class _Made(msgspec.Struct, gc=False):
 
 
 class OpenAPI:
-    """The documents by version and path, and who is waiting for them."""
+    """The documents by version and path, and who is waiting for them.
 
-    def __init__(self) -> None:
-        self._custom: dict[str, Custom] = {}
-        self._generation = 0  # counts the changes of _custom; what was made before the last one is stale
+    `generation` counts the changes of what is not built in, `custom` tells what that is. Of these only what has changed
+    is made anew.
+    """
+
+    def __init__(self, generation: Callable[[], int] = lambda: 0, custom: Callable[[], Custom] = dict) -> None:
+        self._generation = generation
+        self._custom = custom
+        self._base: dict[_Form, dict[str, Packed]] = {}
+        self._parts: dict[_Form, dict[str, tuple[Any, Packed]]] = {}
         self._made: dict[_Form, _Made] = {}
         self._making: dict[_Form, asyncio.Task[_Made]] = {}
-
-    def add_group_version(self, path: str, custom: Custom) -> None:
-        """Publish kinds that are not built in, or new schemas of theirs; path is `apis/GROUP/VERSION`."""
-        self._custom[path] = custom
-        self._generation += 1
-
-    def remove_group_version(self, path: str) -> None:
-        """Take them back."""
-        if self._custom.pop(path, None):
-            self._generation += 1
 
     async def __call__(self, request: Request) -> Response:
         path = request.path.rstrip("/")
@@ -90,7 +94,7 @@ class OpenAPI:
 
     async def _documents(self, form: _Form) -> _Made:
         made = self._made.get(form)
-        if made is not None and made.generation == self._generation:
+        if made is not None and made.generation == self._generation():
             return made
         task = self._making.get(form)
         if task is None:
@@ -104,15 +108,36 @@ class OpenAPI:
     async def _make(self, form: _Form) -> _Made:
         version, protobuf = form
         try:
+            base = self._base.get(form)
+            if base is None:
+                base = self._base[form] = await build(Order(version, protobuf))
             while True:
-                generation = self._generation
-                documents = await build(Order(version, protobuf, dict(self._custom)))
-                if generation == self._generation:
+                generation = self._generation()
+                parts = await self._custom_parts(form)
+                if generation == self._generation():
                     break
+            documents = base
+            if version == 3:
+                documents = dict(sorted({**base, **parts}.items()))
+            elif parts:
+                documents = {"": await asyncio.to_thread(merge, base[""], list(parts.values()), protobuf)}
         finally:
             del self._making[form]
         made = self._made[form] = _Made(generation, documents, formatdate(usegmt=True))
         return made
+
+    async def _custom_parts(self, form: _Form) -> dict[str, Packed]:
+        """What custom kinds add, by path."""
+        version, protobuf = form
+        wanted, known = self._custom(), self._parts.get(form, {})
+        missing = {path: each for path, each in wanted.items() if path not in known or known[path][0] != each[0]}
+        parts = {path: known[path] for path in wanted if path not in missing}
+        if missing:
+            order = Order(version, protobuf, {path: kinds() for path, (_, kinds) in missing.items()})
+            for path, packed in (await build(order)).items():
+                parts[path] = (missing[path][0], packed)
+        self._parts[form] = parts
+        return {path: parts[path][1] for path in sorted(parts)}
 
 
 def _url(path: str, document: Packed) -> str:

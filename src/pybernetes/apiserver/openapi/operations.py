@@ -248,6 +248,8 @@ class _Maker:
                 answers, body = dict.fromkeys(("200", "201"), cls), cls
             case "patch":
                 answers, body, consumes = dict.fromkeys(("200", "201"), cls), PATCH_BODY, PATCHES
+                if isinstance(resource.type, str):  # no class, no strategic merge
+                    consumes = tuple(each for each in PATCHES if "strategic" not in each)
             case "delete":
                 answers = dict.fromkeys(("200", "202"), cls if self.returns_deleted else STATUS)
                 body, given = DELETE_OPTIONS, parameters.DELETE
