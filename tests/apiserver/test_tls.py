@@ -1,0 +1,175 @@
+"""TLS: versions, ciphers, certificates by name, and that what is replaced is used."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from apiserver.client import Client
+
+import tools
+from pybernetes import pki
+from pybernetes.apiserver import tls
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer]:
+    folder = tmp_path_factory.mktemp("tls")
+    authority = pki.create_authority("named")
+    (folder / "named-ca.crt").write_bytes(authority.certificate_pem)
+    for name, names in (("given", ["x.example"]), ("found", ["in.example", "*.wild.example"])):
+        identity = pki.issue_server(authority, name, names)
+        (folder / f"{name}.crt").write_bytes(identity.certificate_pem)
+        (folder / f"{name}.key").write_bytes(identity.key_pem)
+    flags = [
+        f"--tls-sni-cert-key={folder}/given.crt,{folder}/given.key:given.example,*.given.example",
+        f"--tls-sni-cert-key={folder}/found.crt,{folder}/found.key",
+    ]
+    with tools.api_server(folder, *flags) as server:
+        yield server
+
+
+def handshake(server: tools.ApiServer, context: ssl.SSLContext, name: str | None = None) -> ssl.SSLSocket:
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    address = Client(server).address
+    return context.wrap_socket(socket.create_connection((address.hostname, address.port), 10), server_hostname=name)
+
+
+def subject(connection: ssl.SSLSocket) -> str:
+    from cryptography import x509
+
+    der = connection.getpeercert(True)
+    assert der
+    return x509.load_der_x509_certificate(der).subject.rfc4514_string()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (None, "CN=kube-apiserver"),
+        ("localhost", "CN=kube-apiserver"),
+        ("given.example", "CN=given"),
+        ("a.given.example", "CN=given"),
+        ("GIVEN.example", "CN=given"),
+        ("x.example", "CN=kube-apiserver"),
+        ("in.example", "CN=found"),
+        ("a.wild.example", "CN=found"),
+        ("wild.example", "CN=kube-apiserver"),
+    ],
+)
+def test_certificates_by_name(server: tools.ApiServer, name: str | None, expected: str) -> None:
+    with handshake(server, ssl.create_default_context(), name) as connection:
+        assert subject(connection) == expected
+
+
+def test_versions_and_ciphers_are_upstreams_defaults(server: tools.ApiServer) -> None:
+    with handshake(server, ssl.create_default_context()) as connection:
+        assert connection.version() == "TLSv1.3"
+    context = ssl.create_default_context()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    for name in tls.CIPHERS.values():
+        if "ECDSA" in name:
+            context.set_ciphers(name)
+            with handshake(server, context) as connection:
+                assert connection.cipher()[0] == name  # type: ignore[index]
+    for name in ("ECDHE-ECDSA-AES128-SHA256", "DHE-RSA-AES128-GCM-SHA256", "AES128-GCM-SHA256"):
+        context.set_ciphers(name)
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            handshake(server, context)
+    old = ssl.create_default_context()
+    old.minimum_version = ssl.TLSVersion.TLSv1
+    old.maximum_version = ssl.TLSVersion.TLSv1_1
+    old.set_ciphers("DEFAULT:@SECLEVEL=0")
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        handshake(server, old)
+
+
+def replace(path: Path, content: bytes) -> None:
+    temporary = path.with_suffix(".new")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
+
+
+def test_a_new_certificate_and_a_new_authority_are_used_without_a_restart(tmp_path: Path) -> None:
+    with tools.api_server(tmp_path) as server:
+        folder = tmp_path / "pki"
+        old_authority = pki.load((folder / "ca.key").read_bytes(), (folder / "ca.crt").read_bytes())
+        old = client_of(server, tmp_path / "old.pem", old_authority)
+        assert get(old) == 200
+
+        fresh = pki.issue_server(old_authority, "fresh", ["127.0.0.1"])
+        replace(folder / "apiserver.key", fresh.key_pem)
+        replace(folder / "apiserver.crt", fresh.certificate_pem)
+
+        def renewed() -> bool:
+            with handshake(server, ssl.create_default_context()) as connection:
+                return subject(connection) == "CN=fresh"
+
+        tools.wait_until(renewed, "the new certificate is shown", every=0.1)
+        assert get(old) == 200, "connections stay"
+
+        other = pki.create_authority("other")
+        replace(folder / "ca.crt", other.certificate_pem)
+        tools.wait_until(lambda: get(old) == 401, "the authority is ours no more", every=0.1)
+        assert get(client_of(server, tmp_path / "new.pem", other, old_authority)) == 200
+        with pytest.raises((ssl.SSLError, ConnectionError, http.client.HTTPException)):
+            get(client_of(server, tmp_path / "old.pem", old_authority))
+
+        replace(folder / "ca.crt", b"no certificate")
+        tools.wait_until(
+            lambda: (get(client_of(server, tmp_path / "new.pem", other, old_authority)), cannot_be_read(server))[1],
+            "what cannot be read is told",
+            every=0.1,
+        )
+        assert get(client_of(server, tmp_path / "new.pem", other, old_authority)) == 200
+
+
+def cannot_be_read(server: tools.ApiServer) -> bool:
+    return "cannot be read, the old authorities stay" in (server.folder / "apiserver.log").read_text()
+
+
+def client_of(
+    server: tools.ApiServer, file: Path, authority: pki.Identity, server_authority: pki.Identity | None = None
+) -> http.client.HTTPSConnection:
+    identity = pki.issue_client(authority, "jane", ["system:masters"])
+    file.write_bytes(identity.key_pem + identity.certificate_pem)
+    trusted = (server_authority or authority).certificate_pem.decode()
+    context = ssl.create_default_context(cadata=trusted)
+    context.load_cert_chain(file)
+    address = Client(server).address
+    return http.client.HTTPSConnection(address.hostname or "", address.port, context=context, timeout=10)
+
+
+def get(connection: http.client.HTTPSConnection) -> int:
+    connection.request("GET", "/api/v1/namespaces")
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+def test_only_what_is_asked_for_is_offered(tmp_path: Path) -> None:
+    flags = ["--tls-min-version=VersionTLS12", "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"]
+    with tools.api_server(tmp_path, *flags) as server:
+        context = ssl.create_default_context()
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with handshake(server, context) as connection:
+            assert connection.cipher()[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"  # type: ignore[index]
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="Cipher suite TLS_NULL not supported"):
+        tls.cipher_suites("TLS_NULL")
+    with pytest.raises(argparse.ArgumentTypeError, match="no such file"):
+        tls.named_certificate(f"{tmp_path}/a,{tmp_path}/b")
+    with pytest.raises(argparse.ArgumentTypeError, match="comma separated"):
+        tls.named_certificate("a.crt")
+    (tmp_path / "a").write_text("")
+    with pytest.raises(argparse.ArgumentTypeError, match="only for names"):
+        tls.named_certificate(f"{tmp_path}/a,{tmp_path}/a:10.0.0.1")
