@@ -112,7 +112,7 @@ async def test_a_controller_whose_loop_fails_ends_the_manager_loudly(
 
 async def test_health_is_for_everybody_and_metrics_for_whom_the_server_allows(server: tools.ApiServer) -> None:
     from pybernetes.client.metrics import Registry
-    from pybernetes.controllers.health import HealthServer, serving_tls
+    from pybernetes.client.health import HealthServer, serving_tls
 
     pki = server.folder / "pki"
     healthy = True

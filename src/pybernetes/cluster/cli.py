@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "pybernetes.controllers.command",
         "run the controllers in the foreground (likewise)",
     ),
+    "scheduler": ("pybernetes.scheduler.command", "run the scheduler in the foreground (likewise)"),
     "version": (_COMMANDS + "version", "print the version"),
     "supervise": ("pybernetes.cluster.supervisor", ""),
 }

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import gc
 import logging
 import os
-import secrets
-import signal
-import socket
-import ssl
 import sys
-import tempfile
-import time
-from pathlib import Path
 
-from pybernetes.api import errors
-from pybernetes.client import config
+from pybernetes.client import component, config
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
 from pybernetes.client.events import EventBroadcaster
+from pybernetes.client.health import HealthServer
 from pybernetes.client.informers import InformerFactory
-from pybernetes.client.leaderelection import LeaderElector, LeadershipLost
+from pybernetes.client.leaderelection import LeadershipLost
 
 from .base import ControllerContext
-from .health import HealthServer, serving_tls
 from .identity import Identities
 from .manager import Manager, choose
 from .options import Options, parse
 
-SERVER_TIMEOUT = 10.0  # upstream's
 PROGRAM = "kube-controller-manager"
 log = logging.getLogger(__name__)
 
@@ -83,7 +73,19 @@ async def _run(options: Options, names: list[str]) -> int:
             identities=Identities(client) if options.use_service_account_credentials else None,
         )
         manager = Manager(context, names)
-        elector = _elector(options, client, clock) if options.leader_elect else None
+        elector = (
+            component.elector(
+                client,
+                clock,
+                name=options.leader_elect_resource_name,
+                namespace=options.leader_elect_resource_namespace,
+                lease=options.leader_elect_lease_duration,
+                renew=options.leader_elect_renew_deadline,
+                retry=options.leader_elect_retry_period,
+            )
+            if options.leader_elect
+            else None
+        )
         health = HealthServer(
             context.metrics,
             {
@@ -93,12 +95,15 @@ async def _run(options: Options, names: list[str]) -> int:
             },
             client,
         )
-        await _wait_for_server(client)
+        await component.wait_for_server(client)
         if options.secure_port:
-            await health.start(options.bind_address, options.secure_port, _tls(options))
+            tls = component.component_tls(
+                PROGRAM, options.tls_cert_file, options.tls_private_key_file, options.client_ca_file
+            )
+            await health.start(options.bind_address, options.secure_port, tls)
         work = asyncio.create_task(elector.run(manager.run) if elector else manager.run())
         freezing = asyncio.create_task(_freeze_when_started(manager))
-        _end_on_signals(work)
+        component.end_on_signals(work)
         try:
             await work
         except asyncio.CancelledError:
@@ -115,64 +120,9 @@ async def _run(options: Options, names: list[str]) -> int:
     return 0
 
 
-async def _wait_for_server(client: Client) -> None:
-    """When all start at once the server is not there yet: look often, instead of failing and backing off."""
-    deadline = time.monotonic() + SERVER_TIMEOUT
-    while True:
-        try:
-            await client.transport.request("GET", "/healthz")
-            return
-        except (errors.APIError, OSError, TimeoutError) as error:
-            if time.monotonic() > deadline:
-                log.warning("the API server does not answer, going on: %s", error)
-                return
-            await asyncio.sleep(0.02)
-
-
-def _elector(options: Options, client: Client, clock: SystemClock) -> LeaderElector:
-    return LeaderElector(
-        client.for_component("leader-election"),
-        clock,
-        name=options.leader_elect_resource_name,
-        namespace=options.leader_elect_resource_namespace,
-        identity=f"{socket.gethostname()}_{secrets.token_hex(8)}",
-        lease_duration=options.leader_elect_lease_duration,
-        renew_deadline=options.leader_elect_renew_deadline,
-        retry_period=options.leader_elect_retry_period,
-        on_new_leader=lambda leader: log.info("new leader: %s", leader or "nobody"),
-    )
-
-
 async def _freeze_when_started(manager: Manager) -> None:
     """What is alive after the start stays alive: the collector need not look at it again. (Kinds are not collected.)"""
     await manager.started.wait()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-
-
-def _end_on_signals(work: asyncio.Task[None]) -> None:
-    stopping = False
-
-    def stop() -> None:
-        nonlocal stopping
-        if stopping:
-            os._exit(1)
-        stopping = True
-        work.cancel()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
-
-
-def _tls(options: Options) -> ssl.SSLContext:
-    if options.tls_cert_file:
-        return serving_tls(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
-    from pybernetes import pki  # costs 10 MB, and who runs a cluster gives us a certificate
-
-    identity = pki.issue_server(pki.create_authority(f"{PROGRAM}-ca"), PROGRAM, ["localhost", "127.0.0.1"])
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        (folder / "tls.crt").write_bytes(identity.certificate_pem)
-        (folder / "tls.key").write_bytes(identity.key_pem)
-        return serving_tls(str(folder / "tls.crt"), str(folder / "tls.key"), options.client_ca_file)

@@ -61,3 +61,4 @@ class SchedulerSpec:
     """None or 0 = all nodes are looked at; they are looked at all at once, so sampling has nothing to save."""
     pod_initial_backoff_seconds: float = 1.0
     pod_max_backoff_seconds: float = 10.0
+    pod_max_in_unschedulable_seconds: float = 300.0

@@ -105,6 +105,7 @@ class Scheduler:
             nominator=nominator,
             initial_backoff=spec.pod_initial_backoff_seconds,
             max_backoff=spec.pod_max_backoff_seconds,
+            max_in_unschedulable=spec.pod_max_in_unschedulable_seconds,
         )
         self.metrics.count_cache(self.cache.sizes)
         self._bindings: set[asyncio.Task[None]] = set()

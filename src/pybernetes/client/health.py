@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from pybernetes.client.client import Client
-from pybernetes.client.metrics import Registry
+from .client import Client
+from .metrics import Registry
 
 HEALTH = ("/healthz", "/livez", "/readyz")
 HEADER_LIMIT = 16 * 1024
 REQUEST_TIMEOUT = 30.0
 log = logging.getLogger(__name__)
 
+Page = Callable[[str, str], Awaitable[tuple[str, str, bytes]]]
+"""From path and query to status line (`200 OK`), content type and body."""
 User = tuple[str, tuple[str, ...]]
 """A name and groups."""
 
@@ -28,7 +30,15 @@ User = tuple[str, tuple[str, ...]]
 class HealthServer:
     """Answers one request for each connection: nobody asks often."""
 
-    def __init__(self, metrics: Registry, checks: dict[str, Callable[[], bool]], client: Client) -> None:
+    def __init__(
+        self,
+        metrics: Registry,
+        checks: dict[str, Callable[[], bool]],
+        client: Client,
+        pages: Mapping[str, Page] | None = None,
+    ) -> None:
+        """`pages` are answered below these paths, to those who may get the path."""
+        self._pages = pages or {}
         self._metrics = metrics
         self._checks = checks
         self._client = client
@@ -83,6 +93,9 @@ class HealthServer:
             return "401 Unauthorized", plain, b"Unauthorized\n"
         if not await self._allowed(user, path):
             return "403 Forbidden", plain, f'User "{user[0]}" cannot get path "{path}"\n'.encode()
+        for prefix, page in self._pages.items():
+            if path == prefix or path.startswith(f"{prefix}/"):
+                return await page(path, rest.partition(" ")[0].partition("?")[2])
         if path == "/metrics":
             return "200 OK", "text/plain; version=0.0.4; charset=utf-8", self._metrics.render()
         return "404 Not Found", plain, b"404 page not found\n"

@@ -1,0 +1,171 @@
+"""`pyb scheduler`: flags in, pods placed until SIGTERM. A second SIGTERM ends it at once."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import gc
+import logging
+import os
+import sys
+from pathlib import Path
+
+from pybernetes.api.times import parse_duration
+from pybernetes.client import component
+from pybernetes.client import config as clientconfig
+from pybernetes.client.client import Client
+from pybernetes.client.clock import SystemClock
+from pybernetes.client.health import HealthServer
+from pybernetes.client.informers import InformerFactory
+from pybernetes.client.leaderelection import LeadershipLost
+
+from .config import load
+from .config.spec import build
+from .config.v1.types import ClientConnectionConfiguration, KubeSchedulerConfiguration, LeaderElectionConfiguration
+from .metrics import Metrics
+from .options import Options, parse
+from .profiles import SchedulerSpec
+from .scheduler import Scheduler
+
+PROGRAM = "kube-scheduler"
+NICE = 4
+"""Behind an API server on the same machine, before the controllers: answers come before what follows from them."""
+DEFAULT_QPS = 50.0
+"""What a configuration file says that says nothing. It is upstream's; here it means no limit, since none is needed."""
+log = logging.getLogger(__name__)
+
+
+def main(argv: list[str]) -> int:
+    """Run the scheduler; the exit code."""
+    options = parse(argv)
+    level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
+    try:
+        config = _configuration(options)
+        if options.write_config_to:
+            _write(config, Path(options.write_config_to))
+            return 0
+        spec = build(config)
+        spec.pod_max_in_unschedulable_seconds = options.pod_max_in_unschedulable_pods_duration
+        os.nice(NICE)
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_run(options, config, spec))
+    except (clientconfig.ConfigError, OSError, ValueError) as error:
+        print(f"pyb scheduler: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+def _configuration(options: Options) -> KubeSchedulerConfiguration:
+    """The file, and over it what was typed."""
+    if options.config and options.policy_config_file:
+        raise ValueError("--config and --policy-config-file are two ways to say the same; give one")
+    if options.config:
+        config = load.load(Path(options.config).read_bytes())
+    elif options.policy_config_file:
+        from .config import policy
+
+        loaded = policy.load(Path(options.policy_config_file).read_bytes())
+        for warning in loaded.warnings:
+            print(f"pyb scheduler: {options.policy_config_file}: {warning}", file=sys.stderr)
+        config = loaded.config
+    else:
+        config = load.default()
+    election = config.leader_election = config.leader_election or LeaderElectionConfiguration()
+    if options.leader_elect is not None:
+        election.leader_elect = options.leader_elect
+    for field in ("lease_duration", "renew_deadline", "retry_period"):
+        seconds = getattr(options, f"leader_elect_{field}")
+        if seconds is not None:
+            setattr(election, field, f"{seconds}s")
+    for field in ("resource_lock", "resource_name", "resource_namespace"):
+        text = getattr(options, f"leader_elect_{field}")
+        if text is not None:
+            setattr(election, field, text)
+    connection = config.client_connection = config.client_connection or ClientConnectionConfiguration()
+    if options.kubeconfig and not options.config:
+        connection.kubeconfig = options.kubeconfig
+    if options.kube_api_qps is not None and not options.config:
+        connection.qps = options.kube_api_qps
+    if options.kube_api_burst is not None and not options.config:
+        connection.burst = options.kube_api_burst
+    load.check(config)
+    return config
+
+
+def _write(config: KubeSchedulerConfiguration, path: Path) -> None:
+    import msgspec
+    import yaml
+
+    path.write_text(yaml.safe_dump(msgspec.to_builtins(config), sort_keys=True))
+
+
+async def _run(options: Options, config: KubeSchedulerConfiguration, spec: SchedulerSpec) -> int:
+    clock = SystemClock()
+    connection, election = config.client_connection, config.leader_election
+    assert connection is not None
+    assert election is not None
+    settings = clientconfig.load(connection.kubeconfig or None)
+    if options.master:
+        settings = dataclasses.replace(settings, server=options.master)
+    qps = 0.0 if connection.qps in (None, DEFAULT_QPS) else connection.qps or 0.0
+    async with Client(settings, program=PROGRAM, qps=qps, burst=connection.burst or 100, clock=clock) as client:
+        metrics = Metrics()
+        informers = InformerFactory(client.for_component("informers"), clock=clock)
+        scheduler = Scheduler(client.for_component("scheduler"), informers, spec, clock, metrics=metrics)
+        elector = None
+        if election.leader_elect:
+            elector = component.elector(
+                client,
+                clock,
+                name=election.resource_name or PROGRAM,
+                namespace=election.resource_namespace or "kube-system",
+                lease=_seconds(election.lease_duration),
+                renew=_seconds(election.renew_deadline),
+                retry=_seconds(election.retry_period),
+            )
+        health = HealthServer(
+            metrics.registry,
+            {
+                "ping": lambda: True,
+                # A replica that waits for the lock is as ready as it can be.
+                "scheduler": lambda: scheduler.started.is_set() or (elector is not None and not elector.is_leader),
+            },
+            client,
+        )
+        await component.wait_for_server(client)
+        if options.secure_port:
+            tls = component.component_tls(
+                PROGRAM, options.tls_cert_file, options.tls_private_key_file, options.client_ca_file
+            )
+            await health.start(options.bind_address, options.secure_port, tls)
+        work = asyncio.create_task(elector.run(scheduler.run) if elector else scheduler.run())
+        freezing = asyncio.create_task(_freeze_when_started(scheduler))
+        component.end_on_signals(work)
+        try:
+            await work
+        except asyncio.CancelledError:
+            return 0
+        except LeadershipLost as error:
+            # As upstream: what was begun may be half done, only a new process is sure to act on nothing old.
+            print(f"pyb scheduler: {error}", file=sys.stderr)
+            return 1
+        finally:
+            freezing.cancel()
+            await health.stop()
+    return 0
+
+
+async def _freeze_when_started(scheduler: Scheduler) -> None:
+    """What is alive after the start stays alive: the collector need not look at it again. (Kinds are not collected.)"""
+    await scheduler.started.wait()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+def _seconds(text: str | None) -> float:
+    return parse_duration(text or "0s") / 1e9
