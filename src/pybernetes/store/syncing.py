@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import errno
 import os
 import platform
 import queue
@@ -103,9 +104,10 @@ class KernelSyncer:
 
     def _collect(self) -> None:
         """Take the outcome, which is there or comes at once. Raises OSError if the disk refused."""
-        if self._call(self._getevents, self._context, self._one, self._one, self._event, None) != 1:
+        while self._call(self._getevents, self._context, self._one, self._one, self._event, None) != 1:
             number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+            if number != errno.EINTR:
+                raise OSError(number, os.strerror(number))
         result = struct.unpack(_EVENT, self._event.raw)[2]
         if result < 0:
             raise OSError(-result, os.strerror(-result))
