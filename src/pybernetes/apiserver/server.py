@@ -24,7 +24,7 @@ from pybernetes.store.cache import Cache
 from .admission import configuration, plugins
 from .admission.plugin import Chain
 from .authn import setup as authn
-from .authz.chain import authorizers
+from .authz.chain import AuthorizerChain
 from .bootstrap import bootstrap, keep
 from .bootstrap.rbac import reconcile_policy
 from .bootstrap.service import remove_kubernetes_endpoint
@@ -96,7 +96,8 @@ class APIServer:
         paths.add("/openapi", openapi, prefix=True)
         authn.publish_keys(paths, options, lambda: f"{advertised(options)}:{self.port}")
         handler = Dispatcher(self.registry, paths)
-        self.registry.authorizers = authorizers(self.registry, options)
+        self._authorization = AuthorizerChain(self.registry, options)
+        self.registry.authorizers = self._authorization.authorizers
         authorization = Authorization(handler, self.registry.authorizers)
         limited = MaxInFlight(authorization, options.max_requests_inflight, options.max_mutating_requests_inflight)
         self.metrics.in_flight = limited
@@ -135,6 +136,8 @@ class APIServer:
         await reconcile_policy(self.registry)
         self._in_background(keep(self.registry, address, self.port))
         self._in_background(trim_regularly())
+        if self._authorization.reloads:
+            self._in_background(self._authorization.keep())
         self._ready = True
         if self.options.etcd_compaction_interval:
             self._in_background(compact_regularly(self.store, self.options.etcd_compaction_interval))

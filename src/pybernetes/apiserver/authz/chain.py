@@ -1,33 +1,158 @@
-"""The authorizers of a server, in the order of its flags; system:masters always comes first."""
+"""The authorizers of a server, in the order of its flags or of its configuration file.
+
+system:masters always comes first. The list is one and the same for the life of the server: when the configuration file
+changes, its contents do.
+"""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .authorizer import AlwaysAllow, AlwaysDeny, Authorizer
+from .authorizer import AlwaysAllow, AlwaysDeny, Authorizer, Decision
 from .privileged import PrivilegedGroups
 
 if TYPE_CHECKING:
     from ..registry.registry import Registry
+    from .configuration import AuthorizationConfiguration, AuthorizerConfiguration
+
+log = logging.getLogger(__name__)
+_LOOK = 1.0  # seconds between looks at the configuration file
 
 
-def authorizers(registry: Registry, options: argparse.Namespace) -> list[Authorizer]:
-    """One for each mode."""
-    return [PrivilegedGroups(), *[_authorizer(mode, registry, options) for mode in options.authorization_mode]]
+class AuthorizerChain:
+    """Makes the authorizers, and makes them anew."""
+
+    def __init__(self, registry: Registry, options: argparse.Namespace) -> None:
+        """Raises ValueError or OSError for what cannot be read."""
+        self._registry = registry
+        self._options = options
+        self._made: dict[str, Authorizer] = {}
+        self.authorizers: list[Authorizer] = [PrivilegedGroups()]
+        self._file: Path | None = options.authorization_config
+        self._data = b""
+        if self._file is None:
+            self.authorizers += [self._by_mode(mode) for mode in options.authorization_mode]
+        else:
+            self._data = self._file.read_bytes()
+            self.authorizers += self._configured(self._read(self._data))
+
+    @property
+    def reloads(self) -> bool:
+        """Whether `keep` has anything to do."""
+        return self._file is not None
+
+    async def keep(self) -> None:
+        """Follow the configuration file. Runs until cancelled."""
+        assert self._file is not None
+        while True:
+            await asyncio.sleep(_LOOK)
+            await self.reload()
+
+    async def reload(self) -> None:
+        """Use the configuration file as it is now, if it is a good one."""
+        assert self._file is not None
+        try:
+            data = self._file.read_bytes()
+            if data == self._data:
+                return
+            self._data = data
+            fresh = self._configured(self._read(data))
+        except (OSError, ValueError) as error:
+            log.error("the authorization configuration %s is not used: %s", self._file, error)
+            return
+        old = self.authorizers[1:]
+        self.authorizers[1:] = fresh
+        log.info("the authorization configuration %s was read again", self._file)
+        for each in old:
+            close = getattr(each, "close", None)
+            if close is not None and each not in fresh:
+                await close()
+
+    def _read(self, data: bytes) -> AuthorizationConfiguration:
+        from . import configuration
+
+        try:
+            return configuration.read(data, self._made)
+        except ValueError as error:
+            raise ValueError(f"{self._file}: {error}") from None
+
+    def _configured(self, configuration: AuthorizationConfiguration) -> list[Authorizer]:
+        return [
+            self._configured_webhook(each) if each.type == "Webhook" else self._by_mode(each.type)
+            for each in configuration.authorizers
+        ]
+
+    def _by_mode(self, mode: str) -> Authorizer:
+        """Those that follow objects are made once: they would follow them for ever."""
+        found = self._made.get(mode)
+        if found is None:
+            found = self._made[mode] = _MAKERS[mode](self._registry, self._options)
+        return found
+
+    def _configured_webhook(self, configured: AuthorizerConfiguration) -> Authorizer:
+        from ..review_webhook import ReviewWebhook
+        from .conditions import MatchConditions
+        from .configuration import duration
+        from .webhook import Webhook
+
+        settings = configured.webhook
+        assert settings is not None
+        file = settings.connection_info.kube_config_file
+        if file is None:
+            raise ValueError(f"authorizer {configured.name}: InClusterConfig is not for an API server")
+        conditions = [each.expression for each in settings.match_conditions]
+        return Webhook(
+            ReviewWebhook(Path(file), timeout=duration(settings.timeout)),
+            version=settings.subject_access_review_version,
+            authorized_ttl=duration(settings.authorized_ttl) if settings.cache_authorized_requests else 0.0,
+            unauthorized_ttl=duration(settings.unauthorized_ttl) if settings.cache_unauthorized_requests else 0.0,
+            on_error=Decision.DENY if settings.failure_policy == "Deny" else Decision.NO_OPINION,
+            conditions=MatchConditions(conditions) if conditions else None,
+        )
 
 
-def _authorizer(mode: str, registry: Registry, options: argparse.Namespace) -> Authorizer:
-    if mode == "AlwaysAllow":
-        return AlwaysAllow()
-    if mode == "AlwaysDeny":
-        return AlwaysDeny()
-    if mode == "RBAC":
-        from .rbac import RBAC
+def _rbac(registry: Registry, options: argparse.Namespace) -> Authorizer:
+    from .rbac import RBAC
 
-        return RBAC(registry)
-    if mode == "Node":
-        from .node.authorizer import NodeAuthorizer
+    return RBAC(registry)
 
-        return NodeAuthorizer(registry)
-    raise ValueError(f"authorization mode {mode} is not supported")
+
+def _node(registry: Registry, options: argparse.Namespace) -> Authorizer:
+    from .node.authorizer import NodeAuthorizer
+
+    return NodeAuthorizer(registry)
+
+
+def _abac(registry: Registry, options: argparse.Namespace) -> Authorizer:
+    from .abac import ABAC
+
+    if options.authorization_policy_file is None:
+        raise ValueError("authorization-mode ABAC's authorization policy file not passed")
+    return ABAC(options.authorization_policy_file)
+
+
+def _webhook(registry: Registry, options: argparse.Namespace) -> Authorizer:
+    from ..review_webhook import ReviewWebhook
+    from .webhook import Webhook
+
+    return Webhook(
+        ReviewWebhook(options.authorization_webhook_config_file),
+        version=options.authorization_webhook_version,
+        authorized_ttl=options.authorization_webhook_cache_authorized_ttl,
+        unauthorized_ttl=options.authorization_webhook_cache_unauthorized_ttl,
+    )
+
+
+_MAKERS: dict[str, Callable[[Any, argparse.Namespace], Authorizer]] = {
+    "ABAC": _abac,
+    "AlwaysAllow": lambda _, __: AlwaysAllow(),
+    "AlwaysDeny": lambda _, __: AlwaysDeny(),
+    "Node": _node,
+    "RBAC": _rbac,
+    "Webhook": _webhook,
+}

@@ -1,0 +1,140 @@
+"""ABAC: a file of policies, one JSON object a line, read once at the start. It allows or has no opinion.
+
+    {"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy",
+     "spec":{"user":"alice","namespace":"*","resource":"pods","apiGroup":"*","readonly":true}}
+
+Lines without a version are of the oldest form, whose empty fields match everything.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import msgspec
+
+from pybernetes.api.authorization.v1 import NonResourceRule, ResourceRule, SubjectRulesReviewStatus
+
+from ..authn.user import AUTHENTICATED, User
+from ..requestinfo import RequestInfo
+from .authorizer import Decision
+
+log = logging.getLogger(__name__)
+API_VERSION = "abac.authorization.kubernetes.io/v1beta1"
+_READS = ("get", "list", "watch")
+
+
+class PolicySpec(msgspec.Struct, rename="camel", frozen=True):
+    """Who may do what; all that is given must match."""
+
+    user: str = ""
+    group: str = ""
+    readonly: bool = False
+    api_group: str = ""
+    resource: str = ""
+    namespace: str = ""
+    non_resource_path: str = ""
+
+
+class _Policy(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    spec: PolicySpec = PolicySpec()
+
+
+class ABAC:
+    """Asks the policies in the order of the file."""
+
+    def __init__(self, file: Path) -> None:
+        """Raises ValueError or OSError for a file that cannot be read."""
+        self._policies = read_policies(file)
+
+    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
+        """Allowed if a policy matches."""
+        for policy in self._policies:
+            if _applies(policy, user) and _matches(policy, info):
+                return Decision.ALLOW, ""
+        return Decision.NO_OPINION, "No policy matched."
+
+    def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
+        """The policies as rules."""
+        found = [each for each in self._policies if _applies(each, user) and each.namespace in ("*", namespace)]
+        return SubjectRulesReviewStatus(
+            resource_rules=[
+                ResourceRule(verbs=_verbs(each), api_groups=[each.api_group], resources=[each.resource])
+                for each in found
+                if each.resource
+            ],
+            non_resource_rules=[
+                NonResourceRule(verbs=_verbs(each), non_resource_urls=[each.non_resource_path])
+                for each in found
+                if each.non_resource_path
+            ],
+            incomplete=False,
+        )
+
+
+def read_policies(file: Path) -> list[PolicySpec]:
+    """All policies of a file. Raises ValueError, which names the line."""
+    policies = []
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        try:
+            policies.append(_policy(text))
+        except ValueError as error:
+            raise ValueError(f"error reading policy file {file}, line {number}: {text}: {error}") from None
+    return policies
+
+
+def _policy(text: str) -> PolicySpec:
+    policy = msgspec.json.decode(text, type=_Policy)
+    if not policy.kind and not policy.api_version:
+        log.warning("a policy without a version is of the oldest form: %s", text)
+        return _oldest(msgspec.json.decode(text, type=PolicySpec))
+    if (policy.api_version, policy.kind) != (API_VERSION, "Policy"):
+        raise ValueError(f'no kind "{policy.kind}" is registered for version "{policy.api_version}"')
+    spec = policy.spec
+    if "*" in (spec.user, spec.group):
+        spec = msgspec.structs.replace(spec, user="", group=AUTHENTICATED)
+    return spec
+
+
+def _oldest(spec: PolicySpec) -> PolicySpec:
+    """What is empty matches everything, and everybody who is known."""
+    everybody = "*" in (spec.user, spec.group) or not (spec.user or spec.group)
+    return PolicySpec(
+        user="" if everybody else spec.user,
+        group=AUTHENTICATED if everybody else spec.group,
+        readonly=spec.readonly,
+        api_group="*",
+        resource=spec.resource or "*",
+        namespace=spec.namespace or "*",
+        non_resource_path="" if spec.namespace or spec.resource else "*",
+    )
+
+
+def _applies(policy: PolicySpec, user: User) -> bool:
+    if policy.user and policy.user != user.name:
+        return False
+    if policy.group and policy.group not in user.groups:
+        return False
+    return bool(policy.user or policy.group)
+
+
+def _matches(policy: PolicySpec, info: RequestInfo) -> bool:
+    if policy.readonly and info.verb not in _READS:
+        return False
+    if info.is_resource:
+        return (
+            policy.namespace in ("*", info.namespace)
+            and policy.resource in ("*", info.resource)
+            and policy.api_group in ("*", info.group)
+        )
+    path = policy.non_resource_path
+    return path in ("*", info.path) or (path.endswith("*") and info.path.startswith(path.rstrip("*")))
+
+
+def _verbs(policy: PolicySpec) -> list[str]:
+    return list(_READS) if policy.readonly else ["*"]

@@ -1,0 +1,144 @@
+"""Somebody else decides: an access review is posted to them. Answers are kept for a while, yes longer than no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+import msgspec
+
+from pybernetes.api.authorization.v1 import (
+    NonResourceAttributes,
+    ResourceAttributes,
+    SubjectAccessReviewSpec,
+    SubjectAccessReviewStatus,
+    SubjectRulesReviewStatus,
+)
+
+from ..authn.user import User
+from ..requestinfo import RequestInfo
+from ..review_webhook import ReviewWebhook, WebhookFailed
+from .authorizer import Decision, Undecided
+from .conditions import ConditionError, MatchConditions
+from .selectors import attributes_of, selectors_of
+
+_KEPT = 8192  # answers; upstream's
+_LONGEST = 10_000  # characters of a question whose answer is kept, or anybody could fill our memory; upstream's
+
+
+class _Review(msgspec.Struct):
+    status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
+
+
+class Webhook:
+    """One webhook."""
+
+    def __init__(
+        self,
+        remote: ReviewWebhook,
+        *,
+        version: str = "v1beta1",
+        authorized_ttl: float = 300.0,
+        unauthorized_ttl: float = 30.0,
+        on_error: Decision = Decision.NO_OPINION,
+        conditions: MatchConditions | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._remote = remote
+        self._version = version
+        self._ttl = {True: authorized_ttl, False: unauthorized_ttl}
+        self._on_error = on_error
+        self._conditions = conditions
+        self._clock = clock
+        self._answers: dict[bytes, tuple[float, SubjectAccessReviewStatus]] = {}
+
+    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
+        """What the webhook says."""
+        spec = _spec(user, info)
+        try:
+            if self._conditions is not None and not self._conditions.match(spec):
+                return Decision.NO_OPINION, ""
+        except ConditionError as error:
+            raise Undecided(str(error), self._on_error) from None
+        key = msgspec.json.encode(spec)
+        kept = self._answers.get(key)
+        if kept is not None and kept[0] > self._clock():
+            status = kept[1]
+        else:
+            status = await self._ask(spec)
+            self._keep(key, info, status)
+        reason = status.reason or ""
+        if status.denied:
+            if status.allowed:
+                raise Undecided("webhook subject access review returned both allow and deny response", Decision.DENY)
+            return Decision.DENY, reason
+        return (Decision.ALLOW if status.allowed else Decision.NO_OPINION), reason
+
+    def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
+        """Nobody can say."""
+        error = "webhook authorizer does not support user rule resolution"
+        return SubjectRulesReviewStatus(
+            resource_rules=[], non_resource_rules=[], incomplete=True, evaluation_error=error
+        )
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._remote.close()
+
+    async def _ask(self, spec: SubjectAccessReviewSpec) -> SubjectAccessReviewStatus:
+        asked = msgspec.to_builtins(spec)
+        if self._version == "v1beta1" and "groups" in asked:
+            asked["group"] = asked.pop("groups")
+        review = {
+            "kind": "SubjectAccessReview",
+            "apiVersion": f"authorization.k8s.io/{self._version}",
+            "metadata": {},
+            "spec": asked,
+            "status": {"allowed": False},
+        }
+        try:
+            answer = await self._remote.post(msgspec.json.encode(review))
+            return msgspec.convert(msgspec.json.decode(answer), _Review, strict=False).status
+        except (WebhookFailed, ValueError) as error:
+            raise Undecided(str(error), self._on_error) from None
+
+    def _keep(self, key: bytes, info: RequestInfo, status: SubjectAccessReviewStatus) -> None:
+        parts = (
+            info.namespace,
+            info.verb,
+            info.group,
+            info.version,
+            info.resource,
+            info.subresource,
+            info.name,
+            info.path,
+        )
+        ttl = self._ttl[bool(status.allowed)]
+        if ttl <= 0 or sum(map(len, parts)) >= _LONGEST:
+            return
+        self._answers.pop(key, None)
+        if len(self._answers) >= _KEPT:
+            del self._answers[next(iter(self._answers))]
+        self._answers[key] = self._clock() + ttl, status
+
+
+def _spec(user: User, info: RequestInfo) -> SubjectAccessReviewSpec:
+    spec = SubjectAccessReviewSpec(
+        user=user.name or None, uid=user.uid or None, groups=list(user.groups) or None, extra=user.extra or None
+    )
+    if not info.is_resource:
+        spec.non_resource_attributes = NonResourceAttributes(path=info.path or None, verb=info.verb or None)
+        return spec
+    fields, labels = attributes_of(selectors_of(info))
+    spec.resource_attributes = ResourceAttributes(
+        namespace=info.namespace or None,
+        verb=info.verb or None,
+        group=info.group or None,
+        version=info.version or None,
+        resource=info.resource or None,
+        subresource=info.subresource or None,
+        name=info.object_name or None,
+        field_selector=fields,
+        label_selector=labels,
+    )
+    return spec
