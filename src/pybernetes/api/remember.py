@@ -23,13 +23,16 @@ LONGEST = 16 << 10  # bytes of a part worth remembering
 class Remembered(Generic[T]):
     """A function of a part of an object, asked once for each distinct part."""
 
-    def __init__(self, work_out: Callable[[Any], T | None]) -> None:
-        """`work_out` answers None for what must not be remembered."""
+    def __init__(self, work_out: Callable[[Any], T | None], alike: Callable[[bytes], bytes] | None = None) -> None:
+        """`work_out` answers None for what must not be remembered; `alike` blots out what makes no difference."""
         self._work_out = work_out
+        self._alike = alike
         self._known: dict[bytes, T] = {}
 
     def __call__(self, part: Any) -> T | None:
         key = _encode(part)
+        if self._alike is not None:
+            key = self._alike(key)
         found = self._known.get(key)
         if found is None:
             found = self._work_out(part)

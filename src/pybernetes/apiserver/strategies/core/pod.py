@@ -6,6 +6,7 @@ Deletion waits for the kubelet, unless no kubelet has the pod or nothing of it r
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -45,7 +46,7 @@ class PodStrategy(Strategy):
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(resource)
-        self._sound: Remembered[tuple[str, ...]] = Remembered(self._judge)
+        self._sound: Remembered[tuple[str, ...]] = Remembered(self._judge, _without_random_name)
 
     # -- create -------------------------------------------------------------------------------------------------
 
@@ -83,7 +84,9 @@ class PodStrategy(Strategy):
         """The warnings about a spec, None if something is wrong with it."""
         pod = Pod(metadata=ObjectMeta(name="any", namespace="any"), spec=spec)
         errors = self._create(pod) if self._create else []
-        return None if errors else tuple(pod_warnings(pod))
+        warnings = () if errors else tuple(pod_warnings(pod))
+        named = any("kube-api-access-" in each for each in warnings)  # holds for this name only
+        return None if errors or named else warnings
 
     # -- update -------------------------------------------------------------------------------------------------
 
@@ -168,6 +171,18 @@ class PodStrategy(Strategy):
             return 0
         seconds = spec.termination_grace_period_seconds or 0 if wanted is None else wanted
         return seconds if seconds >= 0 else 1
+
+
+_TOKEN_VOLUME: Final = re.compile(rb'"kube-api-access-[a-z0-9]{5}"')
+
+
+def _without_random_name(spec: bytes) -> bytes:
+    """A spec without the random part of its token volume's name: what is valid with one name is with any other.
+
+    Only the first such name is blotted out, everywhere; so two of them stay two.
+    """
+    found = _TOKEN_VOLUME.search(spec)
+    return spec if found is None else spec.replace(found[0], b'"kube-api-access-?"')
 
 
 def _stands_alone(pod: Pod) -> bool:
