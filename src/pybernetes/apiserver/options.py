@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pybernetes.api.times import parse_duration
 
+from . import encryption as encryption_flags
 from . import tls as tls_flags
 from .admission.plugins import check_names
 from .authn import flags as authn_flags
@@ -36,6 +37,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--service-node-port-range", type=_range, default=(30000, 32767))
     authn_flags.add_flags(parser)
     tls_flags.add_flags(parser)
+    encryption_flags.add_flags(parser)
     add("--max-requests-inflight", type=int, default=400, help="reads at once, 0 = no limit")
     add("--max-mutating-requests-inflight", type=int, default=200, help="writes at once, 0 = no limit")
     add("--enable-admission-plugins", type=_names, default=[], help="admission plugins to use beside the usual ones")

@@ -30,6 +30,7 @@ from .bootstrap.rbac import reconcile_policy
 from .bootstrap.service import remove_kubernetes_endpoint
 from .compaction import compact_regularly
 from .discovery import Discovery
+from .encryption import encrypted
 from .extensions.definitions import Definitions
 from .extensions.openapi import custom_kinds
 from .filters.authentication import Authentication
@@ -65,12 +66,13 @@ class APIServer:
     def __init__(self, options: argparse.Namespace, timeouts: Timeouts | None = None) -> None:
         self.options = options
         self.timeouts = timeouts
-        self.store = open_store(
+        store = open_store(
             options.etcd_servers,
             ca_file=_text(options.etcd_cafile),
             cert_file=_text(options.etcd_certfile),
             key_file=_text(options.etcd_keyfile),
         )
+        self.store = encrypted(store, options)
         prefixes = sorted({resource.storage_prefix for resource in RESOURCES if resource.stored})
         self.cache = Cache(self.store, prefixes)
         self.registry = Registry(self.cache, SystemClock(), event_ttl=int(options.event_ttl))

@@ -85,6 +85,7 @@ class ResourceStore:
         self.partition: Partition = cache.partitions[resource.storage_prefix]
         self.cache = cache
         self._store = cache.store
+        self._stale: Callable[[str], bool] | None = getattr(cache.store, "stale", None)
         self._ttl = ttl
         self._writing: dict[str, deque[asyncio.Future[None]]] = {}
         self._converts = resource.api_version != storage.api_version
@@ -230,7 +231,7 @@ class ResourceStore:
     async def replace(self, item: Item, new: Any, *, dry_run: bool = False) -> Item | None:
         """Put a new object in the place of this one; None if somebody was faster. The same is not written again."""
         value = self.encode(new)
-        if value == without_revision(item.raw):
+        if value == without_revision(item.raw) and not self.stale(item):
             return item
         if dry_run:
             return Item(item.key, with_revision(value, item.revision), item.revision)
@@ -242,6 +243,10 @@ class ResourceStore:
             await self._catch_up(item, mismatch.current)
             return None
         return self._written(item.key, value, revision)
+
+    def stale(self, item: Item) -> bool:
+        """Whether the object is worth writing again as it is: it is encrypted in another way than it would be now."""
+        return self._stale is not None and self._stale(item.key)
 
     async def delete(self, item: Item) -> Item | None:
         """Remove an object if it is still this one; None if it has changed. Returns it as it was, at the deletion."""

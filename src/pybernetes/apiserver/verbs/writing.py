@@ -310,7 +310,7 @@ async def _write_once(store: ResourceStore, item: Item, transform: Transform, co
     context.reservation = None
     old = store.decode(item)
     new = await transform(old)
-    if new is not old and new.metadata.managed_fields and _same(store, new, old):
+    if new is not old and new.metadata.managed_fields and _same(store, new, old) and not store.stale(item):
         if context.reservation is not None:
             await context.reservation.rollback()
         return item

@@ -1,0 +1,77 @@
+"""Encryption at rest by flags: the store of the server, wrapped if a configuration is given, and itself if not."""
+
+from __future__ import annotations
+
+import argparse
+from functools import cache
+from pathlib import Path
+
+from pybernetes.api.resources import RESOURCES
+from pybernetes.store.base import Store
+
+from .watched import Watched
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags about encryption at rest."""
+    add = parser.add_argument_group("encryption at rest").add_argument
+    add("--encryption-provider-config", type=_file, help="an EncryptionConfiguration: what is stored how")
+    add(
+        "--encryption-provider-config-automatic-reload",
+        type=_flag,
+        nargs="?",
+        const=True,
+        default=False,
+        help="read it again when it changes",
+    )
+
+
+def encrypted(store: Store, options: argparse.Namespace) -> Store:
+    """The store to use. Raises ValueError or OSError for a configuration that cannot be used."""
+    file = options.encryption_provider_config
+    if file is None:
+        if options.encryption_provider_config_automatic_reload:
+            raise ValueError(
+                "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config"
+            )
+        return store
+    from pybernetes.store.encryption.configuration import read
+    from pybernetes.store.encryption.store import EncryptedStore, watching
+
+    reload = None
+    if options.encryption_provider_config_automatic_reload:
+        reload = watching(file, Watched([file]).changed, read)
+    return EncryptedStore(store, read(file), resource_of, reload)
+
+
+def resource_of(key: str) -> tuple[str, str] | None:
+    """The group and plural of the resource whose object is kept at a key; None for what is no resource."""
+    last = key.rfind("/")
+    table = _table()
+    found = table.get(key[: key.rfind("/", 0, last) + 1]) or table.get(key[: last + 1])
+    if found is not None:
+        return found
+    parts = key.split("/")  # "", registry, group, plural, [namespace,] name: a kind that users defined
+    return (parts[2], parts[3]) if len(parts) in (5, 6) and "." in parts[2] else None
+
+
+@cache
+def _table() -> dict[str, tuple[str, str]]:
+    table: dict[str, tuple[str, str]] = {}
+    for resource in RESOURCES:
+        if resource.stored:
+            table.setdefault(resource.storage_prefix, (resource.group, resource.plural))
+    return table | {"/registry/events/": ("", "events")}
+
+
+def _file(text: str) -> Path:
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"no such file: {text}")
+    return path
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"not a boolean: {text}")
+    return text.lower() == "true"

@@ -1,0 +1,222 @@
+"""`--encryption-provider-config`: an EncryptionConfiguration, which resources are written how.
+
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: EncryptionConfiguration
+    resources:
+    - resources: [secrets, configmaps, "*.apps"]
+      providers:                      # the first writes, all read
+      - aesgcm: {keys: [{name: key2, secret: ...}, {name: key1, secret: ...}]}
+      - identity: {}
+
+An exact name counts before `*.GROUP` (`*.` is core's), and that before `*.*`; the first part that names a resource
+counts. KMS plugins are not supported, and a configuration that asks for one is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from pathlib import Path as File
+from typing import Any
+
+import msgspec
+
+from pybernetes.api.field import FieldError, Path, aggregate, invalid, required
+from pybernetes.api.yaml import yaml_to_json
+
+from .providers import AESCBC, AESGCM, Identity, Provider, Secretbox
+
+_VERSIONS = ("apiserver.config.k8s.io/v1", "v1")
+_KINDS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "aesgcm": (AESGCM, (16, 24, 32)),
+    "aescbc": (AESCBC, (16, 24, 32)),
+    "secretbox": (Secretbox, (32,)),
+}
+_NOT_RESOURCES = ("apiserveripinfo", "serviceipallocations", "servicenodeportallocations")
+_EVENTS = (
+    "'*.events.k8s.io' objects are stored using the 'events' API group in etcd. Use 'events' instead in the config file"
+)
+
+
+class Key(msgspec.Struct, forbid_unknown_fields=True):
+    """A key by its name; `secret` is base64."""
+
+    name: str = ""
+    secret: str = ""
+
+
+class Keys(msgspec.Struct, forbid_unknown_fields=True):
+    """The keys of a provider; the first one writes."""
+
+    keys: list[Key] = []
+
+
+class ProviderConfiguration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Exactly one of these."""
+
+    aesgcm: Keys | None = None
+    aescbc: Keys | None = None
+    secretbox: Keys | None = None
+    identity: dict[str, Any] | None = None
+    kms: dict[str, Any] | None = None
+
+
+class ResourceConfiguration(msgspec.Struct, forbid_unknown_fields=True):
+    """Some resources, and who writes and reads them."""
+
+    resources: list[str] = []
+    providers: list[ProviderConfiguration] = []
+
+
+class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
+    apiVersion: str = ""
+    kind: str = ""
+    resources: list[ResourceConfiguration] = []
+
+
+_decoder = msgspec.json.Decoder(_Configuration)
+
+
+class Rules:
+    """Which providers are for a resource."""
+
+    def __init__(self, parts: Sequence[ResourceConfiguration]) -> None:
+        """Of parts that are known to be good."""
+        self._providers: dict[str, tuple[Provider, ...]] = {}
+        for part in parts:
+            made = tuple(provider for each in part.providers for provider in _made(each))
+            for resource in part.resources:
+                self._providers.setdefault(resource, made)
+
+    def providers(self, group: str, plural: str) -> tuple[Provider, ...] | None:
+        """Who writes (the first) and reads (all) a resource; None = nobody has asked for anything."""
+        exact = f"{plural}.{group}" if group else plural
+        for name in (exact, f"*.{group}", "*.*"):
+            if name in self._providers:
+                return self._providers[name]
+        return None
+
+
+def read(file: File) -> Rules:
+    """The rules in a file. Raises ValueError or OSError; no message holds a secret."""
+    try:
+        json, repeated = yaml_to_json(file.read_bytes())
+        found = _decoder.decode(json)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{file}: {error}") from None
+    except ValueError:
+        raise ValueError(f"{file}: neither YAML nor JSON") from None
+    if repeated:
+        raise ValueError(f"{file}: a field is there twice")
+    if found.kind != "EncryptionConfiguration" or found.apiVersion not in _VERSIONS:
+        raise ValueError(f'{file}: no kind "{found.kind}" is registered for version "{found.apiVersion}"')
+    errors = validate(found.resources)
+    if errors:
+        raise ValueError(f"{file}: {aggregate(errors)}")
+    return Rules(found.resources)
+
+
+def validate(parts: Sequence[ResourceConfiguration]) -> list[FieldError]:
+    """Everything that is wrong, in upstream's words."""
+    root = Path("resources")
+    if not parts:
+        return [required(root, f"at least one {root} is required")]
+    errors: list[FieldError] = []
+    for number, part in enumerate(parts):
+        resources, providers = root.index(number).child("resources"), root.index(number).child("providers")
+        if not part.resources:
+            errors.append(required(resources, f"at least one {resources} is required"))
+        errors += _overlaps(part.resources, resources)
+        for each, name in enumerate(part.resources):
+            problem = _name_problem(name)
+            if problem:
+                errors.append(invalid(resources.index(each), name, problem))
+        if not part.providers:
+            errors.append(required(providers, f"at least one {providers} is required"))
+        for each, provider in enumerate(part.providers):
+            errors += _provider(provider, providers.index(each))
+    return errors
+
+
+def _overlaps(names: list[str], path: Path) -> list[FieldError]:
+    errors = []
+    if len(set(names)) < len(names):
+        errors.append(invalid(path, names, "the same resource cannot be specified multiple times"))
+    different = set(names)
+    masked = "*.*" in different and len(different) > 1
+    masked = masked or any(
+        one != other and one.partition(".")[0] == "*" and one.partition(".")[2] == other.partition(".")[2]
+        for one in different
+        for other in different
+    )
+    if masked:
+        detail = "using overlapping resources such as 'secrets' and '*.' in the same resource list is not allowed"
+        errors.append(invalid(path, names, f"{detail} as they will be masked"))
+    return errors
+
+
+def _name_problem(name: str) -> str:
+    resource, _, group = name.partition(".")
+    if name != name.lower():
+        return "resource name should not contain capital letters"
+    if name == "*":
+        return "use '*.' to encrypt all the resources from core API group or *.* to encrypt all resources"
+    if name in _NOT_RESOURCES:
+        return "resources which do not have REST API/s cannot be encrypted"
+    if group == "events.k8s.io":
+        return _EVENTS
+    if group == "extensions":
+        return "'extensions' group has been removed and cannot be used for encryption"
+    if group == "*" and resource != "*":
+        return "encrypting the same resource across groups is not supported"
+    return ""
+
+
+def _provider(provider: ProviderConfiguration, path: Path) -> list[FieldError]:
+    given = [name for name in provider.__struct_fields__ if getattr(provider, name) is not None]
+    if len(given) != 1:
+        detail = "more than one provider specified in a single element, should split into different list elements"
+        if not given:
+            detail = "provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity"
+        return [invalid(path, given, detail)]
+    kind = given[0]
+    if kind == "kms":
+        return [invalid(path.child("kms"), (provider.kms or {}).get("name", ""), "KMS plugins are not supported")]
+    if kind == "identity":
+        return []
+    where = path.child(kind).child("keys")
+    keys = getattr(provider, kind).keys
+    if not keys:
+        return [required(where, "at least one keys is required")]
+    return [error for number, key in enumerate(keys) for error in _key(key, where.index(number), _KINDS[kind][1])]
+
+
+def _key(key: Key, path: Path, sizes: tuple[int, ...]) -> list[FieldError]:
+    errors = []
+    if not key.name:
+        errors.append(required(path.child("name"), "name is a mandatory field for a key"))
+    elif ":" in key.name:
+        errors.append(invalid(path.child("name"), key.name, "must not contain ':'"))
+    if not key.secret:
+        return [*errors, required(path.child("secret"), "secret is a mandatory field for a key")]
+    try:
+        size = len(base64.b64decode(key.secret, validate=True))
+    except binascii.Error:
+        return [*errors, invalid(path.child("secret"), "REDACTED", "secrets must be base64 encoded")]
+    if size not in sizes:
+        expected = " ".join(map(str, sizes))
+        detail = f"secret is not of the expected length, got {size}, expected one of [{expected}]"
+        errors.append(invalid(path.child("secret"), "REDACTED", detail))
+    return errors
+
+
+def _made(configuration: ProviderConfiguration) -> list[Provider]:
+    if configuration.identity is not None:
+        return [Identity()]
+    return [
+        make(key.name, base64.b64decode(key.secret))
+        for kind, (make, _) in _KINDS.items()
+        if getattr(configuration, kind) is not None
+        for key in getattr(configuration, kind).keys
+    ]

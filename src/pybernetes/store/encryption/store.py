@@ -1,0 +1,197 @@
+"""A store above another: what goes down is encrypted, what comes up is not.
+
+Whoever reads and writes above it, the cache first of all, sees plain values; below it nobody does. Values that were
+written by another provider than the one that writes now are stale: they are read, and an object that is written again
+without a change is written nevertheless (`stale`), which is how keys are changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from ..base import Entry, Event, Page, RevisionMismatch, Store, StoreUnavailable, Watch
+from .configuration import Rules
+from .providers import PREFIX, Provider, Undecipherable
+
+log = logging.getLogger(__name__)
+
+ResourceOf = Callable[[str], tuple[str, str] | None]
+"""From a key to the group and plural of the resource that is kept there; None if it is no resource."""
+
+
+class Undecryptable(StoreUnavailable):
+    """A value that none of the configured keys reads."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(f"{key} cannot be decrypted: {why}")
+
+
+class EncryptedStore:
+    """Encrypts by rules. `reload` may give other rules at any time; it is asked before every use."""
+
+    def __init__(
+        self, inner: Store, rules: Rules, resource_of: ResourceOf, reload: Callable[[], Rules | None] | None = None
+    ) -> None:
+        self._inner = inner
+        self._rules = rules
+        self._resource_of = resource_of
+        self._reload = reload
+        self._by_resource: dict[tuple[str, str], tuple[Provider, ...] | None] = {}
+        self._written_by: dict[str, bytes] = {}
+        """The prefix of every value that was seen, of the resources that there is a rule for."""
+        self.exclusive = inner.exclusive
+
+    async def start(self) -> None:
+        await self._inner.start()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    async def create(self, key: str, value: bytes, *, ttl: int | None = None) -> int:
+        """See `Store`."""
+        return await self._inner.create(key, self._down(key, value), ttl=ttl)
+
+    async def update(self, key: str, value: bytes, *, revision: int, ttl: int | None = None) -> int:
+        """See `Store`."""
+        try:
+            return await self._inner.update(key, self._down(key, value), revision=revision, ttl=ttl)
+        except RevisionMismatch as mismatch:
+            raise self._plain(mismatch) from None
+
+    async def delete(self, key: str, *, revision: int) -> int:
+        """See `Store`."""
+        try:
+            return await self._inner.delete(key, revision=revision)
+        except RevisionMismatch as mismatch:
+            raise self._plain(mismatch) from None
+
+    async def get(self, key: str) -> Entry | None:
+        """See `Store`."""
+        entry = await self._inner.get(key)
+        return None if entry is None else self._up(entry)
+
+    async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        """See `Store`."""
+        self._refresh()
+        page = await self._inner.range(prefix, after=after, limit=limit, revision=revision)
+        return Page([self._up(entry) for entry in page.entries], page.revision, page.remaining)
+
+    def watch(self, prefix: str, *, after: int) -> Watch:
+        """See `Store`."""
+        return _PlainWatch(self._inner.watch(prefix, after=after), self._event)
+
+    async def revision(self) -> int:
+        return await self._inner.revision()
+
+    async def compact(self, revision: int) -> None:
+        await self._inner.compact(revision)
+
+    async def check(self) -> None:
+        await self._inner.check()
+
+    def stale(self, key: str) -> bool:
+        """Whether the value would be written in another way now."""
+        providers = self._providers(key)
+        written = self._written_by.get(key)
+        return providers is not None and written is not None and written != providers[0].prefix
+
+    def _providers(self, key: str) -> tuple[Provider, ...] | None:
+        resource = self._resource_of(key)
+        if resource is None:
+            return None
+        if resource not in self._by_resource:
+            self._by_resource[resource] = self._rules.providers(*resource)
+        return self._by_resource[resource]
+
+    def _refresh(self) -> None:
+        rules = self._reload() if self._reload is not None else None
+        if rules is not None:
+            self._rules = rules
+            self._by_resource.clear()
+
+    def _down(self, key: str, value: bytes) -> bytes:
+        self._refresh()
+        providers = self._providers(key)
+        if providers is None:
+            return value
+        first = providers[0]
+        return first.prefix + first.encrypt(value, key)
+
+    def _up(self, entry: Entry) -> Entry:
+        value = self._decrypted(entry.key, entry.value)
+        return entry if value is entry.value else Entry(entry.key, value, entry.revision)
+
+    def _decrypted(self, key: str, data: bytes) -> bytes:
+        providers = self._providers(key)
+        if providers is None:
+            return data
+        problems = []
+        for provider in providers:
+            prefix = provider.prefix
+            if data.startswith(prefix):
+                try:
+                    value = provider.decrypt(data[len(prefix) :] if prefix else data, key)
+                except Undecipherable as error:
+                    problems.append(str(error))
+                    continue
+                self._written_by[key] = prefix
+                return value
+        if data.startswith(PREFIX) and not problems:
+            shown = b":".join(data.split(b":", 5)[:5]).decode("latin-1")
+            problems.append(f"no configured provider is for {shown}")
+        raise Undecryptable(key, "; ".join(problems) or "no configured provider reads it")
+
+    def _event(self, event: Event) -> Event:
+        if event.value is None:
+            value = None
+            self._written_by.pop(event.key, None)
+        else:
+            value = self._decrypted(event.key, event.value)
+        previous = event.previous
+        if previous is not None:
+            written = self._written_by.get(event.key)
+            previous = self._up(previous)
+            if written is not None:
+                self._written_by[event.key] = written
+            elif value is None:
+                self._written_by.pop(event.key, None)
+        return Event(event.key, value, event.revision, previous)
+
+    def _plain(self, mismatch: RevisionMismatch) -> RevisionMismatch:
+        current = mismatch.current
+        return RevisionMismatch(mismatch.key, None if current is None else self._up(current))
+
+
+class _PlainWatch:
+    def __init__(self, inner: Watch, plain: Callable[[Event], Event]) -> None:
+        self._inner = inner
+        self._plain = plain
+
+    def __aiter__(self) -> AsyncIterator[list[Event]]:
+        return self._batches()
+
+    async def _batches(self) -> AsyncIterator[list[Event]]:
+        async for batch in self._inner:
+            yield [self._plain(event) for event in batch]
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def watching(file: Path, changed: Callable[[], bool], read: Callable[[Path], Rules]) -> Callable[[], Rules | None]:
+    """What `EncryptedStore` asks for new rules: those in a file when it has changed; one that is bad is told of."""
+
+    def reload() -> Rules | None:
+        if not changed():
+            return None
+        try:
+            rules = read(file)
+        except (OSError, ValueError) as error:
+            log.error("%s has changed and cannot be used, the old one stays: %s", file, error)
+            return None
+        log.info("%s was read again", file)
+        return rules
+
+    return reload
