@@ -1,0 +1,9 @@
+"""DefaultIngressClass: the class of an Ingress without one."""
+
+from __future__ import annotations
+
+from apiserver.admission.conftest import Play
+
+
+def test_answers_as_upstream(play: Play) -> None:
+    play("default_ingress_class")

@@ -1,0 +1,9 @@
+"""TaintNodesByCondition, PodTopologyLabels, PodResizeValidator: what nodes have to do with it."""
+
+from __future__ import annotations
+
+from apiserver.admission.conftest import Play
+
+
+def test_answers_as_upstream(play: Play) -> None:
+    play("nodes")

@@ -1,0 +1,9 @@
+"""Priority: numbers from classes."""
+
+from __future__ import annotations
+
+from apiserver.admission.conftest import Play
+
+
+def test_answers_as_upstream(play: Play) -> None:
+    play("priority")
