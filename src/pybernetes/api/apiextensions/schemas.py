@@ -32,6 +32,11 @@ def subschemas(schema: JSONSchemaProps | None) -> Iterator[JSONSchemaProps]:
             yield from subschemas(each)
 
 
+def has_rules(schema: JSONSchemaProps | None) -> bool:
+    """Whether a schema has rules (`x-kubernetes-validations`) anywhere."""
+    return any(each.x_kubernetes_validations for each in subschemas(schema))
+
+
 def schema_of(version: CustomResourceDefinitionVersion) -> JSONSchemaProps | None:
     """The schema of a version, if it has one."""
     return version.schema.open_apiv_3_schema if version.schema else None

@@ -74,7 +74,7 @@ class CustomResourceStrategy(Strategy):
         if not obeys:
             errors += embedded.validate(obj.content, custom.schema)
             errors += listtypes.validate(obj.content, custom.schema)
-        return errors + self._rules(obj, None, errors)
+        return errors + self._rules(obj, None, errors, context)
 
     def warnings_on_create(self, obj: CustomObject, context: Context) -> list[str]:
         return _finalizer_warnings(obj.metadata.finalizers or ())
@@ -105,7 +105,7 @@ class CustomResourceStrategy(Strategy):
         if not obeys:
             errors += embedded.validate(new.content, custom.schema)
             errors += _ratcheted_lists(new, old, custom.schema)
-        return errors + self._rules(new, old, errors)
+        return errors + self._rules(new, old, errors, context)
 
     def warnings_on_update(self, new: CustomObject, old: CustomObject, context: Context) -> list[str]:
         before = set(old.metadata.finalizers or ())
@@ -133,16 +133,18 @@ class CustomResourceStrategy(Strategy):
             errors += validate_scale_status(custom.scale, new.content)
         if not obeys:
             errors += _ratcheted_lists(new, old, custom.schema)
-        return errors + self._rules(new, old, errors)
+        return errors + self._rules(new, old, errors, context)
 
-    def _rules(self, new: CustomObject, old: CustomObject | None, errors: list[FieldError]) -> list[FieldError]:
+    def _rules(
+        self, new: CustomObject, old: CustomObject | None, errors: list[FieldError], context: Context
+    ) -> list[FieldError]:
         """What the definition's own rules (`x-kubernetes-validations`) have against it."""
         rules = self._custom.rules
         if rules is None:
             return []
         if any(error.type in _BLOCKING for error in errors):
             return [invalid(None, None, _NOT_CHECKED)]
-        return rules(new, old)
+        return rules(plain(new), plain(old) if old is not None else None, context.warnings.append)
 
 
 def _schema_errors(schema: JSONSchemaProps | None, value: dict[str, Any], old: Any) -> list[FieldError]:

@@ -7,7 +7,7 @@ kind that nobody uses costs nothing.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from pybernetes.api import gojson, goprint, strict
-from pybernetes.api.apiextensions.schemas import schema_of
+from pybernetes.api.apiextensions.schemas import has_rules, schema_of
 from pybernetes.api.apiextensions.v1 import CustomResourceSubresourceScale, JSONSchemaProps
 from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, invalid
@@ -32,6 +32,8 @@ from ..registry.selectable import Attributes
 from .scale import split_path
 
 if TYPE_CHECKING:
+    from pybernetes.api.structural.rules import Rules
+
     from ..registry.strategy import Context
     from ..verbs.patch import Patch
     from .resource import CustomResource
@@ -229,9 +231,13 @@ class CustomVersion:
         return "status" not in obj.content or self._check_status(obj.content["status"])
 
     @cached_property
-    def rules(self) -> Callable[[CustomObject, CustomObject | None], list[FieldError]] | None:
+    def rules(self) -> Rules | None:
         """The rules of `x-kubernetes-validations`; None if there are none."""
-        return None
+        if not has_rules(self.schema):
+            return None
+        from pybernetes.api.structural.rules import compile_rules
+
+        return compile_rules(self.schema)
 
     # -- selecting ----------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from ...field import FieldError, Path, forbidden, invalid, not_supported, requir
 from ...meta.v1.objectmeta import ObjectMeta
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...webhooks import validate_ca_bundle
-from ..schemas import all_subschemas, schema_of, shared
+from ..schemas import all_subschemas, has_rules, schema_of, shared
 from ..v1 import (
     CustomResourceConversion,
     CustomResourceDefinition,
@@ -28,6 +28,7 @@ from ..v1 import (
     CustomResourceDefinitionVersion,
     CustomResourceSubresources,
     CustomResourceValidation,
+    JSONSchemaProps,
 )
 from .conversion import REVIEW_VERSIONS, validate_conversion
 from .default_values import is_unpruned, validate_defaults
@@ -77,6 +78,7 @@ class _Options(msgspec.Struct, frozen=True):
     recognized_review_version: bool = True
     allow_any_bundle: bool = True
     many_selectable_fields: frozenset[str] = frozenset()
+    known_schemas: tuple[JSONSchemaProps, ...] = ()
 
 
 def validate_custom_resource_definition(definition: CustomResourceDefinition) -> list[FieldError]:
@@ -151,6 +153,7 @@ def _options_for_update(
         ),
         schema_required=len(roots) == len(before.versions or ()),
         structural=structural,
+        known_schemas=tuple(roots),
         pruned_defaults=not (structural and any(map(is_unpruned, schemas))),
         recognized_review_version=not versions or bool(set(versions).intersection(REVIEW_VERSIONS)),
         allow_any_bundle=not _established(old) or bool(bundle and validate_ca_bundle(bundle, _SPEC)),
@@ -307,6 +310,10 @@ def _validate_schema(
             found = validate_structural(schema, path)
             errors += found or validate_defaults(schema, path, require_pruned=options.pruned_defaults)
     errors += validate_schema(schema, path, options.rules, is_root=True)
+    if not errors and not problem and has_rules(schema):
+        from ...structural.rules import validate_rules  # CEL is loaded for whoever needs it
+
+        errors += validate_rules(schema, path, unchanged=schema in options.known_schemas)
     if problem and not errors:
         errors.append(invalid(path, "", problem))
     return errors
