@@ -26,6 +26,7 @@ PLUGINS: dict[str, str] = {
     "NodeResourcesBalancedAllocation": "node_resources_balanced_allocation:NodeResourcesBalancedAllocation",
     "ImageLocality": "image_locality:ImageLocality",
     "DefaultBinder": "default_binder:DefaultBinder",
+    "NodeDeclaredFeatures": "node_declared_features:NodeDeclaredFeatures",
 }
 """Name -> `module:Class`, the module below this package (a module or a package of that name)."""
 
