@@ -33,6 +33,7 @@ DEFAULT_PLUGINS: dict[str, int] = {
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
     "DefaultBinder": 0,
+    "NodeDeclaredFeatures": 0,
 }
 """Upstream's default plugins (its `multiPoint`), in order, with their weights (0 = not a score, or 1)."""
 
