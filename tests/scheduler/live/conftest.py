@@ -114,7 +114,9 @@ class Live:
         """A pod; keywords are resources of its container (`cpu`, `memory`), or fields of its spec."""
         fields = set(PodSpec.__struct_fields__)
         spec = {key: more.pop(key) for key in list(more) if key in fields}
-        container = Container(name="c", image="image", resources=ResourceRequirements(requests=more or None))
+        limits = {name: amount for name, amount in more.items() if "/" in name}
+        resources = ResourceRequirements(requests=more or None, limits=limits or None)
+        container = Container(name="c", image="image", resources=resources)
         return await self.client.create(
             Pod(
                 metadata=ObjectMeta(name=name, namespace=self.namespace, labels=labels),

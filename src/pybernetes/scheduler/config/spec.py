@@ -48,9 +48,16 @@ def _profile(profile: KubeSchedulerProfile) -> ProfileSpec:
     classes: dict[str, type[Plugin]] = {}
     for each in names(plugins):
         try:
-            classes[each] = registry.load(each)
+            found = registry.load(each)
         except LookupError:
             continue  # `expand` says where it is missing
+        except Exception as error:  # somebody else's code
+            raise ConfigError(f"plugin {quote(each)} cannot be imported: {type(error).__name__}: {error}") from error
+        if not isinstance(found, type) or not issubclass(found, Plugin):
+            raise ConfigError(f"plugin {quote(each)} is no class that derives from Plugin")
+        if found.name != each:
+            raise ConfigError(f"plugin {quote(each)} calls itself {quote(found.name)}")
+        classes[each] = found
 
     def implements(plugin: str, point: str) -> bool:
         # Points of features that are off have no class: nothing implements them.
