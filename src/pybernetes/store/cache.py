@@ -221,8 +221,11 @@ class Partition:
 class Unreadable(StoreUnavailable):
     """The store holds something under a key of ours that this program has not written."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(f"{key} does not hold an object as this program writes it; is the store another program's?")
+    def __init__(self, key: str, value: bytes) -> None:
+        why = "does not hold an object as this program writes it; is the store another program's?"
+        if value.startswith(b"k8s:enc:"):
+            why = "is encrypted, and no rule of --encryption-provider-config is for it"
+        super().__init__(f"{key} {why}")
 
 
 class Cache:
@@ -414,7 +417,7 @@ def _item(key: str, value: bytes, revision: int) -> Item:
     try:
         return Item(key, with_revision(value, revision), revision)
     except ValueError:
-        raise Unreadable(key) from None
+        raise Unreadable(key, value) from None
 
 
 def _size(change: Change) -> int:

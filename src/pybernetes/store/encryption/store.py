@@ -93,6 +93,7 @@ class EncryptedStore:
 
     def stale(self, key: str) -> bool:
         """Whether the value would be written in another way now."""
+        self._refresh()
         providers = self._providers(key)
         written = self._written_by.get(key)
         return providers is not None and written is not None and written != providers[0].prefix
