@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api import scheme
@@ -58,6 +58,10 @@ _VERBS = {
     "delete": "DELETE",
     "deletecollection": "DELETECOLLECTION",
 }
+
+
+COLLECTORS: list[Callable[[], Iterable[Metric]]] = []
+"""What other parts of the server count; they add themselves when they are first used."""
 
 
 class _Series:
@@ -134,6 +138,8 @@ class Metrics:
         yield requests
         yield durations
         yield from self._gauges(GaugeMetricFamily)
+        for collect in COLLECTORS:
+            yield from collect()
 
     def _gauges(self, family: Any) -> Iterator[Metric]:
         if self.in_flight:

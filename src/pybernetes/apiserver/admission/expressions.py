@@ -1,0 +1,269 @@
+"""Expressions about a request: which variables they see, how they are compiled, how they are run within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from pybernetes.api.cel import types as t
+from pybernetes.api.cel.ast import CompileError
+from pybernetes.api.cel.environment import MATCH_CONDITIONS_BUDGET, Environment, Program
+from pybernetes.api.cel.libraries.authorizer import (
+    AUTHORIZER,
+    RESOURCE_CHECK,
+    Answer,
+    AuthorizerValue,
+    Decisions,
+    Question,
+    Undecided,
+)
+from pybernetes.api.cel.schemas import type_from_schema
+from pybernetes.api.cel.values import CostLimitExceeded, EvaluationError
+from pybernetes.api.resources import Resource
+
+from ..authn.user import AUTHENTICATED, User
+from ..authz.authorizer import Decision
+from ..authz.union import decide
+from ..registry.registry import Registry
+from ..requestinfo import RequestInfo
+from .plugin import Attributes
+from .requests import admission_request
+
+OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+_GROUP_VERSION = {"group": t.STRING, "version": t.STRING}
+_STRINGS = t.list_of(t.STRING)
+_KIND = t.object_type("kubernetes.GroupVersionKind", {**_GROUP_VERSION, "kind": t.STRING})
+_RESOURCE = t.object_type("kubernetes.GroupVersionResource", {**_GROUP_VERSION, "resource": t.STRING})
+_USER = t.object_type(
+    "kubernetes.UserInfo",
+    {"username": t.STRING, "uid": t.STRING, "groups": _STRINGS, "extra": t.map_of(t.STRING, _STRINGS)},
+)
+REQUEST = t.object_type(
+    "kubernetes.AdmissionRequest",
+    {
+        "kind": _KIND,
+        "resource": _RESOURCE,
+        "subResource": t.STRING,
+        "requestKind": _KIND,
+        "requestResource": _RESOURCE,
+        "requestSubResource": t.STRING,
+        "name": t.STRING,
+        "namespace": t.STRING,
+        "operation": t.STRING,
+        "userInfo": _USER,
+        "dryRun": t.BOOL,
+        "options": t.DYN,
+    },
+)
+
+
+def _namespace_type() -> t.Type:
+    text, moment, number = {"type": "string"}, {"type": "string", "format": "date-time"}, {"type": "integer"}
+    texts = {"type": "array", "items": text}
+    pairs = {"type": "object", "additionalProperties": text}
+    names = dict.fromkeys(("name", "generateName", "namespace", "UID", "resourceVersion"), text)
+    metadata = names | {
+        "labels": pairs,
+        "annotations": pairs,
+        "creationTimestamp": moment,
+        "deletionTimestamp": moment,
+        "deletionGracePeriodSeconds": number,
+        "generation": number,
+        "finalizers": texts,
+    }
+    condition = {"status": text, "type": text, "lastTransitionTime": moment, "message": text, "reason": text}
+    conditions = {"type": "array", "items": {"type": "object", "properties": condition}}
+    found = type_from_schema(
+        {
+            "type": "object",
+            "properties": {
+                "metadata": {"type": "object", "properties": metadata},
+                "spec": {"type": "object", "properties": {"finalizers": texts}},
+                "status": {"type": "object", "properties": {"conditions": conditions, "phase": text}},
+            },
+        }
+    )
+    assert found is not None
+    return found
+
+
+@cache
+def environment(params: bool = False, authorizer: bool = True) -> Environment:
+    """What expressions about requests may use."""
+    variables = {"object": t.DYN, "oldObject": t.DYN, "namespaceObject": _namespace_type(), "request": REQUEST}
+    if params:
+        variables["params"] = t.DYN
+    if authorizer:
+        variables |= {"authorizer": AUTHORIZER, "authorizer.requestResource": RESOURCE_CHECK}
+    return Environment(variables)
+
+
+class Expression:
+    """A compiled expression, or what is wrong with it (`error`)."""
+
+    __slots__ = ("error", "program", "source")
+
+    def __init__(self, source: str, env: Environment, returns: Sequence[t.Type] = (t.BOOL,)) -> None:
+        self.source = source
+        self.error = ""
+        self.program: Program | None = None
+        try:
+            program = env.compile(source)
+        except CompileError as error:
+            self.error = f"compilation failed: {error}"
+            return
+        if returns and not any(program.result_type.exact(each) for each in returns):
+            if len(returns) == 1:
+                self.error = f"must evaluate to {returns[0]} but got {program.result_type}"
+            else:
+                listed = " ".join(_go_name(each) for each in returns)
+                self.error = f"must evaluate to one of [{listed}] but got {program.result_type}"
+            return
+        self.program = program
+
+
+def _go_name(type: t.Type) -> str:
+    return "null_type" if type.kind == "null_type" else str(type)
+
+
+class Failed(Exception):
+    """The budget is spent; nothing more is run."""
+
+
+class Activation:
+    """The variables of one request, and what may still be spent on it."""
+
+    def __init__(self, registry: Registry, attributes: Attributes, bindings: dict[str, Any], target: Resource) -> None:
+        self.registry = registry
+        self.user = attributes.user
+        self.bindings = bindings
+        decisions = getattr(attributes, "notes", None)
+        kept = None if decisions is None else decisions.get("authorizer")
+        if kept is None:
+            kept = Decisions()
+            attributes.notes = {**(attributes.notes or {}), "authorizer": kept}
+        self.decisions: Decisions = kept
+        value = AuthorizerValue(self.decisions)
+        requested = attributes.requested
+        bindings["request"] = admission_request(attributes, target)
+        bindings["authorizer"] = value
+        bindings["authorizer.requestResource"] = value.resource_check(
+            requested.group,
+            requested.plural,
+            subresource=attributes.subresource,
+            namespace=attributes.namespace,
+            name=attributes.name,
+        )
+
+    async def run(self, program: Program, extra: Mapping[str, Any] | None = None) -> tuple[Any, int]:
+        """Value and cost; asks authorizers as often as the expression wants to know something."""
+        bindings = self.bindings if extra is None else {**self.bindings, **extra}
+        while True:
+            try:
+                return program.evaluate(bindings)
+            except Undecided as undecided:
+                question = undecided.question
+                self.decisions.answers[question] = await _ask(self.registry, self.user, question)
+
+
+async def evaluate(
+    activation: Activation, expression: Expression, budget: int, variables: Any = None
+) -> tuple[Any, str, int]:
+    """The value, or what went wrong, and what is left of the budget. Raises Failed when it is spent."""
+    if expression.program is None:
+        return None, f"compilation error: {expression.error}", budget
+    error = ""
+    value: Any = None
+    try:
+        value, cost = await activation.run(expression.program)
+    except (EvaluationError, CostLimitExceeded) as failed:
+        error, cost = f"expression '{expression.source}' resulted in error: {failed}", failed.cost
+    if variables is not None:
+        cost += variables.spent()
+    if cost > budget:
+        raise Failed(OUT_OF_BUDGET)
+    return value, error, budget - cost
+
+
+class MatchConditions:
+    """Conditions that must all hold for a webhook or policy to be concerned."""
+
+    def __init__(self, conditions: Iterable[Any], env: Environment, failure_policy: str | None) -> None:
+        self._conditions = [Expression(each.expression or "", env) for each in conditions]
+        self._ignores = failure_policy == "Ignore"
+
+    async def match(self, activation: Activation, variables: Any = None) -> tuple[bool, str]:
+        """Whether all hold, and what is wrong if that cannot be said and must not be ignored."""
+        budget = MATCH_CONDITIONS_BUDGET
+        errors: list[str] = []
+        try:
+            for condition in self._conditions:
+                value, error, budget = await evaluate(activation, condition, budget, variables)
+                if error:
+                    errors.append(error)
+                elif value is False:
+                    return False, ""
+        except Failed as failed:
+            errors = [str(failed)]
+        if not errors:
+            return True, ""
+        if self._ignores:
+            return False, ""
+        return False, errors[0] if len(errors) == 1 else f"[{', '.join(dict.fromkeys(errors))}]"
+
+
+async def _ask(registry: Registry, user: Any, question: Question) -> Answer:
+    if question.user is not None:
+        namespace, name = question.user
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
+        user = User(f"system:serviceaccount:{namespace}:{name}", groups=groups)
+    if question.path:
+        info = RequestInfo(question.path, question.verb, {})
+    else:
+        query = {
+            key: value
+            for key, value in (
+                ("fieldSelector", question.field_selector),
+                ("labelSelector", question.label_selector),
+            )
+            if value
+        }
+        info = RequestInfo(
+            "",
+            question.verb,
+            query,
+            True,
+            question.group,
+            "*",
+            question.resource,
+            question.subresource,
+            question.namespace,
+            question.name,
+        )
+    decision, reason, error = await decide(registry.authorizers, user, info)
+    return Answer(decision is Decision.ALLOW, reason, error)
+
+
+def namespace_document(namespace: Any) -> Any:
+    """A Namespace as expressions see it: some of its metadata is left out."""
+    if namespace is None:
+        return None
+    found = msgspec.to_builtins(namespace)
+    metadata = found.get("metadata") or {}
+    hidden = ("managedFields", "ownerReferences", "selfLink")
+    kept = {key: value for key, value in metadata.items() if value is not None and key not in hidden}
+    made: dict[str, Any] = {"metadata": kept}
+    for part in ("spec", "status"):
+        if found.get(part) is not None:
+            made[part] = _without_nulls(found[part])
+    return made
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""Admission by servers of the user's own: MutatingAdmissionWebhook and ValidatingAdmissionWebhook."""

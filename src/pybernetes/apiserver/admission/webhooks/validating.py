@@ -1,0 +1,45 @@
+"""ValidatingAdmissionWebhook: all webhooks that are concerned are asked at once; one refusal is enough."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from pybernetes.api.resources import Resource
+
+from ..plugin import Attributes
+from .calling import WebhookPlugin, refused
+from .hooks import Hook, Invocation
+
+_FAILED_OPEN = "failed-open.validation.webhook.admission.k8s.io/"
+
+
+class ValidatingAdmissionWebhook(WebhookPlugin):
+    """Upstream's ValidatingAdmissionWebhook."""
+
+    name = "ValidatingAdmissionWebhook"
+    configurations = "validatingwebhookconfigurations"
+    kind = "validating"
+
+    def validate(self, attributes: Attributes) -> Awaitable[None] | None:
+        return self.look(attributes)
+
+    async def dispatch(self, attributes: Attributes, invocations: tuple[Invocation, ...]) -> None:
+        calls = [
+            self.measured(hook, attributes, self._call(hook, attributes, target, index))
+            for index, (hook, target) in enumerate(invocations)
+            if await self.wanted(hook, attributes, target)
+        ]
+        if len(calls) == 1:
+            await calls[0]
+        elif calls:
+            results = await asyncio.gather(*calls, return_exceptions=True)
+            for result in results:
+                if isinstance(result, BaseException):
+                    raise result
+
+    async def _call(self, hook: Hook, attributes: Attributes, target: Resource, index: int) -> bool:
+        answer = await self.ask(hook, attributes, target)
+        if not answer.allowed:
+            raise refused(hook, answer)
+        return True
