@@ -31,6 +31,7 @@ from ..registry.strategy import Context
 from ..verbs.delete import delete_object
 from ..verbs.managing import track
 from ..verbs.writing import write_object
+from ..webhooks.client import WebhookClient
 from . import conditions
 from .conditions import CLEANUP, ESTABLISHED, NAMES_ACCEPTED, TERMINATING
 from .conversion import Converter
@@ -65,6 +66,7 @@ class Definitions:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._webhooks = WebhookClient(registry)
         self._serving: dict[str, Serving] = {}
         self._pending: dict[str, None] = {}
         self._wake = asyncio.Event()
@@ -178,7 +180,7 @@ class Definitions:
         if present is not None and _uid(present.definition) != _uid(definition):
             self._forget(name)
             present = None
-        converter = Converter.of(definition, self._registry)
+        converter = Converter.of(definition, self._webhooks)
         served = [version for version in _spec(definition).versions or () if version.served]
         resources = [converter.resources[f"{_spec(definition).group}/{version.name}"] for version in served]
         prefix = f"/registry/{_spec(definition).group}/{name.partition('.')[0]}/"

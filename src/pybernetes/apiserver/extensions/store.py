@@ -16,7 +16,7 @@ import msgspec
 
 from pybernetes.api.errors import Forbidden
 from pybernetes.api.structural.objects import CustomObject, encode
-from pybernetes.store.cache import Cache, Item, without_revision
+from pybernetes.store.cache import Cache, Item, with_revision, without_revision
 
 from ..registry.resource_store import ResourceStore
 from ..registry.selectable import Attributes
@@ -68,6 +68,10 @@ class CustomResourceStore(ResourceStore):
             found = forms[1][self.resource.version] = self._today(item.raw)
         return found
 
+    def deleted(self, last: Item | None, revision: int) -> Item:
+        assert last is not None
+        return Item(last.key, with_revision(without_revision(self.raw(last)), revision), revision)
+
     def _today(self, raw: bytes) -> bytes:
         """Stored bytes in the form that the definition asks for now."""
         document = msgspec.json.decode(raw)
@@ -80,8 +84,8 @@ class CustomResourceStore(ResourceStore):
         if stored != self.resource.api_version:
             obj.api_version = self.resource.api_version
             self.custom.tidy(obj)
-        obj.metadata.resource_version = revision
         made = encode(obj)
+        made = with_revision(made, int(revision)) if revision is not None else made
         return raw if made == raw else made
 
     def encode(self, obj: Any) -> bytes:
@@ -109,20 +113,24 @@ class CustomResourceStore(ResourceStore):
             return
         waiting = [item for item in items if not self._converted(item)]
         if waiting:
-            documents = [msgspec.json.decode(without_revision(item.raw)) for item in waiting]
-            for document in documents:
-                stored = self._converter.version(document["apiVersion"])
-                if stored is not None:
-                    obj = from_document(document)
-                    stored.tidy(obj)
-                    document.clear()
-                    document.update(document_of(obj))
+            documents = [self._stored_document(item) for item in waiting]
             converted = await self._converter.convert(documents, self.resource.api_version)
             for item, document in zip(waiting, converted, strict=True):
                 obj = from_document(document)
                 self.custom.tidy(obj)
-                obj.metadata.resource_version = str(item.revision)
-                self._keep(item, encode(obj))
+                obj.metadata.resource_version = None
+                made = encode(obj)
+                self._keep(item, with_revision(made, item.revision) if item.revision else made)
+
+    def _stored_document(self, item: Item) -> dict[str, Any]:
+        """What is stored, by the schema of its version as it is now."""
+        document: dict[str, Any] = msgspec.json.decode(item.raw)
+        stored = self._converter.version(document["apiVersion"])
+        if stored is not None:
+            obj = from_document(document)
+            stored.tidy(obj)
+            document = document_of(obj)
+        return document
 
     def _converted(self, item: Item) -> bool:
         if item.raw.startswith(self._head):
@@ -154,12 +162,6 @@ class CustomResourceStore(ResourceStore):
         if written is not None and self.asks_webhook:
             await self.ready([written])
         return written
-
-    async def delete(self, item: Item) -> Item | None:
-        gone = await super().delete(item)
-        if gone is not None and self.asks_webhook:
-            await self.ready([gone])
-        return gone
 
     async def _stored(self, obj: CustomObject) -> CustomObject:
         """The object in the version that is stored."""

@@ -255,7 +255,12 @@ class ResourceStore:
         except RevisionMismatch as mismatch:
             await self._catch_up(item, mismatch.current)
             return None
-        return Item(item.key, with_revision(without_revision(item.raw), revision), revision)
+        return self.deleted(item, revision)
+
+    def deleted(self, last: Item | None, revision: int) -> Item:
+        """The last state of an object, at the revision of its deletion."""
+        assert last is not None
+        return Item(last.key, with_revision(without_revision(last.raw), revision), revision)
 
     def conflict(self, name: str, why: str = "") -> Conflict:
         """The error for a write that was made for another state of the object."""

@@ -14,7 +14,7 @@ import msgspec
 
 from pybernetes.api.errors import APIError, NotAcceptable, ResourceExpired, ServiceUnavailable
 from pybernetes.store.base import Compacted, StoreUnavailable
-from pybernetes.store.cache import Change, Item, Watcher, change_of, with_revision, without_revision
+from pybernetes.store.cache import Change, Item, Watcher, change_of
 
 from ..http import PIECE, Request
 from ..negotiation import JSON, output_format
@@ -49,12 +49,14 @@ async def watch(store: ResourceStore, request: Request) -> None:
         await wait_until_fresh(store, start)
 
     partition = store.partition
-    watcher = Watcher(store.scope(info.namespace), view, store.cache.revision)
+    waiting: list[Change] = []  # for a webhook that has to convert them
+    seen = _put_off(waiting) if store.asks_webhook else view
+    watcher = Watcher(store.scope(info.namespace), seen, store.cache.revision)
     partition.add(watcher)
     try:
         stream = request.connection.stream(request)
         try:
-            async for piece in _past(store, info.namespace, options, watcher, encode):
+            async for piece in _past(store, options, watcher, view, encode):
                 stream.write(piece)
                 await stream.drain()
         except APIError as error:
@@ -72,6 +74,8 @@ async def watch(store: ResourceStore, request: Request) -> None:
                 frames = await watcher.take()
             finally:
                 timer.cancel()
+            if waiting:
+                frames = await _converted(store, waiting, view)
             now = loop.time()
             if options.allow_bookmarks and now >= bookmark:
                 frames.append(_bookmark(store, max(watcher.revision, store.cache.revision), encode))
@@ -85,6 +89,29 @@ async def watch(store: ResourceStore, request: Request) -> None:
         stream.end()
     finally:
         partition.watchers.discard(watcher)
+
+
+def _put_off(waiting: list[Change]) -> Callable[[Change], bytes | None]:
+    """A view that only keeps the changes."""
+
+    def view(change: Change) -> bytes:
+        waiting.append(change)
+        return b" "
+
+    return view
+
+
+async def _converted(
+    store: ResourceStore, waiting: list[Change], view: Callable[[Change], bytes | None]
+) -> list[bytes]:
+    """How changes look once their objects are converted. What cannot be is told as an error in its place."""
+    changes = waiting[:]
+    waiting.clear()
+    try:
+        await store.ready([item for change in changes for item in (change.item, change.previous) if item is not None])
+    except APIError as error:
+        return [b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(error.status()))]
+    return [frame for change in changes if (frame := view(change)) is not None]
 
 
 def _view(
@@ -111,21 +138,15 @@ def _view(
         else:
             return None
         if shared is None:
-            return _frame(store, kind, item or _deleted(previous, change.revision), encode)
+            return _frame(store, kind, item or store.deleted(previous, change.revision), encode)
         key = (kind, *shared)
         frame = change.frames.get(key)
         if frame is None:
-            frame = _frame(store, kind, item or _deleted(previous, change.revision), encode)
+            frame = _frame(store, kind, item or store.deleted(previous, change.revision), encode)
             change.frames[key] = frame
         return frame
 
     return view
-
-
-def _deleted(previous: Item | None, revision: int) -> Item:
-    """The last state of an object, at the revision of its deletion."""
-    assert previous is not None
-    return Item(previous.key, with_revision(without_revision(previous.raw), revision), revision)
 
 
 def _frame(store: ResourceStore, kind: str, item: Item, encode: Callable[[bytes], bytes]) -> bytes:
@@ -147,7 +168,11 @@ def _bookmark(
 
 
 async def _past(
-    store: ResourceStore, namespace: str, options: ListOptions, watcher: Watcher, encode: Callable[[bytes], bytes]
+    store: ResourceStore,
+    options: ListOptions,
+    watcher: Watcher,
+    view: Callable[[Change], bytes | None],
+    encode: Callable[[bytes], bytes],
 ) -> AsyncIterator[bytes]:
     """What comes before the watcher's first change: the state, or the changes since a revision."""
     revision = watcher.revision
@@ -156,6 +181,8 @@ async def _past(
     if wants_state:
         partition = store.partition
         items = [partition.items[key] for key in partition.scan(watcher.scope)]
+        if store.asks_webhook:
+            await store.ready(items)
         frames: list[bytes] = []
         size = 0
         for item in items:
@@ -173,7 +200,9 @@ async def _past(
         return
     async for change in _changes(store, start, revision):
         if change.key.startswith(watcher.scope):
-            frame = watcher.view(change)
+            if store.asks_webhook:
+                await store.ready([item for item in (change.item, change.previous) if item is not None])
+            frame = view(change)
             if frame is not None:
                 yield frame
 
