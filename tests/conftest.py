@@ -8,11 +8,16 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 import tools
 
 # Set by the `./pyb` that may have started this run; the programs under test must not take it for their own.
 os.environ.pop("PYB_COMMAND", None)
+
+# How long an example takes says more about the machine's other work than about the code.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
