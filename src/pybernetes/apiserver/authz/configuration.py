@@ -38,7 +38,7 @@ class MatchCondition(msgspec.Struct, rename="camel", forbid_unknown_fields=True)
     expression: str = ""
 
 
-class ConnectionInfo(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class ConnectionInfo(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
     type: str = ""
     kube_config_file: str | None = None
 

@@ -27,7 +27,7 @@ _LONGEST = 10_000  # characters of a question whose answer is kept, or anybody c
 
 
 class _Review(msgspec.Struct):
-    status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
+    status: SubjectAccessReviewStatus = msgspec.field(default_factory=SubjectAccessReviewStatus)
 
 
 class Webhook:
