@@ -1,4 +1,4 @@
-"""For somebody who may only read, every verb on every resource answers as the rules say; tricks with paths do not help."""
+"""Who may only read: every verb on every resource answers as the rules say, and tricks with paths do not help."""
 
 from __future__ import annotations
 
