@@ -128,7 +128,7 @@ def _blocks(path: Path) -> list[bytes]:
 
 
 def _headers(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip().lower() for part in text.split(","))
+    names = tuple(part.strip() for part in text.split(","))
     if "" in names:
         raise argparse.ArgumentTypeError("empty value in a list of headers")
     return names

@@ -57,17 +57,37 @@ def authenticators(registry: Registry, options: argparse.Namespace, trusted: Aut
         found.append(ClientCertificate(trusted.client, shared=trusted.proxy is not None))
     if options.basic_auth_file:
         found.append(BasicFile(options.basic_auth_file))
+    registry.authentication_info = lambda: _told(options, trusted)
     registry.tokens = tokens(registry, options)
     found.append(Bearer(registry.tokens))
     return Union(found, _anonymous(options))
 
 
+def _told(options: argparse.Namespace, trusted: Authorities) -> dict[str, str]:
+    """What servers that extend this one should know of it."""
+    from ..bootstrap.authentication import CLIENT_CA, LISTS, PROXY_CA
+
+    for each in trusted.all:
+        each.refresh()
+    told = {CLIENT_CA: trusted.client.pem} if trusted.client is not None else {}
+    if trusted.proxy is not None:
+        told[PROXY_CA] = trusted.proxy.pem
+        for key in LISTS:
+            told[key] = msgspec.json.encode(list(getattr(options, key.replace("-", "_")))).decode()
+    return told
+
+
 def _proxies(options: argparse.Namespace, trust: Trust) -> RequestHeader:
     headers = Headers(
-        options.requestheader_username_headers,
-        options.requestheader_uid_headers,
-        options.requestheader_group_headers,
-        options.requestheader_extra_headers_prefix,
+        *(
+            tuple(name.lower() for name in names)
+            for names in (
+                options.requestheader_username_headers,
+                options.requestheader_uid_headers,
+                options.requestheader_group_headers,
+                options.requestheader_extra_headers_prefix,
+            )
+        )
     )
     return RequestHeader(trust, headers, options.requestheader_allowed_names)
 

@@ -17,6 +17,7 @@ from ..registry.allocators.repair import ServiceRepair
 from ..registry.registry import Registry
 from ..registry.strategy import Context
 from ..verbs.writing import create_object
+from .authentication import ensure_authentication
 from .priority_classes import system_classes
 from .service import ensure_kubernetes_service, service_repair
 
@@ -36,6 +37,7 @@ async def bootstrap(registry: Registry, address: str, port: int) -> None:
     for each in system_classes():
         await ensure(registry, "scheduling.k8s.io", "v1", "priorityclasses", each)
     await ensure_kubernetes_service(registry, address, port)
+    await ensure_authentication(registry)
 
 
 async def keep(registry: Registry, address: str, port: int) -> None:

@@ -33,6 +33,8 @@ class Registry:
         self.admission = Chain([])
         self.tokens: Tokens | None = None
         self.token_policy: TokenPolicy | None = None
+        self.authentication_info: Callable[[], dict[str, str]] | None = None
+        """What `extension-apiserver-authentication` is to say."""
         self.authorizers: list[Authorizer] = []
         self.rule_resolver: RuleResolver | None = None
         self.service_cidrs: tuple[str, ...] = ()
