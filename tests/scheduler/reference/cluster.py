@@ -15,7 +15,7 @@ from pybernetes.api.core.v1 import (
     ReplicationController,
     Service,
 )
-from pybernetes.api.storage.v1 import CSINode, StorageClass, VolumeAttachment
+from pybernetes.api.storage.v1 import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 
 UNSCHEDULABLE = "Unschedulable"
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
@@ -44,6 +44,8 @@ class Cluster:
     classes: list[StorageClass] = field(default_factory=list)
     csi_nodes: list[CSINode] = field(default_factory=list)
     attachments: list[VolumeAttachment] = field(default_factory=list)
+    drivers: list[CSIDriver] = field(default_factory=list)
+    capacities: list[CSIStorageCapacity] = field(default_factory=list)
 
     def on(self, node: Node) -> list[Pod]:
         """The pods of a node."""

@@ -14,7 +14,7 @@ from pybernetes.api.base import Kind
 from pybernetes.api.core.v1 import Node, Pod
 from pybernetes.client.clock import FakeClock
 from pybernetes.client.informer import Informer
-from pybernetes.client.keys import copy
+from pybernetes.client.keys import copy, key_of
 from pybernetes.client.watch import Event
 from pybernetes.scheduler.framework.plugin import (
     FilterPlugin,
@@ -80,6 +80,8 @@ class World:
             cluster.classes,
             cluster.csi_nodes,
             cluster.attachments,
+            cluster.drivers,
+            cluster.capacities,
         ):
             for obj in objects:
                 self.handle.tell(obj)
@@ -115,6 +117,21 @@ class World:
         self.cluster.pods[self.cluster.pods.index(old)] = new
         self._take(old)
         self._put(new)
+
+    def replace(self, objects: list[Any], obj: Any) -> None:
+        """An object came, or another version of it."""
+        known = [index for index, each in enumerate(objects) if key_of(each) == key_of(obj)]
+        if known:
+            obj.metadata.resource_version = str(int(objects[known[0]].metadata.resource_version or "1") + 1)
+            objects[known[0]] = obj
+        else:
+            objects.append(obj)
+        self.handle.tell(obj, "MODIFIED" if known else "ADDED")
+
+    def drop(self, objects: list[Any], obj: Any) -> None:
+        """An object went."""
+        objects.remove(obj)
+        self.handle.tell(obj, "DELETED")
 
     def set_node(self, node: Node) -> None:
         """A node came or changed."""

@@ -35,6 +35,10 @@ def not_found(name: str) -> Refusal:
 
 
 def volume_restrictions(pod: Pod, node: Node, cluster: Cluster) -> Refusal | None:
+    for volume in pod.spec.volumes or []:
+        source = volume.persistent_volume_claim
+        if source is not None and cluster.claim(pod.metadata.namespace or "", source.claim_name or "") is None:
+            return not_found(source.claim_name or "")
     others = [volume for other in cluster.on(node) for volume in other.spec.volumes or []]
     for volume in pod.spec.volumes or []:
         if any(_conflict(volume, other) for other in others):
@@ -44,8 +48,6 @@ def volume_restrictions(pod: Pod, node: Node, cluster: Cluster) -> Refusal | Non
         if source is None:
             continue
         claim = cluster.claim(pod.metadata.namespace or "", source.claim_name or "")
-        if claim is None:
-            return not_found(source.claim_name or "")
         if "ReadWriteOncePod" not in (claim.spec.access_modes or []):
             continue
         for other in cluster.pods:
@@ -187,6 +189,11 @@ def volume_binding(pod: Pod, node: Node, cluster: Cluster) -> Refusal | None:
         claim = cluster.claim(pod.metadata.namespace or "", name)
         if claim is None:
             return not_found(name)
+    for each in pod.spec.volumes or []:
+        name = claim_name(pod, each)
+        claim = cluster.claim(pod.metadata.namespace or "", name) if name is not None else None
+        if claim is None:
+            continue
         if BOUND in (claim.metadata.annotations or {}) and claim.spec.volume_name:
             bound.append(claim)
             continue
@@ -204,28 +211,26 @@ def volume_binding(pod: Pod, node: Node, cluster: Cluster) -> Refusal | None:
         if not affinity_holds(volume, node):
             fits = False
             break
-    satisfied = _waiting_satisfied(waiting, node, cluster)
+    satisfied, space = _waiting_satisfied(waiting, node, cluster)
     reasons = []
     if not fits:
         reasons.append("node(s) didn't match PersistentVolume's node affinity")
     if not satisfied:
         reasons.append("node(s) didn't find available persistent volumes to bind")
+    if not space:
+        reasons.append("node(s) did not have enough free storage")
     if not exist:
         reasons.append("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)")
     return Refusal(UNRESOLVABLE, tuple(reasons)) if reasons else None
 
 
-def _waiting_satisfied(claims: list[PersistentVolumeClaim], node: Node, cluster: Cluster) -> bool:
-    to_make = []
-    to_match = []
-    for claim in claims:
-        selected = (claim.metadata.annotations or {}).get(SELECTED)
-        if selected is None:
-            to_match.append(claim)
-        elif selected != node.metadata.name:
-            return False
-        else:
-            to_make.append(claim)
+def _waiting_satisfied(claims: list[PersistentVolumeClaim], node: Node, cluster: Cluster) -> tuple[bool, bool]:
+    """Whether there are volumes, or they can be made, and whether there is space to make them."""
+    selected = [(claim.metadata.annotations or {}).get(SELECTED) for claim in claims]
+    if any(each not in (None, node.metadata.name) for each in selected):
+        return False, True
+    to_match = [claim for claim, each in zip(claims, selected, strict=True) if each is None]
+    to_make = [claim for claim, each in zip(claims, selected, strict=True) if each is not None]
     taken: set[str] = set()
     for claim in sorted(to_match, key=lambda each: wanted_size(each)):
         volume = match(claim, node, cluster, taken)
@@ -236,7 +241,7 @@ def _waiting_satisfied(claims: list[PersistentVolumeClaim], node: Node, cluster:
     for claim in to_make:
         found = cluster.storage_class(claim.spec.storage_class_name or "")
         if found is None or found.provisioner in (None, "", "kubernetes.io/no-provisioner"):
-            return False
+            return False, True
         allowed = found.allowed_topologies or []
         if allowed and not any(
             all(
@@ -246,8 +251,24 @@ def _waiting_satisfied(claims: list[PersistentVolumeClaim], node: Node, cluster:
             for term in allowed
             if term.match_label_expressions
         ):
-            return False
-    return True
+            return False, True
+        if not has_space(claim, found.provisioner or "", node, cluster):
+            return True, False
+    return True, True
+
+
+def has_space(claim: PersistentVolumeClaim, provisioner: str, node: Node, cluster: Cluster) -> bool:
+    driver = next((each for each in cluster.drivers if each.metadata.name == provisioner), None)
+    if driver is None or not driver.spec.storage_capacity:
+        return True
+    for each in cluster.capacities:
+        limit = each.maximum_volume_size if each.maximum_volume_size is not None else each.capacity
+        if each.storage_class_name != claim.spec.storage_class_name or limit is None or each.node_topology is None:
+            continue
+        reached = labels.from_label_selector(each.node_topology).matches(labels_of(node))
+        if reached and parse(str(limit)).value() >= wanted_size(claim).value():
+            return True
+    return False
 
 
 def affinity_holds(volume: PersistentVolume, node: Node) -> bool:
