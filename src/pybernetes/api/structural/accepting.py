@@ -38,13 +38,17 @@ class Acceptor:
         accept = self._accept
         if accept is not None and accept(content):
             return []
+        unknown = self.trim(content)
+        add_defaults(content, self._schema)
+        return unknown
+
+    def trim(self, content: dict[str, Any]) -> list[str]:
+        """The same without defaults: an object that comes from another version has had those of its own."""
         unknown: list[str] = []
         if not self._preserve:
             unknown = prune(content, self._schema, is_root=True)
             drop_nulls(content, self._schema)
-        coerced = coerce(content, self._schema)
-        add_defaults(content, self._schema)
-        return unknown + coerced
+        return unknown + coerce(content, self._schema)
 
 
 def drop_nulls(value: Any, schema: JSONSchemaProps | None) -> None:

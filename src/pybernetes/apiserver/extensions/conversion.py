@@ -17,8 +17,8 @@ from pybernetes.api.field import Path, aggregate
 from pybernetes.api.goprint import type_of
 from pybernetes.api.meta.validation import validate_annotations, validate_labels
 from pybernetes.api.quote import quote
+from pybernetes.api.randomness import new_uid
 
-from ..verbs.writing import new_uid
 from .resource import CustomResource, resource_of
 from .version import CustomVersion
 
@@ -109,8 +109,8 @@ class WebhookConverter(Converter):
             raise _failed(f"{subject} returned {len(answers)} objects, expected {len(waiting)}")
         made = iter(
             [
-                _accepted(subject, index, original, answer, api_version)
-                for index, (original, answer) in enumerate(zip(waiting, answers, strict=True))
+                _accepted(subject, original, answer, api_version)
+                for original, answer in zip(waiting, answers, strict=True)
             ]
         )
         return [each if each["apiVersion"] == api_version else next(made) for each in objects]
@@ -161,19 +161,22 @@ def _answers(body: bytes, uid: str, version: str) -> list[Any]:
     return objects
 
 
-def _accepted(subject: str, index: int, original: Document, answer: Any, api_version: str) -> Document:
-    """What the webhook made of an object, with the metadata that it may not change. Raises APIError."""
-    start = f"{subject} returned invalid converted object at index {index}: "
+def _accepted(subject: str, original: Document, answer: Any, api_version: str) -> Document:
+    """What the webhook made of an object, with the metadata that it may not change. Raises APIError.
+
+    Upstream asks for one object at a time, and says so in its words.
+    """
     if not isinstance(answer, dict):
-        raise _failed(f"{start}it is of type {type_of(answer)}")
+        raise _failed(f"{subject} failed, unexpected type {type_of(answer)} at index 0")
     if answer.get("apiVersion") != api_version:
-        said = answer.get("apiVersion") or "/"
-        raise _failed(f"{start}invalid groupVersion (expected {api_version}, received {said})")
+        versions = f"expected {api_version}, received {answer.get('apiVersion') or '/'}"
+        raise _failed(f"{subject} returned invalid object at index 0: invalid groupVersion ({versions})")
     if answer.get("kind") != original["kind"]:
         kinds = f"expected {original['kind']}, received {answer.get('kind') or ''}"
-        raise _failed(f"{start}invalid kind ({kinds})")
+        raise _failed(f"{subject} returned invalid object at index 0: invalid kind ({kinds})")
     metadata = answer.get("metadata")
-    words = f"{subject} returned invalid metadata in object at index {index}: "
+    start = f"{subject} returned invalid object: "
+    words = f"{subject} returned invalid metadata: "
     if "metadata" not in answer:
         metadata = {}
     elif not isinstance(metadata, dict):

@@ -10,6 +10,7 @@ In memory an object is always in the version of the request, as upstream has it;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -83,19 +84,20 @@ class CustomResourceStore(ResourceStore):
             version.tidy(obj)
         if stored != self.resource.api_version:
             obj.api_version = self.resource.api_version
-            self.custom.tidy(obj)
+            self.custom.trim(obj)
         made = encode(obj)
         made = with_revision(made, int(revision)) if revision is not None else made
         return raw if made == raw else made
 
     def encode(self, obj: Any) -> bytes:
         obj.metadata.resource_version = None
-        version = obj.api_version
-        obj.kind, obj.api_version = self.resource.kind, self._stored_version
-        try:
-            return encode(obj)
-        finally:
-            obj.api_version = version
+        if obj.api_version != self._stored_version:
+            # With the defaults of the stored version: whoever reads it would have to fill them in.
+            obj = CustomObject(obj.kind, self._stored_version, obj.metadata, deepcopy(obj.content))
+            stored = self._converter.version(self._stored_version)
+            if stored is not None:
+                stored.tidy(obj)
+        return encode(obj)
 
     def attributes(self, item: Item) -> Attributes:
         found = item.attributes
@@ -117,7 +119,7 @@ class CustomResourceStore(ResourceStore):
             converted = await self._converter.convert(documents, self.resource.api_version)
             for item, document in zip(waiting, converted, strict=True):
                 obj = from_document(document)
-                self.custom.tidy(obj)
+                self.custom.trim(obj)
                 obj.metadata.resource_version = None
                 made = encode(obj)
                 self._keep(item, with_revision(made, item.revision) if item.revision else made)

@@ -199,6 +199,11 @@ class CustomVersion:
             self.accept(obj.content)
         obj.metadata.generation = obj.metadata.generation or 1
 
+    def trim(self, obj: CustomObject) -> None:
+        """Bring an object that comes from another version into the form of this one: nothing is filled in."""
+        with contextlib.suppress(Refused):
+            self.accept.trim(obj.content)
+
     # -- checking -----------------------------------------------------------------------------------------------
 
     @cached_property

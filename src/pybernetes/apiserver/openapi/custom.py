@@ -93,13 +93,13 @@ def _schemas(kind: CustomKind, prefix: str, version: int) -> Document:
     if kind.selectable:
         own["x-kubernetes-selectable-fields"] = [{"fieldPath": each} for each in kind.selectable]
     properties = {
-        "apiVersion": _text("The version of the list."),
+        "apiVersion": _text("APIVersion defines by which version of the schema the list is written."),
         "items": {
             "description": f"All {kind.plural}.",
             "type": "array",
             "items": {"$ref": prefix + name},
         },
-        "kind": _text("The kind of the list."),
+        "kind": _text("Kind is the name of the type of the list."),
         "metadata": _referring(list_metadata, "What is said of the list as a whole.", version),
     }
     listed = {
@@ -122,8 +122,8 @@ def _own(kind: CustomKind, metadata: Document, version: int) -> Document:
         schema = _as_v2(schema)
     schema = _with_embedded(schema, metadata, version)
     schema["properties"] = {
-        "apiVersion": _text("The version of the object."),
-        "kind": _text("The kind of the object."),
+        "apiVersion": _text("APIVersion defines by which version of the schema the object is written."),
+        "kind": _text("Kind is the name of the type of the object."),
         "metadata": _referring(metadata, "What every object says of itself.", version),
         **{key: each for key, each in schema.get("properties", {}).items() if key not in _TYPE},
     }
@@ -156,8 +156,8 @@ def _with_embedded(schema: Document, metadata: Document, version: int) -> Docume
     if result.get("x-kubernetes-embedded-resource"):
         result["properties"] = {
             **result.get("properties", {}),
-            "apiVersion": _text("The version of the object."),
-            "kind": _text("The kind of the object."),
+            "apiVersion": _text("APIVersion defines by which version of the schema the object is written."),
+            "kind": _text("Kind is the name of the type of the object."),
             "metadata": _referring(metadata, "What every object says of itself.", version),
         }
         result["required"] = list(dict.fromkeys([*result.get("required", ()), "kind", "apiVersion"]))
