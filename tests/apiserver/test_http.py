@@ -9,6 +9,7 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 
 import pytest
 import yaml
@@ -221,3 +222,11 @@ def test_requests_that_begin_alike_are_told_apart_by_their_bodies(client: Client
         wrong = message("abc").replace(f"Bearer {client.token}".encode(), b"Bearer wrong")
         connection.sendall(wrong)
         assert read_answer(connection)[0] == 401
+
+
+def test_every_answer_has_a_date_and_an_audit_id_of_its_own(client: Client) -> None:
+    answers = [client.get(path) for path in ("/api/v1/namespaces/default", "/api/v1/namespaces/none", "/version")]
+    answers += [client.get("/api/v1/namespaces/default") for _ in range(3)]
+    assert len({answer.headers["Audit-Id"] for answer in answers}) == len(answers)
+    for answer in answers:
+        assert abs(parsedate_to_datetime(answer.headers["Date"]).timestamp() - time.time()) < 5

@@ -21,6 +21,13 @@ def random_bytes(count: int) -> bytes:
     return taken
 
 
+def new_uid() -> str:
+    """A random UUID (version 4); faster than the standard library's."""
+    digits = random_bytes(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
 def _forget() -> None:
     global _pool, _used
     _pool, _used = b"", 0

@@ -14,6 +14,7 @@ Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that 
 from __future__ import annotations
 
 import asyncio
+import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
@@ -21,6 +22,8 @@ from typing import Any
 
 import httptools
 import msgspec
+
+from pybernetes.api.randomness import new_uid
 
 from .heads import Head, Heads
 from .tcp import confirmed, unconfirmed
@@ -37,10 +40,13 @@ _THREAD_FROM = 1 << 20  # compress in a thread from this size on: zlib frees the
 _REASON = {status.value: status.phrase.encode() for status in HTTPStatus}
 _CACHING = "no-cache, private"  # what the API says may be kept by nobody, unless the answer itself says otherwise
 _HEAD = {
-    code: b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: %b\r\nContent-Length: "
+    code: b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: %b\r\nAudit-Id: "
     % (code, reason, _CACHING.encode())
     for code, reason in _REASON.items()
 }
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 Headers = Iterable[tuple[str, str]]
 
@@ -80,6 +86,7 @@ class Request:
     """One request as it came in, and what the filters found out about it."""
 
     __slots__ = (
+        "audit_id",
         "body",
         "connection",
         "head",
@@ -106,6 +113,7 @@ class Request:
         self.body = body
         self.head: Head | None = None  # what it has in common with others, where that is known
         self.repeated: dict[str, list[str]] | None = None  # headers that came more than once, each value by itself
+        self.audit_id = ""  # set by whoever needs it before the answer is sent
         self.read: Any = None  # the body, where it was read before its verb began
         self.user: Any = None
         self.info: Any = None
@@ -366,7 +374,13 @@ class Connection(asyncio.Protocol):
             body = b""
         fast = headers is None and response.content_type == "application/json" and not request.response_headers
         if fast and self._keep_alive and not self.server.draining and not request.warnings:
-            head = b"%b%d\r\n\r\n" % (_HEAD[response.status], len(body))
+            audit_id = request.audit_id or new_uid()
+            head = b"%b%b\r\nDate: %b\r\nContent-Length: %d\r\n\r\n" % (
+                _HEAD[response.status],
+                audit_id.encode(),
+                self.server.date(),
+                len(body),
+            )
         else:
             lines = self._head(request, response.status, response.content_type, headers)
             lines.append(b"Content-Length: %d\r\n\r\n" % len(body))
@@ -385,6 +399,7 @@ class Connection(asyncio.Protocol):
         pairs = [("Content-Type", content_type)] if content_type else []
         pairs += headers or ()
         pairs += request.response_headers
+        pairs += [("Audit-Id", request.audit_id or new_uid()), ("Date", self.server.date().decode())]
         if all(name != "Cache-Control" for name, _ in pairs):
             pairs.append(("Cache-Control", _CACHING))
         pairs += [("Warning", f'299 - "{_quoted(text)}"') for text in _warnings(request.warnings)]
@@ -498,10 +513,21 @@ class HTTPServer:
         self.loop = loop or asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.heads = Heads()
+        self._date = (0, b"")
         self.draining = False
 
     def __call__(self) -> Connection:
         return Connection(self)
+
+    def date(self) -> bytes:
+        """The time of an answer, as HTTP writes it; worked out once a second."""
+        second = int(time.time())
+        if self._date[0] != second:
+            now = time.gmtime(second)  # not strftime, which would speak the user's language
+            day, month = _DAYS[now.tm_wday], _MONTHS[now.tm_mon - 1]
+            clock = f"{now.tm_hour:02}:{now.tm_min:02}:{now.tm_sec:02}"
+            self._date = (second, f"{day}, {now.tm_mday:02} {month} {now.tm_year} {clock} GMT".encode())
+        return self._date[1]
 
     async def drain(self, seconds: float) -> None:
         """Let the requests in flight finish and their answers arrive, at most this long; then close what is left.

@@ -12,6 +12,7 @@ from pybernetes.api.field import FieldError, invalid
 from pybernetes.api.managedfields import record_update
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quote import quote
+from pybernetes.api.randomness import new_uid
 from pybernetes.api.times import rfc3339
 
 from ..admission.plugin import CREATE, Attributes
@@ -21,7 +22,6 @@ from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..verbs.managing import manager_of
 from ..verbs.options import write_options
-from ..verbs.writing import new_uid
 from .body import answer_object, decode_body
 
 API_VERSION = "authentication.k8s.io/v1"

@@ -89,7 +89,7 @@ class WebhookPlugin(Plugin):
         webhook = hook.webhook
         if attributes.dry_run and webhook.side_effects not in ("None", "NoneOnDryRun"):
             raise BadRequest(f"admission webhook {quote(hook.name)} does not support dry run")
-        from ...verbs.writing import new_uid
+        from pybernetes.api.randomness import new_uid
 
         uid = new_uid()
         try:
