@@ -51,6 +51,13 @@ class Type:
             return _WRITTEN.get(self.kind, self.name)
         return f"{self.name}({', '.join(map(str, self.params))})"
 
+    @property
+    def go(self) -> str:
+        """The type as Go's own `String()` writes it, which is not quite what messages of the checker have."""
+        if self.params:
+            return f"{self.name}({', '.join(each.go for each in self.params)})"
+        return self.name
+
     def __repr__(self) -> str:
         return f"Type({self})"
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from pybernetes.api.cel import types as t
-from pybernetes.api.cel.ast import CompileError
+from pybernetes.api.admissionregistration.expressions import Expression
 from pybernetes.api.cel.environment import MATCH_CONDITIONS_BUDGET, Environment, Program
 from pybernetes.api.cel.libraries.authorizer import (
-    AUTHORIZER,
-    RESOURCE_CHECK,
     Answer,
     AuthorizerValue,
     Decisions,
     Question,
     Undecided,
 )
-from pybernetes.api.cel.schemas import type_from_schema
 from pybernetes.api.cel.values import CostLimitExceeded, EvaluationError
 from pybernetes.api.resources import Resource
 
@@ -33,101 +28,6 @@ from .plugin import Attributes
 from .requests import admission_request
 
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
-
-_GROUP_VERSION = {"group": t.STRING, "version": t.STRING}
-_STRINGS = t.list_of(t.STRING)
-_KIND = t.object_type("kubernetes.GroupVersionKind", {**_GROUP_VERSION, "kind": t.STRING})
-_RESOURCE = t.object_type("kubernetes.GroupVersionResource", {**_GROUP_VERSION, "resource": t.STRING})
-_USER = t.object_type(
-    "kubernetes.UserInfo",
-    {"username": t.STRING, "uid": t.STRING, "groups": _STRINGS, "extra": t.map_of(t.STRING, _STRINGS)},
-)
-REQUEST = t.object_type(
-    "kubernetes.AdmissionRequest",
-    {
-        "kind": _KIND,
-        "resource": _RESOURCE,
-        "subResource": t.STRING,
-        "requestKind": _KIND,
-        "requestResource": _RESOURCE,
-        "requestSubResource": t.STRING,
-        "name": t.STRING,
-        "namespace": t.STRING,
-        "operation": t.STRING,
-        "userInfo": _USER,
-        "dryRun": t.BOOL,
-        "options": t.DYN,
-    },
-)
-
-
-def _namespace_type() -> t.Type:
-    text, moment, number = {"type": "string"}, {"type": "string", "format": "date-time"}, {"type": "integer"}
-    texts = {"type": "array", "items": text}
-    pairs = {"type": "object", "additionalProperties": text}
-    names = dict.fromkeys(("name", "generateName", "namespace", "UID", "resourceVersion"), text)
-    metadata = names | {
-        "labels": pairs,
-        "annotations": pairs,
-        "creationTimestamp": moment,
-        "deletionTimestamp": moment,
-        "deletionGracePeriodSeconds": number,
-        "generation": number,
-        "finalizers": texts,
-    }
-    condition = {"status": text, "type": text, "lastTransitionTime": moment, "message": text, "reason": text}
-    conditions = {"type": "array", "items": {"type": "object", "properties": condition}}
-    found = type_from_schema(
-        {
-            "type": "object",
-            "properties": {
-                "metadata": {"type": "object", "properties": metadata},
-                "spec": {"type": "object", "properties": {"finalizers": texts}},
-                "status": {"type": "object", "properties": {"conditions": conditions, "phase": text}},
-            },
-        }
-    )
-    assert found is not None
-    return found
-
-
-@cache
-def environment(params: bool = False, authorizer: bool = True) -> Environment:
-    """What expressions about requests may use."""
-    variables = {"object": t.DYN, "oldObject": t.DYN, "namespaceObject": _namespace_type(), "request": REQUEST}
-    if params:
-        variables["params"] = t.DYN
-    if authorizer:
-        variables |= {"authorizer": AUTHORIZER, "authorizer.requestResource": RESOURCE_CHECK}
-    return Environment(variables)
-
-
-class Expression:
-    """A compiled expression, or what is wrong with it (`error`)."""
-
-    __slots__ = ("error", "program", "source")
-
-    def __init__(self, source: str, env: Environment, returns: Sequence[t.Type] = (t.BOOL,)) -> None:
-        self.source = source
-        self.error = ""
-        self.program: Program | None = None
-        try:
-            program = env.compile(source)
-        except CompileError as error:
-            self.error = f"compilation failed: {error}"
-            return
-        if returns and not any(program.result_type.exact(each) for each in returns):
-            if len(returns) == 1:
-                self.error = f"must evaluate to {returns[0]} but got {program.result_type}"
-            else:
-                listed = " ".join(_go_name(each) for each in returns)
-                self.error = f"must evaluate to one of [{listed}] but got {program.result_type}"
-            return
-        self.program = program
-
-
-def _go_name(type: t.Type) -> str:
-    return "null_type" if type.kind == "null_type" else str(type)
 
 
 class Failed(Exception):

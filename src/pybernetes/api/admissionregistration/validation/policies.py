@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies and MutatingAdmissionPolicies, but for what their expressions say."""
+"""ValidatingAdmissionPolicies and MutatingAdmissionPolicies."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ..v1 import (
     Validation,
     Variable,
 )
+from .expressions import validate_policy_expressions
 from .rules import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
@@ -70,14 +71,18 @@ _RESERVED: Final = frozenset(
 
 def validate_validating_admission_policy(obj: ValidatingAdmissionPolicy) -> list[FieldError]:
     """What is wrong with a new ValidatingAdmissionPolicy."""
-    return _validate_validating(obj, check_conditions=True)
+    errors = _validate_validating(obj, check_conditions=True)
+    return errors or validate_policy_expressions(obj.spec or ValidatingAdmissionPolicySpec(), _SPEC)
 
 
 def validate_validating_admission_policy_update(
     new: ValidatingAdmissionPolicy, old: ValidatingAdmissionPolicy
 ) -> list[FieldError]:
     """Everything may change."""
-    return _validate_validating(new, check_conditions=_conditions_changed(new.spec, old.spec))
+    errors = _validate_validating(new, check_conditions=_conditions_changed(new.spec, old.spec))
+    if not errors and new.spec is not None and new.spec != old.spec:
+        return validate_policy_expressions(new.spec, _SPEC)
+    return errors
 
 
 def validate_validating_admission_policy_status_update(
@@ -98,14 +103,18 @@ def validate_validating_admission_policy_status_update(
 
 def validate_mutating_admission_policy(obj: MutatingAdmissionPolicy) -> list[FieldError]:
     """What is wrong with a new MutatingAdmissionPolicy."""
-    return _validate_mutating(obj, check_conditions=True)
+    errors = _validate_mutating(obj, check_conditions=True)
+    return errors or validate_policy_expressions(obj.spec or MutatingAdmissionPolicySpec(), _SPEC)
 
 
 def validate_mutating_admission_policy_update(
     new: MutatingAdmissionPolicy, old: MutatingAdmissionPolicy
 ) -> list[FieldError]:
     """Everything may change."""
-    return _validate_mutating(new, check_conditions=_conditions_changed(new.spec, old.spec))
+    errors = _validate_mutating(new, check_conditions=_conditions_changed(new.spec, old.spec))
+    if not errors and new.spec is not None and new.spec != old.spec:
+        return validate_policy_expressions(new.spec, _SPEC)
+    return errors
 
 
 def _conditions_changed(new: Any, old: Any) -> bool:
@@ -134,7 +143,8 @@ def _validate_common(
         if mutates:
             errors += validate_mutating_operations(spec.match_constraints, at)
     if check_conditions:
-        errors += validate_match_conditions(spec.match_conditions, _SPEC.child("matchConditions"))
+        params = spec.param_kind is not None
+        errors += validate_match_conditions(spec.match_conditions, _SPEC.child("matchConditions"), params=params)
     variables: Sequence[Variable] = spec.variables or ()
     for index, variable in enumerate(variables):
         errors += _validate_variable(variable, _SPEC.child("variables").index(index))

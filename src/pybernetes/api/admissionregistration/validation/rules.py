@@ -10,6 +10,7 @@ from ...field import FieldError, Path, duplicate, invalid, not_supported, requir
 from ...meta.validation import validate_label_selector
 from ...names import is_path_segment_name
 from ..v1 import MatchCondition, MatchResources, NamedRuleWithOperations, RuleWithOperations
+from .expressions import validate_expression
 
 FAILURE_POLICIES: Final = ("Fail", "Ignore")
 MATCH_POLICIES: Final = ("Equivalent", "Exact")
@@ -117,15 +118,20 @@ def validate_mutating_operations(match: MatchResources | None, path: Path) -> li
     ]
 
 
-def validate_match_conditions(conditions: Sequence[MatchCondition] | None, path: Path) -> list[FieldError]:
-    """Expressions with names, each of which comes once."""
+def validate_match_conditions(
+    conditions: Sequence[MatchCondition] | None, path: Path, *, params: bool = False
+) -> list[FieldError]:
+    """Expressions with names, each of which comes once; `params` says whether they may speak of parameters."""
     errors: list[FieldError] = []
     if conditions and len(conditions) > MAX_MATCH_CONDITIONS:
         errors.append(too_many(path, len(conditions), MAX_MATCH_CONDITIONS))
     seen: set[str] = set()
     for index, condition in enumerate(conditions or ()):
         at, name = path.index(index), condition.name or ""
-        if not (condition.expression or "").strip():
+        expression = (condition.expression or "").strip()
+        if expression:
+            errors += validate_expression(expression, at.child("expression"), params=params)
+        else:
             errors.append(required(at.child("expression")))
         errors += validate_qualified_name(name, at.child("name")) if name else [required(at.child("name"))]
         if name and name in seen:

@@ -39,7 +39,9 @@ class Hook:
     def conditions(self) -> Any:
         """The match conditions, compiled when first asked for; None if there are none."""
         if self._conditions is None and self.webhook.match_conditions:
-            from ..expressions import MatchConditions, environment
+            from pybernetes.api.admissionregistration.expressions import environment
+
+            from ..expressions import MatchConditions
 
             self._conditions = MatchConditions(
                 self.webhook.match_conditions, environment(), self.webhook.failure_policy
