@@ -126,3 +126,28 @@ def test_both_sides_accept_each_other_in_a_real_handshake(tmp_path: Path) -> Non
         assert connection.recv(2) == b"ok"
     thread.join()
     assert seen == [((("organizationName", "system:masters"),), (("commonName", "kubernetes-admin"),))]
+
+
+def test_while_it_runs_certificates_are_renewed_and_the_authority_stays(tmp_path: Path) -> None:
+    ensure(tmp_path)
+    authority = (tmp_path / "ca.crt").read_bytes()
+    now = datetime.datetime.now(datetime.UTC)
+    for days, expected in ((300, []), (336, ["apiserver", "admin", *CONTROLLER_MANAGER]), (9 * 365 + 100, None)):
+        moment = now + datetime.timedelta(days=days)
+        made = certificates.ensure(tmp_path, ["10.96.0.1"], moment, running=True)
+        assert expected is None or made[: len(expected)] == expected
+        assert "ca" not in made
+    assert (tmp_path / "ca.crt").read_bytes() == authority
+    (tmp_path / "ca.crt").unlink()
+    assert certificates.ensure(tmp_path, ["10.96.0.1"], running=True) == []
+
+
+@pytest.mark.parametrize(("days", "expected"), [(0, False), (334, False), (336, True), (-1, True)])
+def test_when_a_certificate_is_due(days: int, expected: bool) -> None:
+    authority = pki.create_authority("ca")
+    identity = pki.issue_server(authority, "x", ["a", "b"])
+    now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+    assert certificates.due(identity, authority, {"a"}, now) is expected
+    assert certificates.due(identity, authority, {"c"}, now)
+    assert certificates.due(identity, pki.create_authority("ca"), {"a"}, now)
+    assert certificates.due(None, authority, set(), now)

@@ -43,11 +43,16 @@ class Supervised:
 
 
 @contextlib.contextmanager
-def supervise(folder: Path, grace: float = 10, **commands: list[str]) -> Iterator[Supervised]:
-    specs = [
+def supervise(
+    folder: Path, grace: float = 10, chore: dict[str, object] | None = None, **commands: list[str]
+) -> Iterator[Supervised]:
+    """`chore` is what makes a component named `chore` one."""
+    specs: list[dict[str, object]] = [
         {"name": name, "argv": argv, "log": str(folder / f"{name}.log"), "pidFile": str(folder / f"{name}.pid")}
         for name, argv in commands.items()
     ]
+    if chore is not None:
+        specs[-1] |= chore
     (folder / "components.json").write_text(json.dumps(specs))
     command = [
         sys.executable,
@@ -92,6 +97,25 @@ def test_a_killed_component_is_started_again(tmp_path: Path) -> None:
     assert not second.alive
     assert not other.alive
     assert not list(tmp_path.glob("*.pid"))
+
+
+def test_a_chore_is_done_again_and_again_and_refreshes_others_when_it_changed_something(tmp_path: Path) -> None:
+    command = ["/bin/sh", "-c", f"echo done; test -e {tmp_path}/changed || exit 0; rm {tmp_path}/changed; exit 10"]
+    chore: dict[str, object] = {"every": 0.2, "refreshes": ["a"]}
+    with supervise(tmp_path, chore=chore, a=SLEEP, b=SLEEP, chore_=command) as cluster:
+        first = tools.wait_until(lambda: cluster.child("a"), "a runs")
+        other = tools.wait_until(lambda: cluster.child("b"), "b runs")
+        assert not cluster.log("chore_"), "not at the start"
+        tools.wait_until(lambda: cluster.log("chore_").count("done") >= 3, "three times")
+        assert first.alive
+        (tmp_path / "changed").touch()
+
+        def restarted() -> pidfile.Process | None:
+            now = cluster.child("a")
+            return now if now is not None and now.pid != first.pid else None
+
+        tools.wait_until(restarted, "a is started again", timeout=5)
+        assert other.alive
 
 
 def test_a_component_that_keeps_dying_is_started_less_and_less_often(tmp_path: Path) -> None:

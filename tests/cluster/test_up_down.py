@@ -121,6 +121,30 @@ def test_what_is_written_is_for_the_owner_only(pyb: Shell) -> None:
     pyb("down")
 
 
+def test_certificates_of_a_running_cluster_are_renewed_before_they_end(pyb: Shell, kubectl: str) -> None:
+    pyb.up()
+    data = pyb.home / ".pybernetes" / "pybernetes"
+    chores = [each for each in json.loads((data / "run/components.json").read_text()) if "every" in each]
+    assert [each["name"] for each in chores] == ["renewal"]
+    assert chores[0]["refreshes"] == ["controller-manager"]
+    words = chores[0]["argv"][chores[0]["argv"].index("renew") :]
+    assert pyb(*words).stdout == ""
+    before = pyb.kubeconfig.read_text()
+    for name in ("admin", "apiserver"):
+        (data / "pki" / f"{name}.crt").unlink()
+    assert "admin" in pyb(*words, code=10).stdout
+    assert pyb.kubeconfig.read_text() != before
+    answer = subprocess.run(
+        [kubectl, f"--kubeconfig={pyb.kubeconfig}", "get", "namespaces", "-o=name"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert "namespace/default" in answer.stdout, answer.stderr
+    pyb("down")
+
+
 def test_a_second_up_says_so_and_does_no_harm(pyb: Shell) -> None:
     pyb.up()
     before = {name: process.pid for name, process in pyb.processes().items()}

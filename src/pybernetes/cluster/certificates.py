@@ -39,14 +39,21 @@ def server_names(addresses: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*names, "127.0.0.1", "::1", *addresses]))
 
 
-def ensure(folder: Path, addresses: Iterable[str], now: datetime.datetime | None = None) -> list[str]:
-    """Makes what is missing or due, and answers which files were made."""
+def ensure(
+    folder: Path, addresses: Iterable[str], now: datetime.datetime | None = None, *, running: bool = False
+) -> list[str]:
+    """Makes what is missing or due, and answers which files were made.
+
+    While the cluster is `running` its authority stays: whoever trusts it would have to be told of another first.
+    """
     now = now or datetime.datetime.now(datetime.UTC)
     names = server_names(addresses)
     made: list[str] = []
 
     authority = _read(folder, AUTHORITY)
-    if authority is None or pki.expires_within(authority, RENEW_AUTHORITY_BEFORE, now):
+    if authority is None and running:
+        return []
+    if authority is None or (not running and pki.expires_within(authority, RENEW_AUTHORITY_BEFORE, now)):
         authority = _write(folder, AUTHORITY, pki.create_authority("kubernetes"))
         made.append(AUTHORITY)
 
@@ -61,19 +68,23 @@ def ensure(folder: Path, addresses: Iterable[str], now: datetime.datetime | None
         ),
     }
     for name, (issue, needed) in wanted.items():
-        identity = _read(folder, name)
-        if (
-            identity is None
-            or not pki.signed_by(identity, authority)
-            or pki.expires_within(identity, RENEW_BEFORE, now)
-            or not needed <= pki.subject_names(identity)
-        ):
+        if due(_read(folder, name), authority, needed, now):
             _write(folder, name, issue())
             made.append(name)
 
     if _ensure_service_account_key(folder):
         made.append(SERVICE_ACCOUNT)
     return made
+
+
+def due(identity: pki.Identity | None, authority: pki.Identity, names: set[str], now: datetime.datetime) -> bool:
+    """Whether a certificate is to be made anew: none, of another authority, near its end, or without a name."""
+    return (
+        identity is None
+        or not pki.signed_by(identity, authority)
+        or pki.expires_within(identity, RENEW_BEFORE, now)
+        or not names <= pki.subject_names(identity)
+    )
 
 
 def _ensure_service_account_key(folder: Path) -> bool:

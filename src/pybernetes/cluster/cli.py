@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "scheduler": ("pybernetes.scheduler.command", "run the scheduler in the foreground (likewise)"),
     "version": (_COMMANDS + "version", "print the version"),
+    "renew": (_COMMANDS + "renew", ""),
     "supervise": ("pybernetes.cluster.supervisor", ""),
 }
 

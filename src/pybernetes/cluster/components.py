@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybernetes.cluster import files
@@ -31,6 +32,26 @@ class Component:
     title: str
     argv: tuple[str, ...]
     ready: Probe
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """What is to be done again and again; those it refreshes are started again when it has changed something."""
+
+    name: str
+    argv: tuple[str, ...]
+    every: float
+    refreshes: tuple[str, ...]
+
+
+RENEW_EVERY = 12 * 60 * 60.0  # seconds; certificates are renewed a month before they end
+
+
+def renewal(layout: Layout, advertise_address: str, parts: Sequence[Component]) -> Chore:
+    """Renews certificates. The API server reads its own again by itself; the others know theirs from their start."""
+    flags = [f"--name={layout.name}", f"--data-dir={layout.data}", f"--address={advertise_address}"]
+    others = tuple(part.name for part in parts if part.name != "apiserver")
+    return Chore("renewal", (*PYTHON, "renew", *flags), RENEW_EVERY, others)
 
 
 def control_plane(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from pybernetes.cluster import files, pidfile, supervisor
-from pybernetes.cluster.components import PYTHON, Component
+from pybernetes.cluster.components import PYTHON, Chore, Component
 from pybernetes.cluster.layout import SUPERVISOR, Layout
 
 # The supervisor needs STOP_GRACE for its children; only then is it itself overdue.
@@ -42,17 +42,10 @@ class Events:
         os.close(self._descriptor)
 
 
-def start_supervisor(layout: Layout, components: Sequence[Component]) -> Events:
+def start_supervisor(layout: Layout, components: Sequence[Component], chores: Sequence[Chore] = ()) -> Events:
     """Starts the supervisor in a session of its own, with the components it shall run."""
-    specs = [
-        {
-            "name": component.name,
-            "argv": list(component.argv),
-            "log": str(layout.log(component.name)),
-            "pidFile": str(layout.pid_file(component.name)),
-        }
-        for component in components
-    ]
+    specs = [_spec(layout, component) for component in components]
+    specs += [{**_spec(layout, chore), "every": chore.every, "refreshes": list(chore.refreshes)} for chore in chores]
     files.write_private(layout.components_file, json.dumps(specs, indent=2).encode())
     supervisor.rotate(str(layout.log(SUPERVISOR)))
     environment = {name: value for name, value in os.environ.items() if name != "PYB_COMMAND"}
@@ -74,6 +67,15 @@ def start_supervisor(layout: Layout, components: Sequence[Component]) -> Events:
     finally:
         os.close(writing)
     return Events(reading)
+
+
+def _spec(layout: Layout, part: Component | Chore) -> dict[str, object]:
+    return {
+        "name": part.name,
+        "argv": list(part.argv),
+        "log": str(layout.log(part.name)),
+        "pidFile": str(layout.pid_file(part.name)),
+    }
 
 
 def stop_all(layout: Layout) -> list[str]:

@@ -4,6 +4,9 @@
 polling, and no module that is not needed (11 MB resident, 5 of them its own; a bare
 interpreter: 9 and 3). It knows nothing of clusters: a JSON file lists the components (name, argv, log, pid file), and
 lines on a pipe tell `up` what happens while it still listens.
+
+A component with `every` is a chore: started after so many seconds and again so long after it ended. One that ends with
+the exit code CHANGED has changed what others read when they start; those it `refreshes` are started again.
 """
 
 from __future__ import annotations
@@ -25,12 +28,13 @@ HEALTHY_AFTER = 60.0
 # Between TERM and KILL. Upstream's API server drains for 60 s; ours has nothing that slow on one machine.
 STOP_GRACE = 15.0
 LOG_LIMIT = 16 * 1024 * 1024
+CHANGED = 10  # exit code of a chore
 
 
 class Child:
     """One component. Invariant: `pid` is 0 exactly when no process of it is left to be waited for."""
 
-    __slots__ = ("argv", "delay", "due", "log", "name", "pid", "pid_file", "restarts", "started")
+    __slots__ = ("argv", "delay", "due", "every", "log", "name", "pid", "pid_file", "refreshes", "restarts", "started")
 
     def __init__(self, spec: dict[str, object]) -> None:
         argv = spec["argv"]
@@ -43,7 +47,12 @@ class Child:
         self.restarts = 0
         self.started = 0.0
         self.delay = FIRST_DELAY
-        self.due: float | None = 0.0
+        every, refreshes = spec.get("every", 0.0), spec.get("refreshes", [])
+        assert isinstance(every, (int, float))
+        assert isinstance(refreshes, list)
+        self.every = float(every)
+        self.refreshes = [str(name) for name in refreshes]
+        self.due: float | None = time.monotonic() + self.every if every else 0.0
 
     def start(self) -> None:
         rotate(self.log)
@@ -70,6 +79,9 @@ class Child:
         self.pid = 0
         pidfile.remove(self.pid_file)
         now = time.monotonic()
+        if self.every:
+            self.due = now + self.every
+            return
         if now - self.started >= HEALTHY_AFTER:
             self.delay = FIRST_DELAY
         self.due = now + self.delay
@@ -128,6 +140,13 @@ class Supervisor:
                 if child.pid == pid:
                     child.exited()
                     self._say("exited", child.name, describe_exit(status))
+                    if child.every and os.waitstatus_to_exitcode(status) == CHANGED:
+                        self._refresh(child.refreshes)
+
+    def _refresh(self, names: list[str]) -> None:
+        for child in self.children:
+            if child.name in names:
+                child.terminate()
 
     def _start_due(self) -> None:
         now = time.monotonic()

@@ -42,7 +42,8 @@ def _status(layout: Layout) -> dict[str, object]:
 
 def _component_names(layout: Layout) -> list[str]:
     try:
-        return [str(spec["name"]) for spec in json.loads(layout.components_file.read_bytes())]
+        specs = json.loads(layout.components_file.read_bytes())
+        return [str(spec["name"]) for spec in specs if not spec.get("every")]  # a chore runs only now and then
     except FileNotFoundError:
         return []
 

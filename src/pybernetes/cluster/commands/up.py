@@ -104,7 +104,8 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
             etcd_servers=_etcd_servers(layout, arguments),
             token_file=_write_token(layout, arguments.token),
         )
-        record = _run(layout, parts, progress, arguments.store, f"https://{components.BIND_ADDRESS}:{port}")
+        chores = [components.renewal(layout, address, parts)]
+        record = _run(layout, parts, chores, progress, arguments.store, f"https://{components.BIND_ADDRESS}:{port}")
     if arguments.nodes:
         print("Nodes are not supported yet: this is the control plane only.")
     print(f"Cluster {layout.name!r} is ready after {time.perf_counter() - began:.2f} s: {record.server}")
@@ -112,10 +113,17 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     return 0
 
 
-def _run(layout: Layout, parts: Sequence[components.Component], progress: Progress, store: str, server: str) -> Record:
+def _run(
+    layout: Layout,
+    parts: Sequence[components.Component],
+    chores: Sequence[components.Chore],
+    progress: Progress,
+    store: str,
+    server: str,
+) -> Record:
     """Starts the processes, gives the user his context while they start, and waits for them."""
     offsets = {part.name: _size(layout.log(part.name)) for part in parts}
-    events = processes.start_supervisor(layout, parts)
+    events = processes.start_supervisor(layout, parts, chores)
     try:
         progress.begin(f"starting {', '.join(part.title for part in parts)}")
         from pybernetes.cluster import kubeconfig
