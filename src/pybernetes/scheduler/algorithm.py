@@ -40,6 +40,23 @@ class Result:
     shared: Shared | None = None
     cluster_scores: dict[str, tuple[Scores, Scores]] = field(default_factory=dict)
     total: Scores | None = None
+    whole: bool = False
+    """Whether the scores that pods share are normalised over just the rows that are feasible for this one."""
+
+    def scores_at(self, positions: RowArray | slice) -> dict[str, Scores]:
+        """Normalised scores by plugin, of these positions of `feasible`."""
+        found: dict[str, Scores] = {}
+        if self.feasible is None or self.shared is None:
+            return found
+        rows = self.feasible[positions]
+        for name in self.shared.score_names:
+            if self.whole:
+                found[name] = self.shared.normalized[name][rows]
+            else:
+                found[name] = self.shared.scores_of(name, self.feasible)[1][positions]
+        for name, (_, scores) in self.cluster_scores.items():
+            found[name] = scores[positions]
+        return found
 
 
 class Algorithm:
@@ -272,7 +289,7 @@ class Algorithm:
                     raise PluginError(plugin.name, f'running PreScore plugin "{plugin.name}": {status.message}')
                 state.skip_score.add(plugin.name)
         # The common case: every row that the shared filters left is there, and its sum is known.
-        whole = len(rows) == int(np.count_nonzero(shared.feasible[:size]))
+        whole = result.whole = len(rows) == int(np.count_nonzero(shared.feasible[:size]))
         total = shared.total[:size][rows] if whole else shared.total_of(rows)
         for score in framework.cluster_scores:
             if score.name in state.skip_score:

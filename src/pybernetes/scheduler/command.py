@@ -22,6 +22,8 @@ from pybernetes.client.leaderelection import LeadershipLost
 from .config import load
 from .config.spec import build
 from .config.v1.types import ClientConnectionConfiguration, KubeSchedulerConfiguration, LeaderElectionConfiguration
+from .explain.memory import Memory
+from .explain.page import PATH, page
 from .metrics import Metrics
 from .options import Options, parse
 from .profiles import SchedulerSpec
@@ -115,7 +117,10 @@ async def _run(options: Options, config: KubeSchedulerConfiguration, spec: Sched
     async with Client(settings, program=PROGRAM, qps=qps, burst=connection.burst or 100, clock=clock) as client:
         metrics = Metrics()
         informers = InformerFactory(client.for_component("informers"), clock=clock)
-        scheduler = Scheduler(client.for_component("scheduler"), informers, spec, clock, metrics=metrics)
+        memory = Memory()
+        scheduler = Scheduler(
+            client.for_component("scheduler"), informers, spec, clock, metrics=metrics, recorder=memory
+        )
         elector = None
         if election.leader_elect:
             elector = component.elector(
@@ -135,6 +140,7 @@ async def _run(options: Options, config: KubeSchedulerConfiguration, spec: Sched
                 "scheduler": lambda: scheduler.started.is_set() or (elector is not None and not elector.is_leader),
             },
             client,
+            {PATH: page(scheduler, memory)},
         )
         await component.wait_for_server(client)
         if options.secure_port:

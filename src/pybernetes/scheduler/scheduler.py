@@ -402,7 +402,6 @@ class Scheduler:
         nominated: str | None,
     ) -> None:
         assert self.recorder is not None
-        shared, rows = result.shared, result.feasible
         attempt = Attempt(
             pod=queued.info,
             framework=framework,
@@ -419,15 +418,11 @@ class Scheduler:
             alive=self.snapshot.alive,
             masks=result.masks,
             diagnosis=result.diagnosis,
-            feasible=rows,
+            feasible=result.feasible,
+            scores_at=result.scores_at,
             weights=framework.weights,
             total=result.total,
         )
-        if rows is not None and shared is not None:
-            for name in shared.score_names:
-                attempt.raw_scores[name], attempt.scores[name] = shared.scores_of(name, rows)
-            for name, (raw, scores) in result.cluster_scores.items():
-                attempt.raw_scores[name], attempt.scores[name] = raw, scores
         try:
             self.recorder.record(attempt)
         except Exception:

@@ -6,6 +6,7 @@ keeps (masks are one byte a row, normalised scores fit into one) and returns qui
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -53,10 +54,9 @@ class Attempt:
     """If it fits nowhere: rows by reason. Otherwise `framework.diagnose(attempt)` works it out while you are called"""
     feasible: RowArray | None = None
     """The rows that were scored; None when there was but one, which needs no score."""
-    raw_scores: dict[str, Scores] = field(default_factory=dict)
-    """By score plugin, aligned with `feasible`."""
-    scores: dict[str, Scores] = field(default_factory=dict)
-    """Normalised, 0..100, aligned with `feasible`."""
+    scores_at: Callable[[RowArray | slice], dict[str, Scores]] = lambda positions: {}
+    """Normalised scores, 0..100, by plugin, of these positions of `feasible`. To gather all costs more than to choose
+    the node: ask for what you keep."""
     weights: dict[str, int] = field(default_factory=dict)
     total: Scores | None = None
     """The sum of scores times weights, aligned with `feasible`."""

@@ -192,6 +192,21 @@ class SchedulingQueue:
             self.active.get(key) or self.backoff.get(key) or self.error_backoff.get(key) or self.unschedulable.get(key)
         )
 
+    def whereabouts(self, key: Key) -> tuple[str, float | None]:
+        """Which queue a pod is in ("" = none), and when it is tried again at the latest (None = not known)."""
+        if key in self.active:
+            return "active", self._clock.now()
+        for heap in (self.backoff, self.error_backoff):
+            queued = heap.get(key)
+            if queued is not None:
+                return "backoff", self._backoff_until(queued)
+        queued = self.unschedulable.get(key)
+        if queued is None:
+            return "", None
+        if queued.gated:
+            return "gated", None
+        return "unschedulable", queued.timestamp + self._max_in_unschedulable
+
     def pending(self) -> Iterable[QueuedPodInfo]:
         """All pods that wait."""
         yield from self.active
