@@ -1,0 +1,305 @@
+"""The smallest change that would make a pod fit, found by trying.
+
+Each idea is one change to the pod (tolerate a taint, ask for less, drop a constraint) or to one node (a label, more
+memory, uncordon). It is made, on a copy of the pod or in the snapshot for a moment, and all filters are asked again;
+only what works is told. Ideas come from what the pod demands and what nodes lack, not from the words of refusals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from pybernetes.api.core.tolerations import tolerates
+from pybernetes.api.core.v1 import Node, Pod
+from pybernetes.api.core.v1.affinity import Taint, Toleration
+from pybernetes.api.quantity import Quantity
+from pybernetes.client.keys import copy
+
+from ..framework.podinfo import PodInfo
+from ..framework.runtime import Framework
+from ..framework.status import Status
+from .verdicts import Verdicts, judge
+
+MOST_TRIALS: Final = 120
+"""Each is a fraction of a millisecond, in which the scheduler does nothing else."""
+MOST_TOLD: Final = 10
+
+# How much is asked of people, from little to much; within one, whatever helps on more nodes comes first.
+MORE_ON_NODE, LABEL, LESS_FOR_POD, UNCORDON, TOLERATE, UNTAINT, DROP = range(7)
+
+
+@dataclass(slots=True, frozen=True)
+class Change:
+    """Something that would help, and on which nodes the pod would then fit."""
+
+    text: str
+    nodes: tuple[str, ...]
+    effort: int
+    part: float = 0.0
+    """Of an amount: how large a part of what the pod asks for is missing."""
+
+    @property
+    def order(self) -> tuple[float, float, int, str]:
+        """Smaller changes first."""
+        return self.effort, self.part, -len(self.nodes), self.text
+
+
+def smallest(framework: Framework, pod: PodInfo, verdicts: Verdicts) -> list[Change]:
+    """Single changes that make the pod fit somewhere, the smallest first. `verdicts` are of the pod as it is."""
+    trials = _Trials(framework, pod, verdicts)
+    found = [*trials.of_the_pod(), *trials.of_nodes()]
+    return sorted(found, key=lambda change: change.order)[:MOST_TOLD]
+
+
+def closest(framework: Framework, pod: PodInfo, verdicts: Verdicts) -> tuple[str, list[Status]] | None:
+    """The node that the fewest plugins refuse, and what they say: for when no single change helps."""
+    counts = verdicts.number_of_refusals()
+    if not counts:
+        return None
+    row = min(counts, key=lambda each: (counts[each], framework.snapshot.names[each]))
+    return framework.snapshot.names[row], verdicts.of(row)
+
+
+class _Trials:
+    def __init__(self, framework: Framework, pod: PodInfo, verdicts: Verdicts) -> None:
+        self._framework = framework
+        self._snapshot = framework.snapshot
+        self._pod = pod
+        self._verdicts = verdicts
+        self._left = MOST_TRIALS
+        counts = verdicts.number_of_refusals()
+        self._by_one = [row for row, count in counts.items() if count == 1]
+        """Rows that one plugin alone refuses: only there can a change of the node help."""
+
+    # -- the pod
+
+    def of_the_pod(self) -> Iterator[Change]:
+        """Changes of the pod, each tried on all nodes."""
+        for text, effort, part, variant in self._variants():
+            if self._left <= 0:
+                return
+            self._left -= 1
+            verdicts = judge(self._framework, PodInfo(variant))
+            nodes = tuple(self._snapshot.names[row] for row in verdicts.rows[verdicts.feasible].tolist())
+            if nodes:
+                yield Change(text, nodes, effort, part)
+
+    def _variants(self) -> Iterator[tuple[str, int, float, Pod]]:
+        yield from self._less()
+        for taint in self._taints():
+            variant = copy(self._pod.pod)
+            assert variant.spec is not None
+            one = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+            variant.spec.tolerations = [*(variant.spec.tolerations or ()), one]
+            yield f"tolerate the taint {_taint_text(taint)}", TOLERATE, 0.0, variant
+        yield from self._without()
+
+    def _less(self) -> Iterator[tuple[str, int, float, Pod]]:
+        """Ask for as much as the roomiest node that is fine otherwise has left."""
+        asked = self._verdicts.state.get("NodeResourcesFit")
+        if asked is None:
+            return
+        rows = np.array(self._by_one, dtype=np.intp)
+        for name, amount in asked[0] if len(rows) else ():
+            free = self._snapshot.allocatable(name)[rows] - self._snapshot.requested(name)[rows]
+            short = amount - free
+            some = short[(short > 0) & (free > 0)]
+            if not len(some):
+                continue
+            missing = int(some.min())
+            variant = _reduced(self._pod.pod, name, missing)
+            if variant is not None:
+                text = f"ask for {_amount_text(name, missing)} less {name} ({_amount_text(name, amount - missing)})"
+                yield text, LESS_FOR_POD, missing / amount, variant
+
+    def _taints(self) -> list[Taint]:
+        """What is not tolerated, each once."""
+        found: dict[tuple[str | None, str | None, str | None], Taint] = {}
+        for number in np.unique(self._snapshot.taints[self._verdicts.rows]).tolist():
+            for taint in self._snapshot.taint_sets[number]:
+                if taint.effect != "PreferNoSchedule" and not _tolerated(self._pod, taint):
+                    found[(taint.key, taint.value, taint.effect)] = taint
+        return list(found.values())
+
+    def _without(self) -> Iterator[tuple[str, int, float, Pod]]:
+        """The pod without one of its own demands."""
+        spec = self._pod.spec
+        for key, value in (spec.node_selector or {}).items():
+            variant = copy(self._pod.pod)
+            assert variant.spec is not None
+            assert variant.spec.node_selector is not None
+            del variant.spec.node_selector[key]
+            yield f"remove {key}={value} from the nodeSelector", DROP, 0.0, variant
+        affinity = spec.affinity
+        for field, words in _AFFINITIES.items():
+            part = getattr(affinity, field, None) if affinity else None
+            if part is not None and part.required_during_scheduling_ignored_during_execution:
+                variant = copy(self._pod.pod)
+                assert variant.spec is not None
+                getattr(variant.spec.affinity, field).required_during_scheduling_ignored_during_execution = None
+                yield f"remove the required {words}", DROP, 0.0, variant
+        for index, constraint in enumerate(spec.topology_spread_constraints or ()):
+            if constraint.when_unsatisfiable == "DoNotSchedule":
+                variant = copy(self._pod.pod)
+                assert variant.spec is not None
+                assert variant.spec.topology_spread_constraints is not None
+                variant.spec.topology_spread_constraints[index].when_unsatisfiable = "ScheduleAnyway"
+                text = f"make the spreading by {constraint.topology_key} a wish (whenUnsatisfiable: ScheduleAnyway)"
+                yield text, DROP, 0.0, variant
+        for number, container in enumerate(spec.containers or ()):
+            for index, port in enumerate(container.ports or ()):
+                if port.host_port:
+                    variant = copy(self._pod.pod)
+                    assert variant.spec is not None
+                    ports = (variant.spec.containers or [])[number].ports or []
+                    ports[index].host_port = None
+                    yield f"do without hostPort {port.host_port}", DROP, 0.0, variant
+
+    # -- nodes
+
+    def of_nodes(self) -> Iterator[Change]:
+        """Changes of one node, each tried there. Alike ones are told once."""
+        found: dict[tuple[str, int, float], list[str]] = {}
+        for row in self._by_one:
+            node = self._snapshot.info(row).node
+            if node is None:
+                continue
+            for text, effort, part, variant in self._node_variants(row, node):
+                if self._left <= 0:
+                    break
+                self._left -= 1
+                if self._fits_with(row, node, variant):
+                    found.setdefault((text, effort, part), []).append(self._snapshot.names[row])
+        for (text, effort, part), nodes in found.items():
+            where = nodes[0] if len(nodes) == 1 else f"{nodes[0]} (or another of {len(nodes)} nodes)"
+            yield Change(text.replace("{node}", where), tuple(nodes), effort, part)
+
+    def _fits_with(self, row: int, node: Node, variant: Node) -> bool:
+        snapshot = self._snapshot
+        snapshot.set_node(variant)
+        try:
+            return bool(judge(self._framework, self._pod, np.array([row], dtype=np.intp)).feasible[0])
+        finally:
+            snapshot.set_node(node)
+
+    def _node_variants(self, row: int, node: Node) -> Iterator[tuple[str, int, float, Node]]:
+        spec = node.spec
+        if spec is not None and spec.unschedulable:
+            variant = copy(node)
+            assert variant.spec is not None
+            variant.spec.unschedulable = None
+            yield "uncordon {node}", UNCORDON, 0.0, variant
+        for taint in (spec.taints if spec else None) or ():
+            if taint.effect != "PreferNoSchedule" and not _tolerated(self._pod, taint):
+                variant = copy(node)
+                assert variant.spec is not None
+                variant.spec.taints = [each for each in variant.spec.taints or () if each != taint]
+                yield f"remove the taint {_taint_text(taint)} from {{node}}", UNTAINT, 0.0, variant
+        yield from self._more(row, node)
+        labels = (node.metadata.labels if node.metadata else None) or {}
+        wanted = {key: value for key, value in self._wanted_labels() if labels.get(key) != value}
+        for key, value in wanted.items():
+            yield f"label {{node}} with {key}={value}", LABEL, 0.0, _labelled(node, {key: value})
+        if len(wanted) > 1:
+            text = ", ".join(f"{key}={value}" for key, value in wanted.items())
+            yield f"label {{node}} with {text}", LABEL, len(wanted), _labelled(node, wanted)
+
+    def _more(self, row: int, node: Node) -> Iterator[tuple[str, int, float, Node]]:
+        asked = self._verdicts.state.get("NodeResourcesFit")
+        if asked is None:
+            return
+        snapshot = self._snapshot
+        missing = {
+            name: (short, short / amount)
+            for name, amount in asked[0]
+            if (short := amount - int(snapshot.allocatable(name)[row] - snapshot.requested(name)[row])) > 0
+        }
+        parts = [f"{_amount_text(name, short)} more {name}" for name, (short, _) in missing.items()]
+        full = int(snapshot.pod_count[row] + 1 - snapshot.allowed_pods[row])
+        if full > 0:
+            parts.append(f"room for {full} more pod{'s' if full > 1 else ''}")
+        if not parts:
+            return
+        variant = copy(node)
+        assert variant.status is not None
+        allocatable = variant.status.allocatable = dict(variant.status.allocatable or {})
+        for name, (short, _) in missing.items():
+            allocatable[name] = _quantity(name, int(snapshot.allocatable(name)[row]) + short)
+        if full > 0:
+            allocatable["pods"] = str(int(snapshot.allowed_pods[row]) + full)
+        part = sum(each for _, each in missing.values()) + len(parts) - 1
+        yield f"{' and '.join(parts)} on {{node}}", MORE_ON_NODE, part, variant
+
+    def _wanted_labels(self) -> Iterator[tuple[str, str]]:
+        """Labels that the pod wants of a node: those of its selector, and the first way to fulfil its affinity."""
+        spec = self._pod.spec
+        yield from (spec.node_selector or {}).items()
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        for term in (required.node_selector_terms if required else None) or ():
+            for each in term.match_expressions or ():
+                if each.operator == "In" and each.values:
+                    yield each.key or "", each.values[0]
+                elif each.operator == "Exists":
+                    yield each.key or "", ""
+            return
+
+
+_AFFINITIES = {
+    "node_affinity": "node affinity",
+    "pod_affinity": "pod affinity",
+    "pod_anti_affinity": "pod anti-affinity",
+}
+
+
+def _tolerated(pod: PodInfo, taint: Taint) -> bool:
+    return any(tolerates(each, taint) for each in pod.spec.tolerations or ())
+
+
+def _taint_text(taint: Taint) -> str:
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+
+
+def _labelled(node: Node, labels: dict[str, str]) -> Node:
+    variant = copy(node)
+    assert variant.metadata is not None
+    variant.metadata.labels = {**(variant.metadata.labels or {}), **labels}
+    return variant
+
+
+def _reduced(pod: Pod, resource: str, by: int) -> Pod | None:
+    """The pod asking for so much less, taken from its containers one after the other; None if that cannot be done."""
+    variant = copy(pod)
+    assert variant.spec is not None
+    before = PodInfo(pod).requests.get(resource, 0)
+    for container in variant.spec.containers or ():
+        requests = container.resources.requests if container.resources else None
+        if not requests or resource not in requests or by <= 0:
+            continue
+        assert container.resources is not None
+        has = PodInfo(Pod(metadata=pod.metadata, spec=msgspec.structs.replace(variant.spec, containers=[container])))
+        mine = has.requests.get(resource, 0)
+        taken = min(mine, by)
+        container.resources.requests = {**requests, resource: _quantity(resource, mine - taken)}
+        by -= taken
+    return variant if by <= 0 and PodInfo(variant).requests.get(resource, 0) < before else None
+
+
+def _quantity(resource: str, amount: int) -> str:
+    return f"{amount}m" if resource == "cpu" else str(amount)
+
+
+def _amount_text(resource: str, amount: int) -> str:
+    """As people write it: `500m`, `2`, `1536Mi`."""
+    if resource == "cpu":
+        return str(Quantity.milli(amount))
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+            if amount % size == 0:
+                return f"{amount // size}{unit}"
+    return str(amount)
