@@ -13,7 +13,7 @@ from pybernetes.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim
 from pybernetes.client.keys import Key, key_of
 
 from ...framework import Handle
-from .assumed import Assumed
+from ..assumed import Assumed
 from .matching import SELECTED_NODE, annotations_of, fully_bound
 
 

@@ -22,8 +22,8 @@ from pybernetes.client.informer import Informer
 from ...framework import Mask, RowArray
 from ...snapshot.selectors import match_node_selector, match_term
 from ...snapshot.snapshot import Snapshot
+from ..assumed import Assumed
 from ..claims import claim_class
-from .assumed import Assumed
 from .matching import NO_PROVISIONER, SELECTED_NODE, annotations_of, size, suitable, wanted_size
 
 CLASS_INDEX = "class"

@@ -38,9 +38,9 @@ from ...framework import (
     Rows,
     Status,
 )
+from ..assumed import Assumed
 from ..claims import claim_class, claim_names, not_found, not_made_for, volume_class
 from . import hints
-from .assumed import Assumed
 from .binder import Binder
 from .finder import CLASS_INDEX, Finder, PodClaims
 from .matching import bound_copy, fully_bound, provisioned_copy, wanted_size
