@@ -86,6 +86,7 @@ class Request:
     """One request as it came in, and what the filters found out about it."""
 
     __slots__ = (
+        "audit",
         "audit_id",
         "body",
         "connection",
@@ -113,6 +114,7 @@ class Request:
         self.body = body
         self.head: Head | None = None  # what it has in common with others, where that is known
         self.repeated: dict[str, list[str]] | None = None  # headers that came more than once, each value by itself
+        self.audit: Any = None  # what is recorded of it (`audit.recorder.Recorder`), where anything is
         self.audit_id = ""  # set by whoever needs it before the answer is sent
         self.read: Any = None  # the body, where it was read before its verb began
         self.user: Any = None
@@ -374,10 +376,10 @@ class Connection(asyncio.Protocol):
             body = b""
         fast = headers is None and response.content_type == "application/json" and not request.response_headers
         if fast and self._keep_alive and not self.server.draining and not request.warnings:
-            audit_id = request.audit_id or new_uid()
+            audit_id = request.audit_id or request.headers.get("audit-id") or new_uid()
             head = b"%b%b\r\nDate: %b\r\nContent-Length: %d\r\n\r\n" % (
                 _HEAD[response.status],
-                audit_id.encode(),
+                audit_id.encode("utf-8", "replace"),
                 self.server.date(),
                 len(body),
             )
@@ -399,7 +401,8 @@ class Connection(asyncio.Protocol):
         pairs = [("Content-Type", content_type)] if content_type else []
         pairs += headers or ()
         pairs += request.response_headers
-        pairs += [("Audit-Id", request.audit_id or new_uid()), ("Date", self.server.date().decode())]
+        audit_id = request.audit_id or request.headers.get("audit-id") or new_uid()
+        pairs += [("Audit-Id", audit_id), ("Date", self.server.date().decode())]
         if all(name != "Cache-Control" for name, _ in pairs):
             pairs.append(("Cache-Control", _CACHING))
         pairs += [("Warning", f'299 - "{_quoted(text)}"') for text in _warnings(request.warnings)]
@@ -421,6 +424,8 @@ class Connection(asyncio.Protocol):
     def stream(self, request: Request, status: int = 200, content_type: str = "application/json") -> Stream:
         """Begin an answer whose body comes piece by piece."""
         self._streaming = True
+        if request.audit is not None:
+            request.audit.started(status)
         lines = self._head(request, status, content_type, (("Transfer-Encoding", "chunked"),))
         self.write(b"".join(lines) + b"\r\n")
         return Stream(self)

@@ -12,6 +12,7 @@ from pybernetes.api.times import parse_duration
 from . import encryption as encryption_flags
 from . import tls as tls_flags
 from .admission.plugins import check_names
+from .audit import flags as audit_flags
 from .authn import flags as authn_flags
 from .authz.flags import add_flags, check_flags
 
@@ -27,6 +28,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--tls-private-key-file", type=_file, help="the key of the certificate")
     add("--cert-dir", type=Path, default=Path("/var/run/kubernetes"), help="where a self-signed certificate is kept")
     add_flags(parser, _file, _seconds)
+    audit_flags.add_flags(parser, _file, _seconds, _boolean)
     add("--etcd-servers", required=True, help="etcd's endpoints, or sqlite:///path/to/file.db, or memory://")
     add("--etcd-cafile", type=_file)
     add("--etcd-certfile", type=_file)
@@ -55,6 +57,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         parser.error("--tls-cert-file and --tls-private-key-file go together")
     problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins) + check_flags(options)
+    problems += audit_flags.check_flags(options)
     if problems:
         parser.error("; ".join(problems))
     options.service_cidrs = tuple(part.strip() for part in options.service_cluster_ip_range.split(",") if part.strip())
@@ -112,3 +115,11 @@ def _seconds(text: str) -> float:
 
 def _names(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in ("1", "t", "true"):
+        return True
+    if text.lower() in ("0", "f", "false"):
+        return False
+    raise argparse.ArgumentTypeError(f"not true or false: {text!r}")

@@ -12,7 +12,7 @@ import contextlib
 import logging
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pybernetes.api.errors import APIError, RequestEntityTooLarge
 from pybernetes.api.resources import RESOURCES
@@ -42,7 +42,7 @@ from .filters.metrics import RequestMetrics
 from .filters.request_info import RequestInfoFilter
 from .handler import Dispatcher
 from .health import Health
-from .http import HTTPServer, Response, Timeouts
+from .http import Handler, HTTPServer, Response, Timeouts
 from .memory import trim_regularly
 from .metrics import Metrics
 from .openapi.handler import OpenAPI
@@ -51,6 +51,9 @@ from .output import error_response
 from .paths import Paths
 from .registry.registry import Registry
 from .tls import ServingTLS
+
+if TYPE_CHECKING:
+    from .audit.setup import Auditing
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +106,19 @@ class APIServer:
         authorization = Authorization(handler, self.registry.authorizers)
         limited = MaxInFlight(authorization, options.max_requests_inflight, options.max_mutating_requests_inflight)
         self.metrics.in_flight = limited
-        identified = Authentication(Impersonation(limited, self.registry.authorizers), authenticators)
+        acting: Handler = Impersonation(limited, self.registry.authorizers)
+        self._auditing: Auditing | None = None
+        if options.audit_policy_file or options.audit_log_path or options.audit_webhook_config_file:
+            from .audit.setup import auditing
+
+            self._auditing = auditing(options)
+        if self._auditing is None:
+            identified: Handler = Authentication(acting, authenticators)
+        else:
+            from .filters.audit import Audit, FailedAuthenticationAudit
+
+            audited = Authentication(Audit(acting, self._auditing), authenticators)
+            identified = FailedAuthenticationAudit(audited, self._auditing)
         measured = RequestMetrics(Errors(identified), self.metrics)
         return HTTPServer(Errors(RequestInfoFilter(measured)), _refusal, max_body=MAX_BODY, timeouts=self.timeouts)
 
@@ -138,6 +153,8 @@ class APIServer:
         await reconcile_policy(self.registry)
         self._in_background(keep(self.registry, address, self.port))
         self._in_background(trim_regularly())
+        for batch in self._auditing.batches if self._auditing else ():
+            self._in_background(batch.run())
         if self._authorization.reloads:
             self._in_background(self._authorization.keep())
         self._ready = True
@@ -168,6 +185,8 @@ class APIServer:
                     await remove_kubernetes_endpoint(self.registry, advertised(self.options), self.port)
         await self.cache.end_watchers()
         await self._http.drain(_DRAIN)
+        if self._auditing:
+            await self._auditing.close()
         for plugin in self.registry.admission.plugins:
             await plugin.stop()
         await self.cache.close()

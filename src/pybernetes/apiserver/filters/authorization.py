@@ -24,12 +24,23 @@ class Authorization:
 
     async def __call__(self, request: Request) -> Response | None:
         decision, reason, error = await decide(self._authorizers, request.user, request.info)
+        if request.audit is not None:
+            annotate(request.audit.annotations, decision, reason, error)
         if decision is Decision.ALLOW:
             return await self._next(request)
         if error:
             log.error("authorization of %r: %s", request.user.name, error)
             return _undecided(request, error)
         raise forbidden(request.user, request.info, reason)
+
+
+def annotate(annotations: dict[str, str], decision: Decision, reason: str, error: str) -> None:
+    """Tell the audit log what was decided and why."""
+    if decision is not Decision.ALLOW and error:
+        annotations["authorization.k8s.io/reason"] = "internal error"
+        return
+    annotations["authorization.k8s.io/decision"] = "allow" if decision is Decision.ALLOW else "forbid"
+    annotations["authorization.k8s.io/reason"] = reason
 
 
 def _undecided(request: Request, error: str) -> Response:

@@ -23,14 +23,22 @@ class Errors:
     async def __call__(self, request: Request) -> Response | None:
         try:
             return await self._next(request)
-        except APIError as error:
-            return error_response(error, request)
-        except StoreUnavailable as error:
-            return error_response(ServiceUnavailable(str(error)), request)
-        except ConnectionError:
-            raise
-        except RecursionError:  # nothing of ours nests so deeply, only what a client sent
-            return error_response(BadRequest(TOO_DEEP), request)
         except Exception as error:
+            answer = answer_to(error, request)
+            if answer is not None:
+                return answer
+            if isinstance(error, ConnectionError):
+                raise
             log.exception("%s %s", request.method, request.path)
             return error_response(InternalError(type(error).__name__), request)
+
+
+def answer_to(error: Exception, request: Request) -> Response | None:
+    """The answer that an error stands for; None for faults of ours and for clients that are gone."""
+    if isinstance(error, APIError):
+        return error_response(error, request)
+    if isinstance(error, StoreUnavailable):
+        return error_response(ServiceUnavailable(str(error)), request)
+    if isinstance(error, RecursionError):  # nothing of ours nests so deeply, only what a client sent
+        return error_response(BadRequest(TOO_DEEP), request)
+    return None

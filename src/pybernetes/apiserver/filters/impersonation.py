@@ -54,15 +54,17 @@ class Impersonation:
             if wanted is not None:
                 for name in asked:
                     del request.headers[name]
-                request.user = await self._become(wanted, request.user, request.info)
+                request.user, mode = await self._become(wanted, request.user, request.info)
+                if request.audit is not None:
+                    request.audit.impersonated(request.user, f"impersonate:{mode}" if mode else "")
         return await self._next(request)
 
-    async def _become(self, wanted: User, requestor: User, info: RequestInfo) -> User:
-        """The user to go on as. Raises Forbidden, with what the first way that was open to the requestor lacked."""
+    async def _become(self, wanted: User, requestor: User, info: RequestInfo) -> tuple[User, str]:
+        """The user to go on as, and in which mode. Raises Forbidden, with what the first way open to them lacked."""
         refusal: Forbidden | None = None
         for mode in modes(wanted, requestor):
             try:
-                return await self._try(mode, wanted, requestor, info)
+                return await self._try(mode, wanted, requestor, info), mode
             except Forbidden as refused:
                 refusal = refusal or refused
         assert refusal is not None  # the last mode is for everybody

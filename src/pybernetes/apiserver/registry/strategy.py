@@ -48,6 +48,8 @@ class Context(msgspec.Struct, gc=False):
     """The name in the path; a POST has none."""
     options: Any = None
     """The options of the request, for admission."""
+    annotations: dict[str, str] | None = None
+    """What the audit log is told beside, where the request is recorded."""
 
 
 class Reservation(Protocol):

@@ -43,6 +43,7 @@ async def admit_body(
         options,
         resource,
         (api_version, type(obj).__name__),
+        annotations=None if request.audit is None else request.audit.annotations,
     )
     await registry.admission.admit(attributes)
     await registry.admission.validate(attributes)

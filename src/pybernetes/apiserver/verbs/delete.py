@@ -194,6 +194,7 @@ async def _admit(store: ResourceStore, obj: Any, options: DeleteOptions, context
         context.warnings,
         options,
         store.resource,
+        annotations=context.annotations,
     )
     await admission.admit(attributes)
     await admission.validate(attributes)

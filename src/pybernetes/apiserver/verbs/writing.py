@@ -48,6 +48,7 @@ def context_for(
         group=info.group,
         options=options,
         name=info.name,
+        annotations=None if request.audit is None else request.audit.annotations,
     )
 
 
@@ -133,6 +134,7 @@ def _attributes(store: ResourceStore, operation: str, new: Any, old: Any, contex
         context.warnings,
         context.options,
         store.resource,
+        annotations=context.annotations,
     )
 
 

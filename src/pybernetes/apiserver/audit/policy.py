@@ -1,0 +1,191 @@
+"""What of a request is recorded: the first rule that matches says the level; none = nothing is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pybernetes.api import names
+from pybernetes.api.field import FieldError, aggregate, invalid, not_supported, required
+from pybernetes.api.field import Path as FieldPath
+from pybernetes.api.yaml import yaml_to_json
+
+from ..authn.user import User
+from ..requestinfo import RequestInfo
+from .flags import API_VERSION
+
+NONE, METADATA, REQUEST, REQUEST_RESPONSE = range(4)
+LEVELS = ("None", "Metadata", "Request", "RequestResponse")
+STAGES = ("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic")
+
+
+class GroupResources(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Resources of a group; no resources = all of them."""
+
+    group: str = ""
+    resources: list[str] = []
+    resource_names: list[str] = []
+
+
+class PolicyRule(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Requests, and how much of them is recorded. What is empty matches everything."""
+
+    level: str = ""
+    users: list[str] = []
+    user_groups: list[str] = []
+    verbs: list[str] = []
+    resources: list[GroupResources] = []
+    namespaces: list[str] = []
+    non_resource_urls: list[str] = msgspec.field(default_factory=list, name="nonResourceURLs")
+    omit_stages: list[str] = []
+    omit_managed_fields: bool | None = None
+
+
+class Policy(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """All rules."""
+
+    kind: str = ""
+    api_version: str = ""
+    metadata: Any = None
+    rules: list[PolicyRule] = []
+    omit_stages: list[str] = []
+    omit_managed_fields: bool = False
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """How one request is recorded."""
+
+    level: int
+    omit_stages: frozenset[str] = frozenset()
+    omit_managed_fields: bool = False
+
+
+class PolicyEvaluator:
+    """Finds the rule of a request."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._rules = [
+            (
+                rule,
+                Recorded(
+                    LEVELS.index(rule.level),
+                    frozenset((*policy.omit_stages, *rule.omit_stages)),
+                    policy.omit_managed_fields if rule.omit_managed_fields is None else rule.omit_managed_fields,
+                ),
+            )
+            for rule in policy.rules
+        ]
+        self._default = Recorded(NONE)
+
+    def evaluate(self, user: User | None, info: RequestInfo) -> Recorded:
+        """How a request of a user is recorded; nobody has been identified if there is none."""
+        for rule, recorded in self._rules:
+            if _matches(rule, user, info):
+                return recorded
+        return self._default
+
+
+def read(file: Path) -> Policy:
+    """The policy in a file. Raises ValueError with all that is wrong."""
+    value = msgspec.json.decode(yaml_to_json(file.read_bytes())[0])
+    kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
+    if (kind, version) != ("Policy", API_VERSION):
+        raise ValueError(f'{file}: no kind "{kind or ""}" is registered for version "{version or ""}"')
+    try:
+        policy = msgspec.convert(value, Policy)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{file}: {error}") from None
+    if not policy.rules:
+        raise ValueError(f"{file}: loaded illegal policy with 0 rules")
+    errors = validate(policy)
+    if errors:
+        raise ValueError(f"{file}: {aggregate(errors)}")
+    return policy
+
+
+def validate(policy: Policy) -> list[FieldError]:
+    """What is wrong with a policy."""
+    errors = _validate_stages(policy.omit_stages, FieldPath("omitStages"))
+    for index, rule in enumerate(policy.rules):
+        errors += _validate_rule(rule, FieldPath("rules").index(index))
+    return errors
+
+
+def _validate_rule(rule: PolicyRule, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not rule.level:
+        errors.append(required(path.child("level")))
+    elif rule.level not in LEVELS:
+        errors.append(not_supported(path.child("level"), rule.level, LEVELS))
+    urls = path.child("nonResourceURLs")
+    for index, url in enumerate(rule.non_resource_urls):
+        if url == "*":
+            continue
+        if not url.startswith("/"):
+            detail = "non-resource URL rules must begin with a '/' character"
+            errors.append(invalid(urls.index(index), url, detail))
+        if "*" in url[:-1]:
+            detail = "non-resource URL wildcards '*' must be the final character of the rule"
+            errors.append(invalid(urls.index(index), url, detail))
+    resources = path.child("resources")
+    for each in rule.resources:
+        if each.group not in ("", "*"):
+            problems = names.is_dns1123_subdomain(each.group)
+            if problems:
+                errors.append(invalid(resources.child("group"), each.group, ",".join(problems)))
+        if each.resource_names and not each.resources:
+            detail = "using resourceNames requires at least one resource"
+            errors.append(invalid(resources.child("resourceNames"), each.resource_names, detail))
+    errors += _validate_stages(rule.omit_stages, path.child("omitStages"))
+    if rule.non_resource_urls and (rule.resources or rule.namespaces):
+        detail = "rules cannot apply to both regular resources and non-resource URLs"
+        errors.append(invalid(urls, rule.non_resource_urls, detail))
+    return errors
+
+
+def _validate_stages(stages: Sequence[str], path: FieldPath) -> list[FieldError]:
+    return [
+        invalid(path.index(index), stage, f"allowed stages are {','.join(STAGES)}")
+        for index, stage in enumerate(stages)
+        if stage not in STAGES
+    ]
+
+
+def _matches(rule: PolicyRule, user: User | None, info: RequestInfo) -> bool:
+    if rule.users and (user is None or user.name not in rule.users):
+        return False
+    if rule.user_groups and (user is None or not any(group in rule.user_groups for group in user.groups)):
+        return False
+    if rule.verbs and info.verb not in rule.verbs:
+        return False
+    if rule.namespaces or rule.resources:
+        return _matches_resource(rule, info)
+    if rule.non_resource_urls:
+        return not info.is_resource and any(_url_matches(url, info.path) for url in rule.non_resource_urls)
+    return True
+
+
+def _matches_resource(rule: PolicyRule, info: RequestInfo) -> bool:
+    if not info.is_resource or (rule.namespaces and info.namespace not in rule.namespaces):
+        return False
+    if not rule.resources:
+        return True
+    sub = info.subresource
+    wanted = {"*", f"{info.resource}/{sub}" if sub else info.resource, f"{info.resource}/*"}
+    if sub:
+        wanted.add(f"*/{sub}")
+    for each in rule.resources:
+        if each.group in (info.group, "*"):
+            if not each.resources:
+                return True
+            named = not each.resource_names or info.object_name in each.resource_names
+            if named and not wanted.isdisjoint(each.resources):
+                return True
+    return False
+
+
+def _url_matches(url: str, path: str) -> bool:
+    return url in ("*", path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
