@@ -8,6 +8,7 @@ cryptography takes 20 ms and 10 MB, which a server without tokens need not pay.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ from .user import CREDENTIAL_ID, BadCredential, TokenUser, User, meant_for
 
 if TYPE_CHECKING:
     from pybernetes.jws import SigningKey, VerificationKey
+
+log = logging.getLogger(__name__)
 
 USER_PREFIX = "system:serviceaccount:"
 POD_NAME = "authentication.kubernetes.io/pod-name"
@@ -96,7 +99,11 @@ class Keys:
 
     def check(self, token: jwt.Signed) -> None:
         """Return if one of the keys signed the token. Raises BadCredential."""
-        candidates = self.candidates(token.header.kid)
+        try:
+            candidates = self.candidates(token.header.kid)
+        except ValueError as error:
+            log.error("the keys for service account tokens cannot be read: %s", error)
+            raise BadCredential("no keys") from error
         if not candidates:
             raise BadCredential("invalid signature, no keys found")
         from pybernetes import jws

@@ -21,6 +21,7 @@ from ..authn.user import BadCredential, User
 from ..http import Request, Response
 from ..registry.registry import Registry
 from ..subresources.body import answer_object, decode_body
+from ..verbs.admitting import admit_body
 from ..verbs.managing import track_review
 from ..verbs.options import write_options
 
@@ -31,12 +32,15 @@ async def token_reviews(registry: Registry, resource: Resource, request: Request
     """Ask the authenticators about the token in the body."""
     options = write_options(request.info.query, "CreateOptions")
     review = decode_body(request, TokenReview, API_VERSION, options.field_validation)
+    review.metadata = review.metadata or ObjectMeta()
+    track_review(resource, review, request, options, rfc3339(registry.clock.now()))
+    review = await admit_body(
+        registry, request, resource, review, API_VERSION, dry_run=options.dry_run, options=options
+    )
     token = review.spec.token if review.spec else None
     if not token:
         raise BadRequest("token is required for TokenReview in authentication")
     status = await _review(registry, token, (review.spec and review.spec.audiences) or None)
-    review.metadata = review.metadata or ObjectMeta()
-    track_review(resource, review, request, options, rfc3339(registry.clock.now()))
     review.status = status
     return answer_object(request, review, API_VERSION, 201)
 
@@ -61,7 +65,8 @@ async def _review(registry: Registry, token: str, audiences: list[str] | None) -
 async def self_subject_reviews(registry: Registry, resource: Resource, request: Request) -> Response:
     """Tell the caller who they are."""
     options = write_options(request.info.query, "CreateOptions")
-    decode_body(request, SelfSubjectReview, API_VERSION, options.field_validation)
+    asked = decode_body(request, SelfSubjectReview, API_VERSION, options.field_validation)
+    await admit_body(registry, request, resource, asked, API_VERSION, dry_run=options.dry_run, options=options)
     meta = ObjectMeta(creation_timestamp=rfc3339(registry.clock.now()))
     review = SelfSubjectReview(metadata=meta, status=SelfSubjectReviewStatus(user_info=_info(request.user)))
     return answer_object(request, review, API_VERSION, 201)
