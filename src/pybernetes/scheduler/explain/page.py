@@ -38,4 +38,14 @@ def page(scheduler: Scheduler, memory: Memory) -> Page:
 
 
 def _problem(status: str, message: str) -> tuple[str, str, bytes]:
-    return status, _JSON, msgspec.json.encode({"message": message})
+    code, _, reason = status.partition(" ")
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason.replace(" ", ""),
+        "code": int(code),
+    }
+    return status, _JSON, msgspec.json.encode(body)

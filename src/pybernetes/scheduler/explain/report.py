@@ -15,6 +15,7 @@ from pybernetes.api.core.v1 import Pod
 from pybernetes.api.times import rfc3339_micro
 from pybernetes.client.keys import Key
 
+from ..framework.events import Action, ClusterEvent
 from ..framework.podinfo import PodInfo
 from ..framework.runtime import Framework
 from ..framework.status import Code, Status
@@ -115,7 +116,20 @@ def _queue(scheduler: Scheduler, framework: Framework, key: Key, pod: Pod) -> di
 def _wakes(framework: Framework, plugins: Iterable[str]) -> set[str]:
     """What may happen that makes the pod be tried again at once."""
     registered = framework.events_to_register()
-    return {wish.event.label for plugin in plugins for wish in registered.get(plugin, ())}
+    return {
+        event.label if event.is_wildcard else ClusterEvent(event.resource, bit).label
+        for plugin in plugins
+        for wish in registered.get(plugin, ())
+        for event in (wish.event,)
+        for bit in _bits(event.action)
+    }
+
+
+def _bits(action: int) -> Iterable[int]:
+    """The single things that an action stands for; all or any update as one."""
+    if action in (Action.ALL, Action.UPDATE):
+        return (action,)
+    return (1 << number for number in range(action.bit_length()) if action >> number & 1)
 
 
 def _now(framework: Framework, verdicts: Verdicts) -> dict[str, Any]:
