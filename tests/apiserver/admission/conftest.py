@@ -42,7 +42,9 @@ def played(client: Client, name: str) -> None:
     """Plays a transcript and fails where the answers differ from upstream's."""
 
     def call(user: str, method: str, path: str, body: Any, media: str) -> tuple[int, Any, list[str]]:
-        headers = {"Content_Type": media, **({"Impersonate_User": user} if user else {})}
+        headers = {"Content_Type": media}
+        if user:
+            headers |= {"Impersonate_User": user, "Impersonate_Group": "system:nodes"}
         answer = client(method, path, body, **headers)
         return answer.status, json.loads(answer.body), answer.warnings
 

@@ -78,7 +78,7 @@ class EventRateLimit(Plugin):
             return
         errors = [error for each in self._limits if (error := each.refusal(attributes))]
         if errors:
-            raise TooManyRequests(aggregate(errors), 0)
+            raise TooManyRequests(f"Too many requests: {aggregate(errors)}", 0)
 
 
 class _Buckets:

@@ -118,7 +118,7 @@ class NodeRestriction(Plugin):
             raise forbidden(attributes, f"node {quote(node)} must not set blockOwnerDeletion on an owner reference")
         present = lister(self.registry, "", "v1", "nodes").get("", node)
         if present is None:
-            raise NotFound("", "nodes", node)
+            raise NotFound("", "node", node)
         if owner.uid != present.metadata.uid:
             why = f"node {node} UID mismatch: expected {owner.uid or ''} got {present.metadata.uid}"
             raise forbidden(attributes, why)
@@ -141,7 +141,7 @@ class NodeRestriction(Plugin):
     def _eviction(self, node: str, attributes: Attributes) -> None:
         pod = lister(self.registry, "", "v1", "pods").get(attributes.namespace, attributes.name)
         if pod is None:
-            raise NotFound("", "pods", attributes.name)
+            raise NotFound("", "pod", attributes.name)
         if (pod.spec or PodSpec()).node_name != node:
             raise forbidden(attributes, f"node {node} can only evict pods with spec.nodeName set to itself")
 

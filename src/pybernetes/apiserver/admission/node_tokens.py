@@ -31,7 +31,7 @@ def check_token_request(registry: Registry, node: str, attributes: Attributes) -
         raise forbidden(attributes, "node requested token with a pod binding without a uid")
     pod: Pod | None = lister(registry, "", "v1", "pods").get(attributes.namespace, ref.name)
     if pod is None or pod.metadata is None:
-        raise NotFound("", "pods", ref.name)
+        raise NotFound("", "pod", ref.name)
     if ref.uid != pod.metadata.uid:
         raise forbidden(
             attributes,
