@@ -124,7 +124,7 @@ def _own(kind: CustomKind, metadata: Document, version: int) -> Document:
     schema["properties"] = {
         "apiVersion": _text("APIVersion defines by which version of the schema the object is written."),
         "kind": _text("Kind is the name of the type of the object."),
-        "metadata": _referring(metadata, "What every object says of itself.", version),
+        "metadata": _referring(metadata, "Standard object's metadata: what every object says of itself.", version),
         **{key: each for key, each in schema.get("properties", {}).items() if key not in _TYPE},
     }
     return schema
@@ -158,7 +158,7 @@ def _with_embedded(schema: Document, metadata: Document, version: int) -> Docume
             **result.get("properties", {}),
             "apiVersion": _text("APIVersion defines by which version of the schema the object is written."),
             "kind": _text("Kind is the name of the type of the object."),
-            "metadata": _referring(metadata, "What every object says of itself.", version),
+            "metadata": _referring(metadata, "Standard object's metadata: what every object says of itself.", version),
         }
         result["required"] = list(dict.fromkeys([*result.get("required", ()), "kind", "apiVersion"]))
     return result
