@@ -88,6 +88,7 @@ def api_server(
         f"--service-account-signing-key-file={pki / 'sa.key'}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
     ]
     if token_file is not None:
         flags.append(f"--token-auth-file={token_file}")

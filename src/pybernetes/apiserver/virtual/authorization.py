@@ -29,6 +29,7 @@ from ..http import Request, Response
 from ..registry.registry import Registry
 from ..requestinfo import RequestInfo
 from ..subresources.body import answer_object, decode_body
+from ..verbs.admitting import admit_body
 from ..verbs.managing import track_review
 from ..verbs.options import write_options
 
@@ -38,7 +39,7 @@ API_VERSION = "authorization.k8s.io/v1"
 async def subject_access_reviews(registry: Registry, resource: Resource, request: Request) -> Response:
     """Answer for the user that the body names."""
     cls = LocalSubjectAccessReview if resource.kind == "LocalSubjectAccessReview" else SubjectAccessReview
-    review = _review(registry, resource, request, cls)
+    review = await _admitted(registry, resource, request, _review(registry, resource, request, cls))
     spec = review.spec
     user = User(spec.user or "", spec.uid or "", tuple(spec.groups or ()), spec.extra or {})
     review.status = await _decide(registry, user, spec)
@@ -48,13 +49,14 @@ async def subject_access_reviews(registry: Registry, resource: Resource, request
 async def self_subject_access_reviews(registry: Registry, resource: Resource, request: Request) -> Response:
     """Answer for the caller."""
     review = _review(registry, resource, request, SelfSubjectAccessReview)
+    review = await _admitted(registry, resource, request, review)
     review.status = await _decide(registry, request.user, review.spec)
     return answer_object(request, review, API_VERSION, 201)
 
 
 async def self_subject_rules_reviews(registry: Registry, resource: Resource, request: Request) -> Response:
     """Everything the caller may do in a namespace, as far as the authorizers can say it in rules."""
-    review = _decode(request, SelfSubjectRulesReview)
+    review = await _admitted(registry, resource, request, _decode(request, SelfSubjectRulesReview))
     namespace = review.spec.namespace if review.spec else None
     if not namespace:
         raise BadRequest("no namespace on request")
@@ -88,6 +90,12 @@ def _review(registry: Registry, resource: Resource, request: Request, cls: Any) 
     if errors:
         raise Invalid(resource.group, "", "", errors)  # upstream leaves the kind out
     return review
+
+
+async def _admitted(registry: Registry, resource: Resource, request: Request, review: Any) -> Any:
+    options = write_options(request.info.query, "CreateOptions")
+    dry_run = options.dry_run
+    return await admit_body(registry, request, resource, review, API_VERSION, dry_run=dry_run, options=options)
 
 
 def _decode(request: Request, cls: Any) -> Any:
