@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+
+_KEPT = 335 * 24 * 60 * 60.0  # seconds; it is good for a year
 
 
 def self_signed(folder: Path, address: str) -> tuple[Path, Path]:
-    """The files of the certificate and its key, made if they are not there."""
+    """The files of the certificate and its key, made if they are not there or will not be good for long."""
     certificate_file, key_file = folder / "apiserver.crt", folder / "apiserver.key"
-    if certificate_file.is_file() and key_file.is_file():
+    # By the file's age: looking into the certificate would load the cryptography at every start.
+    if certificate_file.is_file() and key_file.is_file() and time.time() - certificate_file.stat().st_mtime < _KEPT:
         return certificate_file, key_file
     from pybernetes import pki
 

@@ -78,6 +78,7 @@ async def token(registry: Registry, store: ResourceStore, request: Request) -> R
         options,
         store.resource,
         (API_VERSION, KIND),
+        annotations=None if request.audit is None else request.audit.annotations,
     )
     await registry.admission.admit(attributes)
     _check_place(meta, info.namespace, info.name)
@@ -98,11 +99,14 @@ async def token(registry: Registry, store: ResourceStore, request: Request) -> R
         )
         spec.expiration_seconds = policy.maximum_seconds
     seconds, warn_after = _lifetime(policy, spec, bound)
-    claims = bound_claims(account, spec.audiences, now, seconds, bound, warn_after, new_uid())
+    jti = new_uid()
+    claims = bound_claims(account, spec.audiences, now, seconds, bound, warn_after, jti)
     try:
         signed = policy.issuer.sign(claims)
     except ValueError as error:
         raise InternalError(f"failed to generate token: {error}") from error
+    if request.audit is not None:
+        request.audit.annotations["authentication.kubernetes.io/issued-credential-id"] = f"JTI={jti}"
     asked.status = TokenRequestStatus(
         token=signed, expiration_timestamp=rfc3339(int(now) + (spec.expiration_seconds or 0))
     )
