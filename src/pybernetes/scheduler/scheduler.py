@@ -66,6 +66,7 @@ class Scheduler:
     ) -> None:
         if not spec.profiles:
             raise ValueError("at least one profile is required")
+        self.spec = spec
         self.client = client
         self.informers = informers
         self.clock = clock
