@@ -154,7 +154,7 @@ class _Checker:
         if target.kind == "map":
             result = target.params[1]
         elif target.kind == "object":
-            known = (target.fields or {}).get(field)
+            known = target.fields.get(field) if target.fields is not None else None
             if known is None:
                 self.report(at, f"undefined field '{field}'")
             else:
@@ -301,7 +301,7 @@ class _Checker:
 
     def check_entry(self, owner: Type, entry: Entry) -> None:
         found = self.check(entry.value)
-        known = (owner.fields or {}).get(entry.field)
+        known = owner.fields.get(entry.field) if owner.fields is not None else None
         if known is None:
             self.report(entry.at, f"undefined field '{entry.field}'")
             return

@@ -59,6 +59,13 @@ class Activation:
             name=attributes.name,
         )
 
+    def child(self, extra: dict[str, Any]) -> Activation:
+        """The same request with more variables."""
+        made = Activation.__new__(Activation)
+        made.__dict__.update(self.__dict__)
+        made.bindings = {**self.bindings, **extra}
+        return made
+
     async def run(self, program: Program, extra: Mapping[str, Any] | None = None) -> tuple[Any, int]:
         """Value and cost; asks authorizers as often as the expression wants to know something."""
         bindings = self.bindings if extra is None else {**self.bindings, **extra}

@@ -69,9 +69,9 @@ PLUGINS: Final = (
     Entry("JobValidation", default=True),
     Entry("PodResizeValidator", "pod_resize_validator:PodResizeValidator", True),
     # Policies, webhooks, quota and AlwaysDeny come last: they judge what all others have made of the object.
-    Entry("MutatingAdmissionPolicy", default=True),
+    Entry("MutatingAdmissionPolicy", "policies.mutating:MutatingAdmissionPolicy", True),
     Entry("MutatingAdmissionWebhook", "webhooks.mutating:MutatingAdmissionWebhook", True),
-    Entry("ValidatingAdmissionPolicy", default=True),
+    Entry("ValidatingAdmissionPolicy", "policies.validating:ValidatingAdmissionPolicy", True),
     Entry("ValidatingAdmissionWebhook", "webhooks.validating:ValidatingAdmissionWebhook", True),
     Entry("ResourceQuota", "resource_quota:ResourceQuota", True),
     Entry("AlwaysDeny", "always:AlwaysDeny"),

@@ -92,6 +92,11 @@ def _parse(text: str) -> SemverValue:
     return SemverValue((major, minor, patch), pre, build)
 
 
+def parse_semver(text: str) -> SemverValue:
+    """The version that a text stands for. Raises EvaluationError."""
+    return _parse(text)
+
+
 def _normalized(text: str) -> SemverValue:
     parts = text.removeprefix("v").split(".", 2)
     for index, part in enumerate(parts):

@@ -1,0 +1,1 @@
+"""Admission by expressions: ValidatingAdmissionPolicy and MutatingAdmissionPolicy."""
