@@ -18,7 +18,9 @@ from .framework.runtime import Framework, failed
 from .framework.shared import PluginError, Shared, invalid_score
 from .framework.state import CycleState
 from .framework.status import Code, Status
+from .nominated import FIT, PODS, by_reason, only_resources, short_of
 
+_NO_ROWS: RowArray = np.empty(0, dtype=np.intp)
 MIN_FEASIBLE_NODES = 100
 MAX_EXTENDER_PRIORITY = 10
 EXTENDER = "Extender"
@@ -152,9 +154,7 @@ class Algorithm:
             result.masks[plugin.name] = whole
             if not passed.all():
                 rows = rows[passed]
-        by_nominated = self._without_nominated(framework, state, pod, rows)
-        if by_nominated:
-            rows = np.array([row for row in rows.tolist() if row not in by_nominated], dtype=np.intp)
+        rows, by_nominated = self._without_nominated(framework, state, pod, rows)
         rows = self._sample(framework, rows)
         diagnosis: Diagnosis | None = None
         if any(each.is_filter for each in framework.extenders) and len(rows):
@@ -171,23 +171,24 @@ class Algorithm:
 
     def _without_nominated(
         self, framework: Framework, state: CycleState, pod: PodInfo, rows: RowArray
-    ) -> dict[int, Status]:
-        """Rows that are full when the pods for which room is being made there are counted."""
-        refused: dict[int, Status] = {}
-        nodes = framework.nominator.nodes()
-        if not nodes:
-            return refused
-        found = set(rows.tolist())
-        for name in nodes:
-            row = framework.snapshot.row_of.get(name)
-            if row is None or row not in found:
-                continue
-            status = framework.run_filters(state, pod, row)
+    ) -> tuple[RowArray, RowArray]:
+        """The rows that are left, and those that are full when the pods that are to come there are counted."""
+        sums = framework.nominated.of(pod)
+        if sums is None or not len(rows):
+            return rows, _NO_ROWS
+        if only_resources(framework.filters, state):
+            full = np.zeros(len(rows), dtype=np.bool_)
+            for _, where in short_of(framework.snapshot, state[FIT][0], sums, rows):
+                full |= where
+            return rows[~full], rows[full]
+        full = np.zeros(len(rows), dtype=np.bool_)
+        for position in np.flatnonzero(sums[PODS][rows]).tolist():
+            status = framework.run_filters(state, pod, int(rows[position]))
             if status is not None:
                 if not status.rejected:
                     raise PluginError(status.plugin, status.message)
-                refused[row] = status
-        return refused
+                full[position] = True
+        return rows[~full], rows[full]
 
     def _sample(self, framework: Framework, rows: RowArray) -> RowArray:
         percentage = framework.percentage_of_nodes_to_score
@@ -242,7 +243,7 @@ class Algorithm:
         result: Result,
         considered: Mask | None,
         naming: set[str],
-        by_nominated: dict[int, Status],
+        by_nominated: RowArray,
         diagnosis: Diagnosis | None,
     ) -> Diagnosis:
         snapshot = framework.snapshot
@@ -256,12 +257,25 @@ class Algorithm:
                 said = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(naming))}]"
                 diagnosis.refuse(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, said), others)
         framework.explain_masks(state, pod, left, result.masks, diagnosis)
-        groups: dict[Status, list[int]] = {}
-        for row, status in by_nominated.items():
-            groups.setdefault(status, []).append(row)
-        for status, rows in groups.items():
-            diagnosis.refuse(status, np.array(rows, dtype=np.intp))
+        for status, rows in self._full(framework, state, pod, by_nominated):
+            diagnosis.refuse(status, rows)
         return diagnosis
+
+    def _full(
+        self, framework: Framework, state: CycleState, pod: PodInfo, rows: RowArray
+    ) -> list[tuple[Status, RowArray]]:
+        """Why rows are full when nominated pods are counted."""
+        sums = framework.nominated.of(pod)
+        if sums is None or not len(rows):
+            return []
+        if only_resources(framework.filters, state):
+            return by_reason(short_of(framework.snapshot, state[FIT][0], sums, rows), rows)
+        groups: dict[Status, list[int]] = {}
+        for row in rows.tolist():
+            status = framework.run_filters(state, pod, row)
+            if status is not None:
+                groups.setdefault(status, []).append(row)
+        return [(status, np.array(found, dtype=np.intp)) for status, found in groups.items()]
 
     # -- scores
 

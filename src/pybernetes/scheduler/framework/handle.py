@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pybernetes.api.base import Kind
@@ -18,6 +18,7 @@ from .state import CycleState
 from .status import Status
 
 if TYPE_CHECKING:
+    from ..nominated import NominatedSums
     from ..snapshot.snapshot import Snapshot
     from .plugin import FilterPlugin
 
@@ -26,6 +27,9 @@ K = TypeVar("K", bound=Kind)
 
 class Nominator(Protocol):
     """Pods for which preemption makes room on a node."""
+
+    followers: list[Callable[[int, PodInfo, str], None]]
+    """Told of each pod that is nominated to a node (1) or no more (-1)."""
 
     def add(self, pod: PodInfo, node_name: str) -> None:
         """Note that the pod is to get this node."""
@@ -101,6 +105,8 @@ class Handle(Protocol):
     recorder: Recorder
     """Events of the profile's name: `recorder.event(pod, "Warning", reason, message)`."""
     nominator: Nominator
+    nominated: NominatedSums
+    """What nominated pods will use, as columns."""
     extenders: Sequence[Extender]
 
     @property

@@ -21,6 +21,7 @@ from pybernetes.client.clock import Clock
 from pybernetes.client.informer import Informer
 
 from ..metrics import Metrics
+from ..nominated import NominatedSums
 from .diagnosis import Diagnosis
 from .events import EventWithHint
 from .extender import Extender
@@ -72,9 +73,13 @@ class Services:
     activate: Callable[[Iterable[Pod]], None]
     extenders: Sequence[Extender] = ()
     random: random.Random = field(default_factory=random.Random)
+    nominated: NominatedSums = field(init=False)
     waiting: dict[str, WaitingPod] = field(default_factory=dict)
     """By the pod's uid."""
     metrics: Metrics = field(default_factory=Metrics)
+
+    def __post_init__(self) -> None:
+        self.nominated = NominatedSums(self.snapshot, self.nominator)
 
 
 class Framework:
@@ -91,6 +96,7 @@ class Framework:
         self.random = services.random
         self.recorder = services.recorder(spec.scheduler_name)
         self.nominator = services.nominator
+        self.nominated = services.nominated
         self.extenders = services.extenders
         self.metrics = services.metrics
         self._services = services

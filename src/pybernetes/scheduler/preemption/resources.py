@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from ..framework.plugin import Mask, RowArray
 from ..framework.podinfo import PodInfo
-from ..framework.status import Code, Status
+from ..framework.status import Status
+from ..nominated import PODS, by_reason
 from ..snapshot.snapshot import Snapshot
 from .table import VictimTable
 from .victims import Budgets
@@ -39,20 +40,7 @@ class Selection:
 
     def statuses(self) -> list[tuple[Status, RowArray]]:
         """Why the pod does not fit where it does not, by reason."""
-        bits = np.zeros(len(self.rows), dtype=np.int64)
-        for index, (_, where) in enumerate(self.short):
-            bits |= where.astype(np.int64) << index
-        return [
-            (
-                Status(
-                    Code.UNSCHEDULABLE,
-                    *(reason for index, (reason, _) in enumerate(self.short) if combination >> index & 1),
-                ),
-                self.rows[bits == combination],
-            )
-            for combination in np.unique(bits).tolist()
-            if combination
-        ]
+        return by_reason(self.short, self.rows)
 
 
 def select(
@@ -61,20 +49,24 @@ def select(
     rows: RowArray,
     pod: PodInfo,
     asked: Sequence[tuple[str, int]],
-    nominated: Mapping[int, Sequence[PodInfo]],
+    nominated: Mapping[str, Int64] | None,
     budgets: Budgets,
 ) -> Selection:
-    """Victims on these rows, which the table has loaded. `nominated` are pods that will come to rows, and count."""
+    """Victims on these rows, which the table has loaded. `nominated` is what others will use that come to rows."""
     lower = table.priority[rows] < pod.priority
-    others, extra = _nominated(rows, nominated, [name for name, _ in asked])
+    extra = nominated or {}
     # How much is left for others beside the pod; negative = it does not fit.
-    left = [snapshot.allowed_pods[rows] - snapshot.pod_count[rows] + lower.sum(axis=1) - others - 1]
+    left = [snapshot.allowed_pods[rows] - snapshot.pod_count[rows] + lower.sum(axis=1) - 1]
+    if PODS in extra:
+        left[0] -= extra[PODS][rows]
     needs: list[Int64] = [lower.astype(np.int64)]
     for name, amount in asked:
         need = np.where(lower, table.requests(name)[rows], 0)
         needs.append(need)
         room = snapshot.allocatable(name)[rows] - snapshot.requested(name)[rows] + need.sum(axis=1)
-        left.append(room - extra[name] - amount)
+        if name in extra:
+            room -= extra[name][rows]
+        left.append(room - amount)
     names = [TOO_MANY_PODS, *(f"Insufficient {name}" for name, _ in asked)]
     short = [(name, room < 0) for name, room in zip(names, left, strict=True)]
     fits: Mask = np.asarray(lower.any(axis=1))
@@ -117,17 +109,3 @@ def _violating(table: VictimTable, rows: RowArray, lower: Mask, fits: Mask, budg
             result = np.zeros_like(lower)
         result[index, lower[index]] = budgets.violating(pods)
     return result
-
-
-def _nominated(
-    rows: RowArray, nominated: Mapping[int, Sequence[PodInfo]], resources: Sequence[str]
-) -> tuple[Int64, dict[str, Int64]]:
-    others: Int64 = np.zeros(len(rows), dtype=np.int64)
-    extra: dict[str, Int64] = {name: np.zeros(len(rows), dtype=np.int64) for name in resources}
-    if nominated:
-        line = dict(zip(rows.tolist(), range(len(rows)), strict=True))
-        for row, pods in nominated.items():
-            others[line[row]] += len(pods)
-            for name in resources:
-                extra[name][line[row]] += sum(pod.requests.get(name, 0) for pod in pods)
-    return others, extra

@@ -15,17 +15,17 @@ import numpy as np
 from ..framework.diagnosis import Diagnosis
 from ..framework.extender import Victims
 from ..framework.handle import Handle
-from ..framework.plugin import FilterPlugin, Mask, RowArray, Scope
+from ..framework.plugin import FilterPlugin, Mask, RowArray
 from ..framework.podinfo import PodInfo
 from ..framework.state import CycleState
 from ..framework.status import Code, Status
+from ..nominated import FIT, only_resources
 from . import ranking
 from .resources import Selection, select
 from .table import VictimTable
 from .victims import NO_VICTIMS, Budgets, nobody_has_to_go, select_victims
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
-_FIT = "NodeResourcesFit"
 _CHUNK = 512
 """Rows looked at together, at least: with fewer, numpy's overhead is more than its work."""
 
@@ -125,18 +125,11 @@ def search(
     if not len(rows):
         return found
     filters = [each for each in handle.filters if each.name not in state.skip_filter]
-    if _only_resources(filters, state):
+    if only_resources(filters, state):
         _together(found, handle, table, budgets(), state, pod, rows, enough, filters)
     else:
         _one_by_one(found, handle, budgets(), state, pod, rows, enough)
     return found
-
-
-def _only_resources(filters: Sequence[FilterPlugin], state: CycleState) -> bool:
-    fit = state.get(_FIT)
-    if fit is None or fit[1]:  # resources that a DeviceClass provides are no plain numbers
-        return False
-    return all(each.scope == Scope.NODE or each.name == _FIT for each in filters)
 
 
 def _together(
@@ -150,11 +143,12 @@ def _together(
     enough: int,
     filters: Sequence[FilterPlugin],
 ) -> None:
-    asked = state[_FIT][0]
+    asked = state[FIT][0]
+    nominated = handle.nominated.of(pod)
     harmless = False
     for chunk in _chunks(rows, max(enough + enough // 2, _CHUNK)):
         table.load(chunk)
-        selection = select(handle.snapshot, table, chunk, pod, asked, _nominated(handle, pod, chunk), budgets)
+        selection = select(handle.snapshot, table, chunk, pod, asked, nominated, budgets)
         passed = _pass(found, selection, state, pod, filters)
         some = selection.victims.any(axis=1)
         for row in chunk[passed & ~some].tolist():
@@ -176,7 +170,7 @@ def _pass(
     """Which lines pass all filters with everybody lower gone; why the others do not is noted."""
     left = np.ones(len(selection.rows), dtype=np.bool_)
     for plugin in filters:
-        mask = selection.fits if plugin.name == _FIT else plugin.filter(state, pod, selection.rows)
+        mask = selection.fits if plugin.name == FIT else plugin.filter(state, pod, selection.rows)
         refused = left & ~mask
         if refused.any():
             found.refused.append(partial(_why, plugin, selection, state, pod, selection.rows[refused]))
@@ -187,7 +181,7 @@ def _pass(
 def _why(
     plugin: FilterPlugin, selection: Selection, state: CycleState, pod: PodInfo, out: RowArray
 ) -> Iterator[tuple[Status, RowArray]]:
-    for status, rows in selection.statuses() if plugin.name == _FIT else plugin.refusals(state, pod, out):
+    for status, rows in selection.statuses() if plugin.name == FIT else plugin.refusals(state, pod, out):
         yield status.by(plugin.name), rows[np.isin(rows, out)]
 
 
@@ -210,30 +204,6 @@ def _one_by_one(
         harmless |= not victims.num_pdb_violations
         if harmless and found.number >= enough:
             return
-
-
-def _nominated(handle: Handle, pod: PodInfo, rows: RowArray) -> dict[int, list[PodInfo]]:
-    """Pods that will come to these rows and are not less important."""
-    snapshot, nominator = handle.snapshot, handle.nominator
-    result: dict[int, list[PodInfo]] = {}
-    names = nominator.nodes()
-    if not names:
-        return result
-    asked_for = np.zeros(snapshot.size, dtype=np.bool_)
-    asked_for[rows] = True
-    for name in names:
-        row = snapshot.row_of.get(name)
-        if row is None or not asked_for[row]:
-            continue
-        there = snapshot.info(row).pods
-        counted = [
-            each
-            for each in nominator.on_node(name)
-            if each.priority >= pod.priority and each.uid != pod.uid and each.uid not in there
-        ]
-        if counted:
-            result[row] = counted
-    return result
 
 
 def _chunks(rows: RowArray, size: int) -> Iterator[RowArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..framework.podinfo import PodInfo
 
@@ -11,6 +11,8 @@ class PodNominator:
     """Nominated pods, by node and by pod. What `status.nominatedNodeName` says, and what was decided since."""
 
     def __init__(self) -> None:
+        self.followers: list[Callable[[int, PodInfo, str], None]] = []
+        """Told of each pod that is nominated to a node (1) or no more (-1)."""
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
 
@@ -22,6 +24,8 @@ class PodNominator:
         if node_name:
             self._node_of[pod.uid] = node_name
             self._by_node.setdefault(node_name, {})[pod.uid] = pod
+            for follower in self.followers:
+                follower(1, pod, node_name)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """A pod has changed. One whose status has never said a node keeps what was decided here."""
@@ -36,9 +40,11 @@ class PodNominator:
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             pods = self._by_node[node_name]
-            del pods[uid]
+            pod = pods.pop(uid)
             if not pods:
                 del self._by_node[node_name]
+            for follower in self.followers:
+                follower(-1, pod, node_name)
 
     def on_node(self, node_name: str) -> Sequence[PodInfo]:
         """Who is nominated to this node."""
