@@ -46,6 +46,47 @@ CONFIGMAP = {
 }
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WIDGETS = "/apis/bench.example.com/v1/namespaces/default/widgets"
+WIDGET = {
+    "apiVersion": "bench.example.com/v1",
+    "kind": "Widget",
+    "metadata": {"generateName": "load-", "labels": {"app": "load"}},
+    "spec": {"a": "b", "c": "d"},
+}
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.bench.example.com"},
+    "spec": {
+        "group": "bench.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "required": ["a"],
+                                "properties": {
+                                    "a": {"type": "string", "maxLength": 10},
+                                    "c": {"type": "string"},
+                                    "replicas": {"type": "integer", "default": 1},
+                                },
+                            }
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
 
 
 def main(argv: list[str]) -> int:
@@ -84,6 +125,7 @@ def measure(report: Report, name: str, url: str, folder: Path, fixed: float, opt
         fan_out(report, name, server, options.watchers, options.events)
         server.call("DELETE", f"{PODS}?gracePeriodSeconds=0")
         server.call("DELETE", MAPS)
+        server.call("DELETE", WIDGETS)
     finally:
         server.stop()
     server = Server(folder, url, "--max-mutating-requests-inflight=0")
@@ -113,10 +155,13 @@ def rates(report: Report, store: str, server: Server, fixed: float, seconds: int
     pod = json.loads(server.call("POST", PODS, POD))["metadata"]["name"]
     for number in range(500):
         server.call("POST", PODS, {**POD, "metadata": {"name": f"page-{number:04}"}})
+    widget = define(server)
     loads: dict[str, tuple[str, int, str]] = {
         "GET pod": (f"{PODS}/{pod}", 32, ""),
         "LIST 500 pods": (f"{PODS}?limit=500", 8, ""),
         "POST configmap": (MAPS, 32, sending("POST", CONFIGMAP)),
+        "GET custom resource": (f"{WIDGETS}/{widget}", 32, ""),
+        "POST custom resource": (WIDGETS, 32, sending("POST", WIDGET)),
         "POST pod, 1 connection": (PODS, 1, sending("POST", POD)),
         "POST pod": (PODS, 32, sending("POST", POD)),
         "PATCH one pod (merge)": (f"{PODS}/{pod}", 32, changing_patch()),
@@ -131,6 +176,17 @@ def rates(report: Report, store: str, server: Server, fixed: float, seconds: int
         if rate.failed:
             note += f"  ({rate.failed} FAILED)"
         report.row(f"{store}: {title}", rate.per_second, "req/s", note)
+
+
+def define(server: Server) -> str:
+    """Define a kind beside the built-in ones; returns the name of an object of it."""
+    server.call("POST", DEFINITIONS, DEFINITION)
+    for _ in range(100):
+        status = json.loads(server.call("GET", f"{DEFINITIONS}/widgets.bench.example.com"))["status"]
+        if any(each["type"] == "Established" and each["status"] == "True" for each in status["conditions"] or ()):
+            break
+        time.sleep(0.02)
+    return str(json.loads(server.call("POST", WIDGETS, WIDGET))["metadata"]["name"])
 
 
 def changing_patch() -> str:

@@ -67,6 +67,11 @@ def _object(cls: type[Kind], reset_fields: Exclude | None) -> Writer:
     return _struct(cls, True, excluded if reset_fields is None else excluded | reset_fields.fields)
 
 
+def struct_writer(cls: type[Struct], excluded: Set) -> Writer:
+    """Writes what is inside a struct of an object that is not of a class, but for these fields."""
+    return _struct(cls, True, excluded)
+
+
 _STRUCTS: dict[tuple[type[Struct], bool, Set], Writer] = {}
 
 

@@ -37,8 +37,8 @@ def record_update(
 ) -> list[Any]:
     """The managed fields of `new`, whose writer changed it from `old`, or created it if there is none.
 
-    A Struct gets Structs, and so does a plain object with `structs`, else plain entries; a Struct needs no `node`. The entries that `new` holds are
-    those its writer sent; they count if they can be read.
+    A Struct gets Structs, and so does a plain object with `structs`, else plain entries; a Struct needs no `node`. The
+    entries that `new` holds are those its writer sent; they count if they can be read.
     """
     sent = entries_of(new)
     if (

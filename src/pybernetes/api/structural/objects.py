@@ -6,7 +6,6 @@ its schema is known only at run time. Numbers are Go's: of 64 bits, and written 
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +17,6 @@ Content = dict[str, Any]
 
 TYPE_META: Final = ("apiVersion", "kind", "metadata")
 
-_LONG: Final = re.compile(rb"[0-9]{19}")
 _to_json: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -80,11 +78,6 @@ def whole_numbers(value: Any) -> Any:
         case list():
             return [whole_numbers(each) for each in value]
     return value
-
-
-def has_long_numbers(body: bytes) -> bool:
-    """Whether JSON may hold integers that 64 bits cannot."""
-    return _LONG.search(body) is not None
 
 
 def short_numbers(value: Any) -> Any:

@@ -26,7 +26,7 @@ from pybernetes.api.field import (
 from pybernetes.api.meta.validation import STANDARD_FINALIZERS, validate_object_meta, validate_object_meta_update
 from pybernetes.api.quote import quote
 from pybernetes.api.structural import embedded, listtypes
-from pybernetes.api.structural.objects import CustomObject, plain
+from pybernetes.api.structural.objects import CustomObject, plain, short_numbers
 
 from ..registry.strategy import Context, Strategy
 from .resource import CustomResource
@@ -68,6 +68,7 @@ class CustomResourceStrategy(Strategy):
         errors = validate_object_meta(obj.metadata, namespaced, names.name_is_dns_subdomain, custom=True)
         obeys = custom.obeys(obj)
         if not obeys:
+            obj.content = short_numbers(obj.content)
             errors += _schema_errors(custom.schema, plain(obj), NEW)
         if custom.scale is not None:
             errors += validate_scale_spec(custom.scale, obj.content) + validate_scale_status(custom.scale, obj.content)
@@ -99,6 +100,7 @@ class CustomResourceStrategy(Strategy):
         errors = validate_object_meta_update(new.metadata, old.metadata, custom=True)
         obeys = custom.obeys(new)
         if not obeys:
+            new.content = short_numbers(new.content)
             errors += _schema_errors(custom.schema, plain(new), plain(old))
         if custom.scale is not None:
             errors += validate_scale_spec(custom.scale, new.content) + validate_scale_status(custom.scale, new.content)

@@ -21,12 +21,13 @@ from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, invalid
 from pybernetes.api.managedfields import Node, record_update, resetfields, same_but_times, structural
 from pybernetes.api.managedfields import apply as merge
+from pybernetes.api.managedfields.created_plain import CreatedFields
 from pybernetes.api.meta.v1.objectmeta import ManagedFieldsEntry, ObjectMeta
 from pybernetes.api.normalize import normalizer
 from pybernetes.api.structural.accepting import Acceptor
 from pybernetes.api.structural.checking import Check, compile_check
 from pybernetes.api.structural.embedded import Refused
-from pybernetes.api.structural.objects import TYPE_META, Content, CustomObject, has_long_numbers, plain, short_numbers
+from pybernetes.api.structural.objects import TYPE_META, Content, CustomObject, plain, short_numbers
 
 from ..registry.selectable import Attributes
 from .scale import split_path
@@ -89,8 +90,6 @@ class CustomVersion:
         if obj is None:
             obj, problems = self._read_slowly(body)
         self._check_version(obj)
-        if has_long_numbers(body):
-            obj.content = short_numbers(obj.content)
         try:
             problems += [f'unknown field "{path}"' for path in self.accept(obj.content)]
         except Refused as refused:
@@ -280,6 +279,10 @@ class CustomVersion:
 
     def owners(self, new: CustomObject, old: CustomObject | None, context: Context) -> list[Any]:
         """The managed fields after a write that was no apply."""
+        if old is None and not new.metadata.managed_fields and not context.subresource:
+            return self._created.entries(
+                new.metadata, new.content, context.field_manager, self.api_version, context.now
+            )
         return record_update(
             _owned(new),
             None if old is None else _owned(old),
@@ -292,6 +295,10 @@ class CustomVersion:
             convert=self._in_version,
             structs=True,
         )
+
+    @cached_property
+    def _created(self) -> CreatedFields:
+        return CreatedFields(self.node, frozenset({"status"} if self.has_status else ()))
 
     def apply(self, live: CustomObject | None, config: Content, context: Context, force: bool) -> CustomObject:
         """The object after a configuration was applied to it, with its managed fields."""
