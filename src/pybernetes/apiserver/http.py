@@ -90,9 +90,11 @@ class Request:
         "audit_id",
         "body",
         "connection",
+        "extra_head",
         "head",
         "headers",
         "info",
+        "initialized",
         "method",
         "path",
         "query_string",
@@ -119,6 +121,8 @@ class Request:
         self.read: Any = None  # the body, where it was read before its verb began
         self.user: Any = None
         self.info: Any = None
+        self.initialized: Callable[[], None] | None = None  # to be called when a watch has told what there is
+        self.extra_head = b""  # complete header lines for the answer
         self.warnings: list[str] = []
         self.response_headers: list[tuple[str, str]] = []
 
@@ -377,10 +381,11 @@ class Connection(asyncio.Protocol):
         fast = headers is None and response.content_type == "application/json" and not request.response_headers
         if fast and self._keep_alive and not self.server.draining and not request.warnings:
             audit_id = request.audit_id or request.headers.get("audit-id") or new_uid()
-            head = b"%b%b\r\nDate: %b\r\nContent-Length: %d\r\n\r\n" % (
+            head = b"%b%b\r\nDate: %b\r\n%bContent-Length: %d\r\n\r\n" % (
                 _HEAD[response.status],
                 audit_id.encode("utf-8", "replace"),
                 self.server.date(),
+                request.extra_head,
                 len(body),
             )
         else:
@@ -410,6 +415,7 @@ class Connection(asyncio.Protocol):
             self._keep_alive = False
             pairs.append(("Connection", "close"))
         lines += [f"{name}: {value}\r\n".encode("utf-8", "replace") for name, value in pairs]
+        lines.append(request.extra_head)
         return lines
 
     async def _gzip(self, body: bytes) -> bytes:

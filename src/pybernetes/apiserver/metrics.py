@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from .filters.max_in_flight import MaxInFlight
+    from .filters.priority_and_fairness import PriorityAndFairness
+    from .flowcontrol.controller import FlowController
     from .http import Request
     from .registry.registry import Registry
     from .requestinfo import RequestInfo
@@ -79,7 +81,8 @@ class Metrics:
     def __init__(self) -> None:
         self._series: dict[tuple[str, ...], _Series] = {}
         self.registry: Registry | None = None
-        self.in_flight: MaxInFlight | None = None
+        self.in_flight: MaxInFlight | PriorityAndFairness | None = None
+        self.flows: FlowController | None = None
 
     def observe(self, request: Request, info: RequestInfo, code: int, seconds: float) -> None:
         """Count a request."""
@@ -138,6 +141,8 @@ class Metrics:
         yield requests
         yield durations
         yield from self._gauges(GaugeMetricFamily)
+        if self.flows:
+            yield from self.flows.collect()
         for collect in COLLECTORS:
             yield from collect()
 

@@ -40,6 +40,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     authn_flags.add_flags(parser)
     tls_flags.add_flags(parser)
     encryption_flags.add_flags(parser)
+    add("--enable-priority-and-fairness", type=_boolean, nargs="?", const=True, default=True, help="queues, not limits")
     add("--max-requests-inflight", type=int, default=400, help="reads at once, 0 = no limit")
     add("--max-mutating-requests-inflight", type=int, default=200, help="writes at once, 0 = no limit")
     add("--enable-admission-plugins", type=_names, default=[], help="admission plugins to use beside the usual ones")
@@ -58,6 +59,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser.error("--tls-cert-file and --tls-private-key-file go together")
     problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins) + check_flags(options)
     problems += audit_flags.check_flags(options)
+    if options.enable_priority_and_fairness and _total_seats(options) <= 0:
+        problems.append("--max-requests-inflight and --max-mutating-requests-inflight must not sum up to 0")
     if problems:
         parser.error("; ".join(problems))
     options.service_cidrs = tuple(part.strip() for part in options.service_cluster_ip_range.split(",") if part.strip())
@@ -123,3 +126,7 @@ def _boolean(text: str) -> bool:
     if text.lower() in ("0", "f", "false"):
         return False
     raise argparse.ArgumentTypeError(f"not true or false: {text!r}")
+
+
+def _total_seats(options: argparse.Namespace) -> int:
+    return int(options.max_requests_inflight + options.max_mutating_requests_inflight)

@@ -39,12 +39,15 @@ from .filters.errors import Errors
 from .filters.impersonation import Impersonation
 from .filters.max_in_flight import MaxInFlight
 from .filters.metrics import RequestMetrics
+from .filters.priority_and_fairness import PriorityAndFairness
 from .filters.request_info import RequestInfoFilter
+from .flowcontrol.controller import FlowController
+from .flowcontrol.turns import Turns
 from .handler import Dispatcher
 from .health import Health
 from .http import Handler, HTTPServer, Response, Timeouts
 from .memory import trim_regularly
-from .metrics import Metrics
+from .metrics import COLLECTORS, Metrics
 from .openapi.handler import OpenAPI
 from .options import advertised
 from .output import error_response
@@ -95,6 +98,7 @@ class APIServer:
     def _chain(self) -> HTTPServer:
         options = self.options
         authenticators = authn.authenticators(self.registry, options, self._authorities)
+        COLLECTORS.append(authenticators.collect)
         authn.issue_tokens(self.registry, options)
         paths = Paths(self.health, self.metrics, Discovery(self.registry))
         openapi = OpenAPI(lambda: self.registry.generation, lambda: custom_kinds(self.registry))
@@ -104,7 +108,7 @@ class APIServer:
         self._authorization = AuthorizerChain(self.registry, options)
         self.registry.authorizers = self._authorization.authorizers
         authorization = Authorization(handler, self.registry.authorizers)
-        limited = MaxInFlight(authorization, options.max_requests_inflight, options.max_mutating_requests_inflight)
+        limited = self._limit(authorization)
         self.metrics.in_flight = limited
         acting: Handler = Impersonation(limited, self.registry.authorizers)
         self._auditing: Auditing | None = None
@@ -121,6 +125,16 @@ class APIServer:
             identified = FailedAuthenticationAudit(audited, self._auditing)
         measured = RequestMetrics(Errors(identified), self.metrics)
         return HTTPServer(Errors(RequestInfoFilter(measured)), _refusal, max_body=MAX_BODY, timeouts=self.timeouts)
+
+    def _limit(self, next_: Handler) -> PriorityAndFairness | MaxInFlight:
+        reads, writes = self.options.max_requests_inflight, self.options.max_mutating_requests_inflight
+        self._flows: FlowController | None = None
+        if not self.options.enable_priority_and_fairness:
+            return MaxInFlight(next_, reads, writes)
+        loop = asyncio.get_running_loop()
+        self._flows = FlowController(self.registry, reads + writes, loop)
+        self.metrics.flows = self._flows
+        return PriorityAndFairness(next_, self._flows, Turns(loop), self.registry)
 
     async def start(self) -> None:
         """Open the store, read it, listen. Raises StoreError or OSError."""
@@ -151,6 +165,9 @@ class APIServer:
             await plugin.start()
         await bootstrap(self.registry, address, self.port)
         await reconcile_policy(self.registry)
+        if self._flows is not None:
+            await self._flows.ensure()
+            self._in_background(self._flows.run())
         self._in_background(keep(self.registry, address, self.port))
         self._in_background(trim_regularly())
         for batch in self._auditing.batches if self._auditing else ():

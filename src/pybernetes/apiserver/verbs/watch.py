@@ -63,6 +63,8 @@ async def watch(store: ResourceStore, request: Request) -> None:
             stream.write(b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(error.status())))
             stream.end()
             return
+        if request.initialized is not None:
+            request.initialized()
         loop = asyncio.get_running_loop()
         now = loop.time()
         seconds = options.timeout_seconds

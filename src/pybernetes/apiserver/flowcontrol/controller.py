@@ -1,0 +1,185 @@
+"""What FlowSchemas and PriorityLevelConfigurations say now, compiled; seats are shared anew every ten seconds.
+
+The mandatory objects count even when they are not there: every request belongs somewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pybernetes.api.errors import APIError
+from pybernetes.api.flowcontrol import mandatory
+from pybernetes.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.store.base import StoreError
+
+from ..authn.user import User
+from ..registry.lister import lister
+from ..requestinfo import RequestInfo
+from .borrowing import allocate, bounds, smoothed
+from .ensure import GROUP, ensure_objects, ensure_statuses
+from .levels import Level
+from .matching import distinguisher, in_order, matches
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from ..registry.registry import Registry
+
+log = logging.getLogger(__name__)
+PERIOD = 10.0  # seconds between looks at who needs seats; upstream's
+_KEPT = 8192  # classified kinds of requests that are remembered
+
+
+class Flow:
+    """Requests that are alike: they share a fate when there is not enough for all."""
+
+    __slots__ = ("head", "key", "level", "schema")
+
+    def __init__(self, schema: FlowSchema, level: Level, key: str) -> None:
+        self.schema = schema.metadata.name if schema.metadata and schema.metadata.name else ""
+        self.level = level
+        self.key = f"{self.schema}/{key}"
+        uid = (schema.metadata and schema.metadata.uid) or ""
+        self.head = (
+            f"X-Kubernetes-PF-FlowSchema-UID: {uid}\r\nX-Kubernetes-PF-PriorityLevel-UID: {level.uid}\r\n".encode()
+        )
+
+
+class FlowController:
+    """Classifies requests and looks after the levels."""
+
+    def __init__(self, registry: Registry, total: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._registry = registry
+        self._total = total
+        self._loop = loop
+        self._schemas = lister(registry, GROUP, "v1", "flowschemas")
+        self._configurations = lister(registry, GROUP, "v1", "prioritylevelconfigurations")
+        self._stamp: tuple[int, int] | None = None
+        self._ordered: list[tuple[FlowSchema, Level]] = []
+        self._flows: dict[tuple[Any, ...], Flow] = {}
+        self.levels: dict[str, Level] = {}
+        self._changed = asyncio.Event()
+        for each in (self._schemas, self._configurations):
+            each.subscribe(lambda new, old: self._changed.set())
+
+    def classify(self, user: User, info: RequestInfo) -> Flow:
+        """The flow of a request."""
+        stamp = (self._schemas.changed, self._configurations.changed)
+        if stamp != self._stamp:
+            self._compile(stamp)
+        if info.is_resource:
+            key: tuple[Any, ...] = (
+                user.name,
+                user.groups,
+                info.verb,
+                info.group,
+                info.resource,
+                info.subresource,
+                info.namespace,
+            )
+        else:
+            key = (user.name, user.groups, info.verb, info.path)
+        flow = self._flows.get(key)
+        if flow is None:
+            if len(self._flows) >= _KEPT:
+                self._flows.clear()
+            flow = self._flows[key] = self._find(user, info)
+        return flow
+
+    async def run(self) -> None:
+        """Keep the statuses right and share the seats. Runs until cancelled."""
+        while True:
+            try:
+                self._changed.clear()
+                await ensure_statuses(self._registry)
+            except (APIError, StoreError) as error:
+                log.warning("flow schemas: %s", error)
+            try:
+                async with asyncio.timeout(PERIOD):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            self.adjust()
+
+    async def ensure(self) -> None:
+        """Make the objects that every cluster has."""
+        await ensure_objects(self._registry)
+
+    def adjust(self) -> None:
+        """Share the seats by demand: what a level does not need, others may use."""
+        limited = [each for each in self.levels.values() if not each.exempt]
+        items = []
+        for level in self.levels.values():
+            high, level.high = level.high, level.executing
+            level.demand = smoothed(level.demand, float(high))
+        for level in limited:
+            least = max(level.bounds.least, min(level.bounds.nominal, level.demand))
+            items.append((float(least), max(least, level.demand), float(max(level.bounds.most, least))))
+        total = sum(each.bounds.nominal for each in limited)
+        for level, seats in zip(limited, allocate(total, items), strict=True):
+            level.limit = seats
+            level.dispatch()
+
+    def _compile(self, stamp: tuple[int, int]) -> None:
+        self._stamp = stamp
+        self._flows.clear()
+        configurations = {each.metadata.name: each for each in self._configurations.list()}
+        for name, spec in mandatory.priority_level_configurations().items():
+            configurations.setdefault(name, PriorityLevelConfiguration(metadata=ObjectMeta(name=name), spec=spec))
+        schemas = {each.metadata.name: each for each in self._schemas.list()}
+        for name, known in mandatory.flow_schemas().items():
+            schemas.setdefault(name, FlowSchema(metadata=ObjectMeta(name=name), spec=known))
+        old, self.levels = self.levels, {}
+        for name, configuration in configurations.items():
+            level = self.levels[name] = old.get(name) or Level(name, self._loop)
+            level.configure(configuration)
+        levels = list(self.levels.values())
+        shared = bounds(self._total, [(each.shares, each.lendable, each.borrowing) for each in levels])
+        for level, each in zip(levels, shared, strict=True):
+            if level.bounds != each:
+                level.bounds = each
+                level.limit = each.nominal
+                level.dispatch()
+        self._ordered = []
+        for schema in in_order(list(schemas.values())):
+            reference: Any = schema.spec and schema.spec.priority_level_configuration
+            found = self.levels.get(reference.name) if reference else None
+            if found is not None:
+                self._ordered.append((schema, found))
+
+    def _find(self, user: User, info: RequestInfo) -> Flow:
+        for schema, level in self._ordered:
+            if matches(schema, user, info):
+                return Flow(schema, level, distinguisher(schema, user, info))
+        schema = FlowSchema(metadata=ObjectMeta(name=mandatory.CATCH_ALL), spec=mandatory.flow_schemas()["catch-all"])
+        return Flow(schema, self.levels[mandatory.CATCH_ALL], distinguisher(schema, user, info))
+
+    def collect(self) -> Iterator[Metric]:
+        """What is counted, in upstream's names."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        prefix, labels = "apiserver_flowcontrol_", ("priority_level",)
+        executing = GaugeMetricFamily(f"{prefix}current_executing_seats", "Seats that are taken.", labels=labels)
+        waiting = GaugeMetricFamily(f"{prefix}current_inqueue_requests", "Requests that wait.", labels=labels)
+        nominal = GaugeMetricFamily(f"{prefix}nominal_limit_seats", "Seats by the shares.", labels=labels)
+        current = GaugeMetricFamily(f"{prefix}current_limit_seats", "Seats that may be taken now.", labels=labels)
+        dispatched = CounterMetricFamily(f"{prefix}dispatched_requests", "Requests that were served.", labels=labels)
+        rejected = CounterMetricFamily(
+            f"{prefix}rejected_requests",
+            "Requests that were refused.",
+            labels=("priority_level", "flow_schema", "reason"),
+        )
+        for level in self.levels.values():
+            name = (level.name,)
+            executing.add_metric(name, level.executing)
+            waiting.add_metric(name, level.queues.waiting if level.queues else 0)
+            nominal.add_metric(name, level.bounds.nominal)
+            current.add_metric(name, level.limit)
+            dispatched.add_metric(name, level.dispatched)
+            for (schema, reason), count in level.rejected.items():
+                rejected.add_metric((level.name, schema, reason), count)
+        yield from (executing, waiting, nominal, current, dispatched, rejected)

@@ -1,0 +1,137 @@
+"""One priority level: its seats, and who waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pybernetes.api.flowcontrol.v1 import PriorityLevelConfiguration
+
+from .borrowing import Bounds
+from .queueset import Queue, QueueSet
+
+PATIENCE = 15.0  # seconds that a request waits at most; upstream: a quarter of --request-timeout
+
+
+class Rejected(Exception):
+    """There is no room, or was none in time."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Level:
+    """The state of a level; it outlives changes of its object."""
+
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.name = name
+        self.uid = ""
+        self.exempt = False
+        self.bounds = Bounds(0, 0, 0)
+        self.limit = 0
+        self.executing = 0
+        self.high = 0
+        """The most seats that were wanted at once since the demand was last looked at."""
+        self.demand = 0.0
+        self.queues: QueueSet[asyncio.Future[None]] | None = None
+        self.dispatched = 0
+        self.rejected: dict[tuple[str, str], int] = {}
+        self.shares = 0
+        self.lendable = 0
+        self.borrowing: int | None = None
+        self._loop = loop
+        self._form: Any = None
+
+    def configure(self, configuration: PriorityLevelConfiguration) -> None:
+        """Become what the object says. Whoever waits in queues that are no more, waits on in them."""
+        meta, spec = configuration.metadata, configuration.spec
+        assert meta is not None
+        assert spec is not None
+        self.uid = meta.uid or ""
+        self.exempt = spec.type == "Exempt"
+        if self.exempt:
+            exempt = spec.exempt
+            self.shares = (exempt and exempt.nominal_concurrency_shares) or 0
+            self.lendable, self.borrowing, self.queues = (exempt and exempt.lendable_percent) or 0, None, None
+            return
+        limited = spec.limited
+        assert limited is not None
+        shares = limited.nominal_concurrency_shares
+        self.shares = 30 if shares is None else shares
+        self.lendable = limited.lendable_percent or 0
+        self.borrowing = limited.borrowing_limit_percent
+        queuing = limited.limit_response.queuing if limited.limit_response else None
+        form = (queuing.queues or 0, queuing.hand_size or 0, queuing.queue_length_limit or 0) if queuing else None
+        if form != self._form:
+            self._form = form
+            if self.queues is None or not self.queues.waiting:
+                self.queues = QueueSet(*form) if form else None
+
+    def enter(self, seats: int) -> bool:
+        """Take seats if there are any and nobody waits for them."""
+        queues = self.queues
+        if queues is not None and queues.waiting:
+            return False
+        taken = self.executing + seats
+        if taken > self.limit and (self.executing or not self.limit):  # one request fits always, however wide
+            return False
+        self.executing = taken
+        if taken > self.high:
+            self.high = taken
+        return True
+
+    async def wait(self, flow: str, seats: int) -> Queue[asyncio.Future[None]]:
+        """Return with seats taken. Raises Rejected."""
+        queues = self.queues
+        if queues is None:
+            raise Rejected("concurrency-limit")
+        future: asyncio.Future[None] = self._loop.create_future()
+        queue = queues.add(flow, future, seats)
+        if queue is None:
+            raise Rejected("queue-full")
+        wanted = self.executing + seats
+        if wanted + queues.waiting > self.high:
+            self.high = wanted + queues.waiting
+        timer = self._loop.call_later(PATIENCE, _give_up, future)
+        try:
+            await future
+        except BaseException:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self.leave(seats)  # it was our turn already
+            else:
+                queues.remove(queue, future)
+            raise
+        finally:
+            timer.cancel()
+        return queue
+
+    def leave(self, seats: int, queue: Queue[asyncio.Future[None]] | None = None, seconds: float = 0.0) -> None:
+        """Give seats back, and let those in who wait for them."""
+        self.executing -= seats
+        queues = self.queues
+        if queues is None:
+            return
+        if queue is not None:
+            queues.finished(queue, seats, seconds)
+        if queues.waiting:
+            self.dispatch()
+
+    def dispatch(self) -> None:
+        """Let in whom there are seats for."""
+        queues = self.queues
+        while queues is not None and (found := queues.peek()) is not None:
+            queue, future, seats = found
+            if future.done():
+                queues.remove(queue, future)
+                continue
+            if not self.limit or (self.executing and self.executing + seats > self.limit):
+                return
+            queues.take(queue)
+            self.executing += seats
+            future.set_result(None)
+
+
+def _give_up(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_exception(Rejected("time-out"))
