@@ -1,0 +1,7 @@
+"""DynamicResources."""
+
+from __future__ import annotations
+
+from .plugin import DynamicResources
+
+__all__ = ["DynamicResources"]
