@@ -92,8 +92,8 @@ async def _what_happened(framework: Framework, pod: PodInfo, node_name: str, sta
     assert live.spec is not None
     if live.metadata.uid != pod.uid:
         raise Outcome(GONE)
-    if live.spec.node_name == node_name:
-        return None  # by this very request: its answer was lost, or it was sent twice
-    if live.spec.node_name:
+    if live.spec.node_name == node_name and not isinstance(status.error, errors.Conflict):
+        return None  # by this very request, whose answer was lost
+    if live.spec.node_name:  # who was refused was not first; who was has told of it
         raise Outcome(BOUND_ELSEWHERE)
     return status

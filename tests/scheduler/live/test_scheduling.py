@@ -135,6 +135,7 @@ profiles:
         for number in range(3):
             await s.pod(f"packed{number}", cpu="1", scheduler_name="packing")
             await s.bound(f"packed{number}")
+        for number in range(3):
             await s.pod(f"spread{number}", cpu="1", memory="1Gi")
             await s.bound(f"spread{number}")
         await s.pod("nobodys", scheduler_name="somebody-else")
