@@ -177,21 +177,6 @@ class Live:
         await self.client.delete_collection(Node)
 
 
-def _only_there(loaded: Any) -> None:
-    from pybernetes.scheduler.plugins import registry
-
-    for profile in loaded.profiles:
-        found = profile.plugins.multi_point
-        keep = []
-        for each in found.enabled:
-            try:
-                registry.load(each.name)
-                keep.append(each)
-            except (ImportError, LookupError):
-                pass
-        found.enabled = keep
-
-
 MakeLive = Callable[..., AbstractAsyncContextManager[Live]]
 
 
@@ -204,9 +189,7 @@ def live(server: tools.ApiServer, caplog: pytest.LogCaptureFixture) -> MakeLive:
     async def make(text: str = "", recorder: AttemptRecorder | None = None) -> AsyncIterator[Live]:
         clock = JumpingClock()
         settings = config.load(server.kubeconfig)
-        loaded = load((HEAD + text).encode())
-        _only_there(loaded)
-        spec = build(loaded)
+        spec = build(load((HEAD + text).encode()))
         async with Client(settings) as client, Client(settings, program="kube-scheduler") as theirs:
             informers = InformerFactory(theirs, clock=clock, detect_mutations=True)
             scheduler = Scheduler(theirs, informers, spec, clock, recorder=recorder)

@@ -98,7 +98,8 @@ async def test_what_a_pod_is_told_that_may_not_or_cannot_preempt(live: Any) -> N
         await h.pod("polite", cpu="1", priority_class_name="polite")
         await h.pod("peer", cpu="1")
         await h.pod("huge", cpu="3", priority_class_name="high")
-        head = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. preemption: "
+        head = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. "
+        head += "no new claims to deallocate, preemption: "
         assert await h.refused("polite") == head + "not eligible due to preemptionPolicy=Never."
         assert await h.refused("peer") == (
             head + "0/2 nodes are available: 1 No preemption victims found for incoming pod, "
