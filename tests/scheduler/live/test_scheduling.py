@@ -21,8 +21,6 @@ from pybernetes.scheduler.framework import WAIT, CycleState, PermitPlugin, PodIn
 from pybernetes.scheduler.plugins import registry
 from pybernetes.scheduler.scheduler import Scheduler
 
-PREEMPTION = " preemption: "
-
 
 async def test_a_pod_is_bound_and_told_in_upstreams_words(live: MakeLive) -> None:
     async with live() as s:
@@ -65,7 +63,7 @@ async def test_a_pod_that_fits_nowhere_says_why_and_is_bound_when_a_node_comes(l
         await s.node("cordoned", unschedulable=True)
         message = (
             "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), "
-            "1 node(s) were unschedulable. preemption: 0/3 nodes are available: "
+            "1 node(s) were unschedulable. no new claims to deallocate, preemption: 0/3 nodes are available: "
             "3 Preemption is not helpful for scheduling."
         )
         pod = await s.until(lambda: _refused_with(s, "p", message), message)
