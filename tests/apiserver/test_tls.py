@@ -131,6 +131,41 @@ def test_a_new_certificate_and_a_new_authority_are_used_without_a_restart(tmp_pa
         assert get(client_of(server, tmp_path / "new.pem", other, old_authority)) == 200
 
 
+def test_a_session_taken_up_again_does_not_outlive_the_authority(tmp_path: Path) -> None:
+    with tools.api_server(tmp_path) as server:
+        folder = tmp_path / "pki"
+        authority = pki.load((folder / "ca.key").read_bytes(), (folder / "ca.crt").read_bytes())
+        identity = pki.issue_client(authority, "jane", ["system:masters"])
+        (tmp_path / "jane.pem").write_bytes(identity.key_pem + identity.certificate_pem)
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = ssl.create_default_context(cadata=authority.certificate_pem.decode())
+            context.load_cert_chain(tmp_path / "jane.pem")
+            context.maximum_version = version
+            replace(folder / "ca.crt", authority.certificate_pem)
+            tools.wait_until(lambda context=context: ask(server, context)[0] == 200, "known", every=0.1)
+            session = ask(server, context)[1]
+            assert ask(server, context, session)[::2] == (200, True), "taken up again"
+            replace(folder / "ca.crt", pki.create_authority("other").certificate_pem)
+            tools.wait_until(
+                lambda context=context, session=session: ask(server, context, session)[0] != 200, "forgotten", every=0.1
+            )
+
+
+def ask(
+    server: tools.ApiServer, context: ssl.SSLContext, session: ssl.SSLSession | None = None
+) -> tuple[int, ssl.SSLSession | None, bool | None]:
+    """The status of a request (0 = TLS refused), the session, and whether it was an older one."""
+    address = Client(server).address
+    plain = socket.create_connection((address.hostname, address.port), 10)
+    try:
+        with context.wrap_socket(plain, server_hostname="localhost", session=session) as connection:
+            connection.sendall(b"GET /api/v1/namespaces/default HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            head = connection.recv(65536)
+            return int(head.split()[1] if head else 0), connection.session, connection.session_reused
+    except (ssl.SSLError, ConnectionError):
+        return 0, None, None
+
+
 def cannot_be_read(server: tools.ApiServer) -> bool:
     return "cannot be read, the old authorities stay" in (server.folder / "apiserver.log").read_text()
 

@@ -59,6 +59,7 @@ def control_plane(
     *,
     port: int,
     controller_manager_port: int,
+    scheduler_port: int,
     advertise_address: str,
     etcd_servers: str,
     token_file: str | None,
@@ -67,6 +68,7 @@ def control_plane(
     return [
         api_server(layout, port, advertise_address, etcd_servers, token_file),
         controller_manager(layout, port, controller_manager_port),
+        scheduler(layout, port, scheduler_port),
     ]
 
 
@@ -88,6 +90,7 @@ def api_server(
         f"--service-account-signing-key-file={pki / 'sa.key'}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--authorization-mode=Node,RBAC",
+        "--enable-bootstrap-token-auth=true",
         "--enable-admission-plugins=NodeRestriction",
     ]
     if token_file is not None:
@@ -125,6 +128,27 @@ def controller_manager(layout: Layout, api_port: int, port: int) -> Component:
         name="controller-manager",
         title="controller manager",
         argv=(*PYTHON, "controller-manager", *flags),
+        ready=Probe(BIND_ADDRESS, port, pki),
+    )
+
+
+def scheduler(layout: Layout, api_port: int, port: int) -> Component:
+    """The scheduler; ready when it knows all nodes and pods. Only one is started, so there is no leader to elect."""
+    pki = layout.pki
+    kubeconfig = write_kubeconfig(layout, "scheduler", f"https://{BIND_ADDRESS}:{api_port}")
+    flags = [
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        f"--bind-address={BIND_ADDRESS}",
+        f"--secure-port={port}",
+        f"--tls-cert-file={pki / 'scheduler-serving.crt'}",
+        f"--tls-private-key-file={pki / 'scheduler-serving.key'}",
+        f"--client-ca-file={pki / 'ca.crt'}",
+    ]
+    return Component(
+        name="scheduler",
+        title="scheduler",
+        argv=(*PYTHON, "scheduler", *flags),
         ready=Probe(BIND_ADDRESS, port, pki),
     )
 

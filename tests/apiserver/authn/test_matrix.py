@@ -400,3 +400,25 @@ def test_token_reviews(world: World, account: tuple[str, str, str]) -> None:
     assert ask(world.admin.token)["audiences"] == [SA_ISSUER, "api"]
     assert ask(world.admin.token, "other") == {"user": {}, "error": "invalid bearer token"}
     assert world.admin.post(path, {"spec": {}}).status == 400
+
+
+def test_attempts_are_counted(world: World) -> None:
+    def counted(result: str) -> float:
+        lines = world.admin.get("/metrics").body.decode().splitlines()
+        return float(
+            next(line for line in lines if f'authentication_attempts_total{{result="{result}"}}' in line).split()[1]
+        )
+
+    before = {result: counted(result) for result in ("success", "failure", "error")}
+    world.who("Bearer nonsense")
+    world.who("")
+    after = {result: counted(result) for result in before}
+    assert after["error"] == before["error"] + 1
+    assert after["failure"] == before["failure"] + 1
+    assert after["success"] > before["success"]
+
+
+def test_what_a_stranger_sends_does_not_break_a_line_of_the_log(world: World) -> None:
+    made = world.issuer.token(hd="x\n2026-01-01 00:00:00 W forged")
+    assert world.name(f"Bearer {made}") == "401"
+    assert "\n2026-01-01 00:00:00 W forged" not in world.log()
