@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Awaitable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from apiserver.admission.conftest import server_with
 import tools
 from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.apiserver.admission import configuration
-from pybernetes.apiserver.admission.plugin import CREATE, DELETE, UPDATE, Attributes, Chain, Plugin
-from pybernetes.apiserver.admission.plugins import check_names, selected
+from pybernetes.apiserver.admission.plugin import CREATE, DELETE, UPDATE, Attributes, Chain, Later, Plugin
+from pybernetes.apiserver.admission.plugins import PLUGINS, Entry, check_names, selected
 
 
 def resource(fullname: str) -> Resource:
@@ -164,3 +165,32 @@ def test_always_deny_refuses_everything_and_external_addresses_can_be_denied(tmp
         )
         assert client.delete("/api/v1/namespaces/kube-node-lease").status == 403
         assert client.get("/api/v1/namespaces").status == 200
+
+
+@pytest.mark.parametrize("entry", [each for each in PLUGINS if each.about], ids=lambda entry: entry.name)
+def test_a_plugin_that_is_loaded_late_wants_nothing_else_and_needs_no_start(entry: Entry) -> None:
+    module, _, name = entry.place.partition(":")
+    plugin: type[Plugin] = getattr(import_module(f"pybernetes.apiserver.admission.{module}"), name)
+    assert {each.partition("/")[0] for each in plugin.resources} == set(entry.about)
+    assert (plugin.wants, plugin.start, plugin.stop) == (Plugin.wants, Plugin.start, Plugin.stop)
+
+
+async def test_a_plugin_is_loaded_when_it_is_concerned_and_keeps_its_place() -> None:
+    order: list[str] = []
+
+    class Made(Plugin):
+        resources = ("pods",)
+
+        def admit(self, attributes: Attributes) -> None:
+            order.append("late")
+
+    class Early(Noted):
+        def admit(self, attributes: Attributes) -> None:
+            order.append("early")
+
+    registry: Any = None
+    chain = Chain([Later("Late", ("pods",), lambda: Made(registry)), Early("*")])
+    await chain.admit(attributes(CREATE, "configmaps"))
+    assert (order, len(chain.plugins)) == (["early"], 1)
+    await chain.admit(attributes(CREATE, "pods"))
+    assert (order, len(chain.plugins)) == (["early", "late", "early"], 2)

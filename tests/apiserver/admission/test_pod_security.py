@@ -10,7 +10,8 @@ import pytest
 from apiserver.admission.conftest import Play, server_with
 from apiserver.client import Client
 
-from pybernetes.apiserver.admission.pod_security.policy import policy_of, read_configuration
+from pybernetes.apiserver.admission.pod_security.configuration import read_configuration
+from pybernetes.apiserver.admission.pod_security.policy import policy_of
 
 BAD = {"hostNetwork": True, "containers": [{"name": "a", "image": "b"}]}
 CONFIGURATION = """

@@ -10,8 +10,8 @@ coroutine functions: most plugins have nothing to wait for, and starting a corou
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -125,11 +125,20 @@ Call = Callable[[Attributes], Awaitable[None] | None]
 _Form = tuple[str, str, str, str]
 
 
+class Later(NamedTuple):
+    """A plugin that is made when something it is about is written for the first time. It is not started or stopped."""
+
+    name: str
+    about: tuple[str, ...]
+    """Resources by their full names, with all of their subresources."""
+    make: Callable[[], Plugin]
+
+
 class Chain:
     """The plugins in order; what a plugin does not override, or does not want to see, is never called."""
 
-    def __init__(self, plugins: list[Plugin]) -> None:
-        self.plugins = plugins
+    def __init__(self, plugins: Sequence[Plugin | Later]) -> None:
+        self._plugins = list(plugins)
         self._admit: dict[_Form, tuple[Call, ...]] = {}
         self._validate: dict[_Form, tuple[Call, ...]] = {}
 
@@ -163,15 +172,25 @@ class Chain:
             if pending is not None:
                 await pending
 
-    def plugin(self, name: str) -> Plugin | None:
-        """The plugin of this name, if it is on."""
-        return next((each for each in self.plugins if each.name == name), None)
+    @property
+    def plugins(self) -> list[Plugin]:
+        """The plugins that have been made."""
+        return [each for each in self._plugins if isinstance(each, Plugin)]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all plugins."""
+        return [each.name for each in self._plugins]
 
     def _concerned(self, method: str, attributes: Attributes) -> tuple[Call, ...]:
         operation, resource, subresource = attributes.operation, attributes.resource, attributes.subresource
-        return tuple(
-            getattr(plugin, method)
-            for plugin in self.plugins
-            if getattr(type(plugin), method) is not getattr(Plugin, method)
-            and plugin.wants(operation, resource, subresource)
-        )
+        calls: list[Call] = []
+        for index, plugin in enumerate(self._plugins):
+            if isinstance(plugin, Later):
+                if resource.fullname not in plugin.about:
+                    continue
+                plugin = self._plugins[index] = plugin.make()
+            overridden = getattr(type(plugin), method) is not getattr(Plugin, method)
+            if overridden and plugin.wants(operation, resource, subresource):
+                calls.append(getattr(plugin, method))
+        return tuple(calls)

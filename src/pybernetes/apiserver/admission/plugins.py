@@ -1,7 +1,7 @@
 """Which admission plugins there are, in the order they run, and which of them are on.
 
 Order and defaults are upstream's; SecurityContextDeny and InitialResources, which upstream has given up, are where
-they were. A plugin's module is imported when the plugin is on.
+they were. A plugin's module is imported when it is needed, because start-up counts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pybernetes.api.quote import quote
 
-from .plugin import Chain, Plugin
+from .plugin import Chain, Later, Plugin
 
 if TYPE_CHECKING:
     from ..registry.registry import Registry
@@ -25,7 +25,13 @@ class Entry(NamedTuple):
     place: str = ""
     """`module:Class`, below this package."""
     default: bool = False
+    about: tuple[str, ...] = ()
+    """The resources it sees, if they are few: then it is loaded when the first of them is written."""
 
+
+_PODS: Final = ("pods",)
+_CLAIMS: Final = ("persistentvolumeclaims",)
+_REQUESTS: Final = ("certificatesigningrequests.certificates.k8s.io",)
 
 PLUGINS: Final = (
     Entry("AlwaysAdmit", "always:AlwaysAdmit"),
@@ -35,39 +41,44 @@ PLUGINS: Final = (
     Entry("SecurityContextDeny", "security_context_deny:SecurityContextDeny"),
     Entry("LimitPodHardAntiAffinityTopology", "limit_pod_hard_anti_affinity_topology:LimitPodHardAntiAffinityTopology"),
     Entry("InitialResources", "initial_resources:InitialResources"),
-    Entry("LimitRanger", "limit_ranger:LimitRanger", True),
-    Entry("ServiceAccount", "service_account:ServiceAccount", True),
+    Entry("LimitRanger", "limit_ranger:LimitRanger", True, ("pods", "persistentvolumeclaims")),
+    Entry("ServiceAccount", "service_account:ServiceAccount", True, _PODS),
     Entry("NodeRestriction", "node_restriction:NodeRestriction"),
-    Entry("TaintNodesByCondition", "taint_nodes_by_condition:TaintNodesByCondition", True),
+    Entry("TaintNodesByCondition", "taint_nodes_by_condition:TaintNodesByCondition", True, ("nodes",)),
     Entry("AlwaysPullImages", "always_pull_images:AlwaysPullImages"),
     Entry("ImagePolicyWebhook", "image_policy_webhook:ImagePolicyWebhook"),
     Entry("PodSecurity", "pod_security:PodSecurity", True),
     Entry("PodNodeSelector", "pod_node_selector:PodNodeSelector"),
-    Entry("Priority", "priority:Priority", True),
-    Entry("DefaultTolerationSeconds", "default_toleration_seconds:DefaultTolerationSeconds", True),
+    Entry("Priority", "priority:Priority", True, ("pods", "priorityclasses.scheduling.k8s.io")),
+    Entry("DefaultTolerationSeconds", "default_toleration_seconds:DefaultTolerationSeconds", True, _PODS),
     Entry("PodTolerationRestriction", "pod_toleration_restriction:PodTolerationRestriction"),
     Entry("EventRateLimit", "event_rate_limit:EventRateLimit"),
     Entry("ExtendedResourceToleration", "extended_resource_toleration:ExtendedResourceToleration"),
-    Entry("DefaultStorageClass", "default_storage_class:DefaultStorageClass", True),
-    Entry("StorageObjectInUseProtection", "storage_object_in_use_protection:StorageObjectInUseProtection", True),
+    Entry("DefaultStorageClass", "default_storage_class:DefaultStorageClass", True, _CLAIMS),
+    Entry(
+        "StorageObjectInUseProtection",
+        "storage_object_in_use_protection:StorageObjectInUseProtection",
+        True,
+        ("persistentvolumes", "persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io"),
+    ),
     Entry("PodGroupProtection", default=True),
     Entry(
         "OwnerReferencesPermissionEnforcement",
         "owner_references_permission_enforcement:OwnerReferencesPermissionEnforcement",
     ),
-    Entry("PersistentVolumeClaimResize", "persistent_volume_claim_resize:PersistentVolumeClaimResize", True),
-    Entry("RuntimeClass", "runtime_class:RuntimeClass", True),
-    Entry("CertificateApproval", "certificates:CertificateApproval", True),
-    Entry("CertificateSigning", "certificates:CertificateSigning", True),
+    Entry("PersistentVolumeClaimResize", "persistent_volume_claim_resize:PersistentVolumeClaimResize", True, _CLAIMS),
+    Entry("RuntimeClass", "runtime_class:RuntimeClass", True, _PODS),
+    Entry("CertificateApproval", "certificates:CertificateApproval", True, _REQUESTS),
+    Entry("CertificateSigning", "certificates:CertificateSigning", True, _REQUESTS),
     Entry("ClusterTrustBundleAttest", default=True),
-    Entry("CertificateSubjectRestriction", "certificates:CertificateSubjectRestriction", True),
-    Entry("DefaultIngressClass", "default_ingress_class:DefaultIngressClass", True),
+    Entry("CertificateSubjectRestriction", "certificates:CertificateSubjectRestriction", True, _REQUESTS),
+    Entry("DefaultIngressClass", "default_ingress_class:DefaultIngressClass", True, ("ingresses.networking.k8s.io",)),
     Entry("DenyServiceExternalIPs", "deny_service_external_ips:DenyServiceExternalIPs"),
-    Entry("PodTopologyLabels", "pod_topology_labels:PodTopologyLabels", True),
+    Entry("PodTopologyLabels", "pod_topology_labels:PodTopologyLabels", True, _PODS),
     Entry("PodGroupWorkloadExists", default=True),
-    Entry("NodeDeclaredFeatureValidator", "node_declared_features:NodeDeclaredFeatureValidator", True),
+    Entry("NodeDeclaredFeatureValidator", "node_declared_features:NodeDeclaredFeatureValidator", True, _PODS),
     Entry("JobValidation", default=True),
-    Entry("PodResizeValidator", "pod_resize_validator:PodResizeValidator", True),
+    Entry("PodResizeValidator", "pod_resize_validator:PodResizeValidator", True, _PODS),
     # Policies, webhooks, quota and AlwaysDeny come last: they judge what all others have made of the object.
     Entry("MutatingAdmissionPolicy", "policies.mutating:MutatingAdmissionPolicy", True),
     Entry("MutatingAdmissionWebhook", "webhooks.mutating:MutatingAdmissionWebhook", True),
@@ -99,13 +110,18 @@ def selected(enabled: Iterable[str], disabled: Iterable[str]) -> list[str]:
 def chain(registry: Registry, names: Iterable[str], configurations: Mapping[str, Any]) -> Chain:
     """The plugins of these names, each with its configuration. Raises ValueError if one does not like its own."""
     wanted = set(names)
-    return Chain(
-        [
-            _load(each.place)(registry, configurations.get(each.name))
-            for each in PLUGINS
-            if each.place and each.name in wanted
-        ]
-    )
+
+    def made(entry: Entry) -> Plugin | Later:
+        configuration = configurations.get(entry.name)
+
+        def make() -> Plugin:
+            return _load(entry.place)(registry, configuration)
+
+        # A configuration may be wrong, which must be found out now; the flags have been checked.
+        late = entry.about and (configuration is None or entry.name == "DefaultTolerationSeconds")
+        return Later(entry.name, entry.about, make) if late else make()
+
+    return Chain([made(each) for each in PLUGINS if each.place and each.name in wanted])
 
 
 def _load(place: str) -> type[Plugin]:

@@ -1,47 +1,24 @@
-"""ResourceQuotas: what a namespace uses stays below what it may use, however many ask at the same moment.
+"""ResourceQuotas: what a namespace uses stays below what it may use.
 
-A quota is charged BEFORE the object is stored, by writing its usage on condition that nobody else was faster. Requests
-of one namespace that come together are judged one after the other and charged with one write, so that a quota costs a
-busy namespace one write for many objects. What is charged for an object that is then not stored after all, the quota
-controller gives back.
+Most namespaces have no quota, and most requests cost nothing: those that do are charged by `quota_charging`, which is
+imported when the first quota is found.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from pybernetes.api.core.v1 import ResourceQuota as Quota
-from pybernetes.api.core.v1 import ResourceQuotaStatus
-from pybernetes.api.errors import APIError, InternalError
-from pybernetes.api.quota import IGNORED, Evaluator, evaluator_for, scope_selectors
-from pybernetes.api.quota.lists import (
-    Resources,
-    add,
-    equal,
-    exceeding,
-    formatted,
-    mask,
-    negative,
-    parsed,
-    subtract,
-    without_zeros,
-)
 from pybernetes.api.resources import Resource
-from pybernetes.store.cache import Item
 
-from ..registry.lister import Lister, lister
-from .plugin import CREATE, UPDATE, Attributes, Plugin, forbidden
-from .quota_limits import LimitedResource, read_configuration
+from ..registry.lister import lister
+from .plugin import CREATE, UPDATE, Attributes, Plugin
 
 if TYPE_CHECKING:
     from ..registry.registry import Registry
+    from .quota_charging import Charging
 
-_ATTEMPTS: Final = 4  # upstream's: one, and three more
-_PATIENCE: Final = 10.0  # seconds a request waits for its turn; upstream's
+_IGNORED = frozenset({("", "events"), ("events.k8s.io", "events")})  # as upstream has it
 
 
 class ResourceQuota(Plugin):
@@ -52,235 +29,28 @@ class ResourceQuota(Plugin):
 
     def __init__(self, registry: Registry, configuration: Any = None) -> None:
         super().__init__(registry)
-        self._limited = read_configuration(configuration)
-        self._evaluators: dict[tuple[str, str], Evaluator] = {}
-        self._waiting: dict[str, list[_Waiter]] = {}
-        """Who waits, by namespace. A namespace in here has a task that works them off."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._charging: Charging | None = None
+        self._limited = False
+        """Whether something may only be used under a quota; then requests are looked at without one, too."""
+        if configuration is not None:
+            from .quota_charging import Charging
+            from .quota_limits import read_configuration
+
+            limited = read_configuration(configuration)
+            self._limited = bool(limited)
+            self._charging = Charging(registry, limited)
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         if operation not in self.operations or not resource.namespaced:
             return False
-        return (resource.group, resource.plural) not in IGNORED and resource.stored
+        return resource.stored and (resource.group, resource.plural) not in _IGNORED
 
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:
-        if not self._limited and not self._quotas().list(attributes.namespace):
+        quotas = lister(self.registry, "", "v1", "resourcequotas")
+        if not self._limited and not quotas.list(attributes.namespace):
             return None
-        evaluator = self._evaluator(attributes)
-        if evaluator is None or not evaluator.handles(
-            attributes.operation,  # type: ignore[arg-type]
-            attributes.subresource,
-            attributes.old,
-            attributes.new,
-        ):
-            return None
-        return self._wait(_Waiter(attributes, evaluator))
+        if self._charging is None:
+            from .quota_charging import Charging
 
-    async def _wait(self, waiter: _Waiter) -> None:
-        namespace = waiter.attributes.namespace
-        queue = self._waiting.get(namespace)
-        if queue is None:
-            self._waiting[namespace] = [waiter]
-            task = asyncio.get_running_loop().create_task(self._work_off(namespace))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        else:
-            queue.append(waiter)
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await waiter.judged
-        except TimeoutError:
-            raise InternalError("resource quota evaluation timed out") from None
-
-    async def _work_off(self, namespace: str) -> None:
-        """Judge who waits, all who have come meanwhile at once, until nobody does."""
-        while self._waiting[namespace]:
-            batch, self._waiting[namespace] = self._waiting[namespace], []
-            try:
-                await self._judge(namespace, [each for each in batch if not each.judged.done()])
-            except APIError as error:
-                for each in batch:
-                    each.settle(error)
-            except BaseException as error:
-                for each in batch:
-                    each.settle(InternalError(f"resource quota evaluation failed: {error}"))
-                del self._waiting[namespace]
-                raise
-        del self._waiting[namespace]
-
-    async def _judge(self, namespace: str, batch: list[_Waiter]) -> None:
-        names: set[str] | None = None
-        for _ in range(_ATTEMPTS):
-            quotas = [
-                _Running(item, quota) for item, quota in self._present(namespace) if names is None or item.key in names
-            ]
-            limited = self._limited if names is None else []
-            open_ = [each for each in batch if not each.judged.done()]
-            now = self.registry.clock.now()
-            charged = []
-            for waiter in open_:
-                try:
-                    usage = judge(quotas, waiter.attributes, waiter.evaluator, limited, now)
-                except APIError as error:
-                    waiter.settle(error)
-                    continue
-                if waiter.attributes.dry_run or not usage:
-                    waiter.settle(None)
-                    continue
-                for quota, used in usage:
-                    quota.used = used
-                charged.append(waiter)
-            names = {each.item.key for each in quotas if each.changed() and not await self._write(each)}
-            if not names:
-                for waiter in charged:
-                    waiter.settle(None)
-                return
-        conflict = self.registry.store("", "v1", "resourcequotas").conflict
-        for waiter in batch:
-            waiter.settle(conflict(next(iter(names or {""})).rpartition("/")[2]))
-
-    def _present(self, namespace: str) -> list[tuple[Item, Quota]]:
-        store = self.registry.store("", "v1", "resourcequotas")
-        keys = list(store.partition.scan(store.scope(namespace)))
-        return [(item, store.decode(item)) for item in (store.partition.items[key] for key in keys)]
-
-    async def _write(self, running: _Running) -> bool:
-        """Store what is used now; False if somebody else has written the quota meanwhile."""
-        quota = running.quota
-        status = quota.status or ResourceQuotaStatus()
-        quota.status = msgspec.structs.replace(status, used=formatted(running.used))
-        store = self.registry.store("", "v1", "resourcequotas")
-        try:
-            return await store.replace(running.item, quota) is not None
-        except APIError as error:
-            if error.code == 404:
-                return False  # it was deleted, and holds nobody back any more
-            raise
-
-    def _evaluator(self, attributes: Attributes) -> Evaluator | None:
-        resource = attributes.resource
-        found = self._evaluators.get((resource.group, resource.plural))
-        if found is None:
-            found = evaluator_for(resource.group, resource.plural)
-            if found is not None:
-                self._evaluators[resource.group, resource.plural] = found
-        return found
-
-    def _quotas(self) -> Lister[Quota]:
-        return lister(self.registry, "", "v1", "resourcequotas")
-
-
-class _Waiter:
-    """A request that waits for its verdict."""
-
-    def __init__(self, attributes: Attributes, evaluator: Evaluator) -> None:
-        self.attributes = attributes
-        self.evaluator = evaluator
-        self.judged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def settle(self, error: APIError | None) -> None:
-        if self.judged.done():
-            return
-        if error is None:
-            self.judged.set_result(None)
-        else:
-            self.judged.set_exception(error)
-
-
-class _Running:
-    """A quota, and what is used of it when all who were let in so far are counted."""
-
-    def __init__(self, item: Item, quota: Quota) -> None:
-        status = quota.status or ResourceQuotaStatus()
-        self.item, self.quota = item, quota
-        self.hard, self.used = parsed(status.hard), parsed(status.used)
-        self._before = self.used
-
-    @property
-    def name(self) -> str:
-        return (self.quota.metadata.name if self.quota.metadata else None) or ""
-
-    def changed(self) -> bool:
-        return not equal(self._before, self.used)
-
-
-def judge(
-    quotas: list[_Running], attributes: Attributes, evaluator: Evaluator, limited: list[LimitedResource], now: float
-) -> list[tuple[_Running, Resources]]:
-    """What the quotas' usage becomes if the request is let in; nothing if it costs nothing. Raises Forbidden."""
-    obj = attributes.new
-    scopes = [scope for each in limited for scope in evaluator.matching_scopes(obj, each.match_scopes)]
-    usage = evaluator.usage(obj, now)
-    needed: set[str] = set()
-    for each in limited:
-        if (each.api_group, each.resource) == (attributes.resource.group, attributes.resource.plural):
-            needed.update(
-                name
-                for name, value in usage.items()
-                if value.sign() > 0 and any(part in name for part in each.match_contains)
-            )
-    concerned: list[_Running] = []
-    covered: set[str] = set()
-    covered_scopes = []
-    for quota in quotas:
-        covered_scopes += evaluator.matching_scopes(obj, scope_selectors(quota.quota.spec))
-        if not evaluator.matches(quota.quota, obj):
-            continue
-        names = evaluator.matching_resources(quota.hard)
-        missing = evaluator.missing(names, obj)
-        if missing is not None:
-            raise forbidden(attributes, f"failed quota: {quota.name}: {missing}")
-        if any(name not in quota.used for name in names):
-            raise forbidden(attributes, f"status unknown for quota: {quota.name}, resources: {','.join(names)}")
-        concerned.append(quota)
-        covered.update(names)
-    below = negative(usage)
-    if below:
-        raise forbidden(attributes, f"quota usage is negative for resource(s): {','.join(below)}")
-    deltas = _deltas(concerned, attributes, evaluator, usage, now)
-    if not any(deltas):
-        return []
-    uncovered = sorted(needed - covered)
-    if uncovered:
-        raise forbidden(attributes, f"insufficient quota to consume: {','.join(uncovered)}")
-    open_scopes = evaluator.uncovered_scopes(scopes, covered_scopes)
-    if open_scopes:
-        shown = " ".join(
-            f"{{{each.scope_name} {each.operator} [{' '.join(each.values or ())}]}}" for each in open_scopes
-        )
-        raise APIError(f"insufficient quota to match these scopes: [{shown}]", code=500, reason="")
-    result = []
-    for quota, delta in zip(concerned, deltas, strict=False):
-        requested = mask(delta, quota.hard)
-        after = add(quota.used, requested)
-        over = exceeding(mask(after, requested), quota.hard) if attributes.subresource != "status" else []
-        if over:
-            raise forbidden(
-                attributes,
-                f"exceeded quota: {quota.name}, requested: {_shown(requested, over)}, "
-                f"used: {_shown(quota.used, over)}, limited: {_shown(quota.hard, over)}",
-            )
-        if requested:
-            result.append((quota, after))
-    return result
-
-
-def _deltas(
-    concerned: list[_Running], attributes: Attributes, evaluator: Evaluator, usage: Resources, now: float
-) -> list[Resources]:
-    """How much more each quota is charged; without quotas, how much more is used at all.
-
-    An update is charged with what it adds, where the quota has counted the object before.
-    """
-    old = attributes.old
-    if attributes.operation != UPDATE or old is None or not old.metadata.resource_version:
-        return [without_zeros(usage)] * max(1, len(concerned))
-    difference = subtract(usage, evaluator.usage(old, now))
-    more = without_zeros({name: value for name, value in difference.items() if value.sign() > 0})
-    if not concerned:
-        return [more]
-    return [more if evaluator.matches(each.quota, old) else without_zeros(usage) for each in concerned]
-
-
-def _shown(resources: Resources, names: list[str]) -> str:
-    return ",".join(f"{name}={resources[name]}" for name in names if name in resources)
+            self._charging = Charging(self.registry, [])
+        return self._charging.charge(attributes)

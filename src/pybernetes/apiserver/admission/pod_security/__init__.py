@@ -18,7 +18,7 @@ from pybernetes.api.quote import quote
 
 from ...registry.lister import Lister, lister
 from ..plugin import CREATE, UPDATE, Attributes, Plugin, forbidden
-from .policy import LEVELS, PREFIX, PRIVILEGED, LevelVersion, Policy, policy_of, read_configuration
+from .policy import LENIENT, LEVELS, PREFIX, PRIVILEGED, LevelVersion, Policy, policy_of
 
 if TYPE_CHECKING:
     from ...registry.registry import Registry
@@ -46,11 +46,16 @@ class PodSecurity(Plugin):
 
     def __init__(self, registry: Registry, configuration: Any = None) -> None:
         super().__init__(registry)
-        read = read_configuration(configuration)
-        self._defaults = read.policy()
-        self._namespaces = frozenset(read.exemptions.namespaces)
-        self._users = frozenset(read.exemptions.usernames)
-        self._classes = frozenset(read.exemptions.runtime_classes)
+        self._defaults = LENIENT
+        self._namespaces = self._users = self._classes = frozenset[str]()
+        if configuration is not None:
+            from .configuration import read_configuration
+
+            read = read_configuration(configuration)
+            self._defaults = read.policy()
+            self._namespaces = frozenset(read.exemptions.namespaces)
+            self._users = frozenset(read.exemptions.usernames)
+            self._classes = frozenset(read.exemptions.runtime_classes)
         self._policies: dict[str, tuple[Namespace, Policy, list[FieldError]]] = {}
 
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import msgspec
-
-from pybernetes.api import names
-from pybernetes.api.field import FieldError, Path, duplicate, invalid
-
-from ..configuration import check_kind
+from pybernetes.api.field import FieldError, Path, invalid
 
 PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")
 PREFIX: Final = "pod-security.kubernetes.io/"
 LATEST: Final = "latest"
-_VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]*)", re.ASCII)
-_BAD_LEVEL: Final = f"must be one of {', '.join(LEVELS)}"
-_BAD_VERSION: Final = 'must be "latest" or "v1.x"'
+VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]*)", re.ASCII)
+BAD_LEVEL: Final = f"must be one of {', '.join(LEVELS)}"
+BAD_VERSION: Final = 'must be "latest" or "v1.x"'
 _LABELS: Final = Path("metadata", "labels")
-_VERSIONS: Final = tuple(f"pod-security.admission.config.k8s.io/{each}" for each in ("v1", "v1beta1", "v1alpha1"))
 
 
 class LevelVersion(NamedTuple):
@@ -59,79 +53,8 @@ class Policy(NamedTuple):
         return all(a == b or a.level == b.level == PRIVILEGED for a, b in zip(self, other, strict=True))
 
 
-class Defaults(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
-    """The policy of namespaces without labels."""
-
-    enforce: str = ""
-    enforce_version: str = ""
-    audit: str = ""
-    audit_version: str = ""
-    warn: str = ""
-    warn_version: str = ""
-
-
-class Exemptions(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """Who and what is not looked at."""
-
-    usernames: list[str] = []
-    namespaces: list[str] = []
-    runtime_classes: list[str] = []
-
-
-class Configuration(msgspec.Struct, forbid_unknown_fields=True):
-    """The plugin's configuration."""
-
-    defaults: Defaults = msgspec.field(default_factory=Defaults)
-    exemptions: Exemptions = msgspec.field(default_factory=Exemptions)
-
-    def policy(self) -> Policy:
-        """The defaults as a policy."""
-        of = self.defaults
-        return Policy(
-            LevelVersion(of.enforce or PRIVILEGED, of.enforce_version or LATEST),
-            LevelVersion(of.audit or PRIVILEGED, of.audit_version or LATEST),
-            LevelVersion(of.warn or PRIVILEGED, of.warn_version or LATEST),
-        )
-
-
-def read_configuration(configuration: Any) -> Configuration:
-    """The configuration of the plugin, complete and sound. Raises ValueError."""
-    if configuration is None:
-        return Configuration()
-    fields = check_kind(configuration, "PodSecurityConfiguration", _VERSIONS, "PodSecurity")
-    fields = {key: value for key, value in fields.items() if value is not None}
-    try:
-        result = msgspec.convert(fields, Configuration)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"PodSecurity: {error}") from None
-    errors = _faults(result)
-    if errors:
-        raise ValueError(f"PodSecurity invalid: {'; '.join(str(each) for each in errors)}")
-    return result
-
-
-def _faults(configuration: Configuration) -> list[FieldError]:
-    errors: list[FieldError] = []
-    defaults = Path("defaults")
-    for name, either in zip(("enforce", "audit", "warn"), configuration.policy(), strict=True):
-        if either.level not in LEVELS:
-            errors.append(invalid(defaults.child(name), either.level, _BAD_LEVEL))
-        if either.version != LATEST and not _VERSION.fullmatch(either.version):
-            errors.append(invalid(defaults.child(f"{name}-version"), either.version, _BAD_VERSION))
-    exempt = configuration.exemptions
-    for name, values, check in (
-        ("namespaces", exempt.namespaces, names.is_dns1123_label),
-        ("runtimeClasses", exempt.runtime_classes, names.is_dns1123_subdomain),
-        ("usernames", exempt.usernames, lambda value: [] if value else ["username must not be empty"]),
-    ):
-        for index, value in enumerate(values):
-            place = Path("exemptions", name).index(index)
-            problems = check(value)
-            if problems:
-                errors.append(invalid(place, value, ", ".join(problems)))
-            elif value in values[:index]:
-                errors.append(duplicate(place, value))
-    return errors
+LENIENT: Final = Policy(*[LevelVersion(PRIVILEGED, LATEST)] * 3)
+"""What holds where nobody has said anything."""
 
 
 def policy_of(labels: Mapping[str, str] | None, defaults: Policy) -> tuple[Policy, list[FieldError]]:
@@ -157,10 +80,10 @@ def _mode(
     level = labels.get(label, default.level)
     said = label in labels
     if said and level not in LEVELS:
-        errors.append(invalid(_LABELS.key(label), level, _BAD_LEVEL))
+        errors.append(invalid(_LABELS.key(label), level, BAD_LEVEL))
         level, said = fallback, False
     version = labels.get(f"{label}-version", default.version)
-    if version != LATEST and not _VERSION.fullmatch(version):
-        errors.append(invalid(_LABELS.key(f"{label}-version"), version, _BAD_VERSION))
+    if version != LATEST and not VERSION.fullmatch(version):
+        errors.append(invalid(_LABELS.key(f"{label}-version"), version, BAD_VERSION))
         version = LATEST
     return LevelVersion(level, version), said
