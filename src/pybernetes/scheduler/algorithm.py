@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .explain.verdicts import diagnose_all
 from .framework.diagnosis import NO_NODES, Diagnosis
 from .framework.extender import ExtenderError
 from .framework.plugin import MAX_SCORE, Mask, Normalize, RowArray, Scores, default_normalize
@@ -248,6 +249,9 @@ class Algorithm:
     ) -> Diagnosis:
         snapshot = framework.snapshot
         diagnosis = diagnosis or Diagnosis(snapshot.num_nodes, snapshot.size)
+        if framework.check_all_filters:
+            diagnose_all(framework, pod, diagnosis)
+            return diagnosis
         left = snapshot.alive[: snapshot.size].copy()
         if considered is not None:
             others = np.flatnonzero(left & ~considered)

@@ -43,11 +43,11 @@ def main(argv: list[str]) -> int:
     level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
     try:
-        config = _configuration(options)
+        config, check_all_filters = _configuration(options)
         if options.write_config_to:
             _write(config, Path(options.write_config_to))
             return 0
-        spec = build(config)
+        spec = build(config, check_all_filters=check_all_filters)
         spec.pod_max_in_unschedulable_seconds = options.pod_max_in_unschedulable_pods_duration
         os.nice(NICE)
         import uvloop
@@ -61,8 +61,9 @@ def main(argv: list[str]) -> int:
         return 0
 
 
-def _configuration(options: Options) -> KubeSchedulerConfiguration:
-    """The file, and over it what was typed."""
+def _configuration(options: Options) -> tuple[KubeSchedulerConfiguration, bool]:
+    """The file, and over it what was typed; and what only a policy file can say (alwaysCheckAllPredicates)."""
+    check_all_filters = False
     if options.config and options.policy_config_file:
         raise ValueError("--config and --policy-config-file are two ways to say the same; give one")
     if options.config:
@@ -74,6 +75,7 @@ def _configuration(options: Options) -> KubeSchedulerConfiguration:
         for warning in loaded.warnings:
             print(f"pyb scheduler: {options.policy_config_file}: {warning}", file=sys.stderr)
         config = loaded.config
+        check_all_filters = loaded.always_check_all_predicates
     else:
         config = load.default()
     election = config.leader_election = config.leader_election or LeaderElectionConfiguration()
@@ -95,7 +97,7 @@ def _configuration(options: Options) -> KubeSchedulerConfiguration:
     if options.kube_api_burst is not None and not options.config:
         connection.burst = options.kube_api_burst
     load.check(config)
-    return config
+    return config, check_all_filters
 
 
 def _write(config: KubeSchedulerConfiguration, path: Path) -> None:

@@ -50,6 +50,8 @@ class ProfileSpec:
     args: dict[str, Any] = field(default_factory=dict)
     """By plugin: an object of its `Args`."""
     percentage_of_nodes_to_score: int | None = None
+    check_all_filters: bool = False
+    """Whether a pod that fits nowhere is told the reasons of all filters, and not of the first that refused a node."""
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 import tools
@@ -44,6 +45,7 @@ from pybernetes.client import config
 from pybernetes.client.client import Client
 from pybernetes.client.clock import JumpingClock
 from pybernetes.client.informers import InformerFactory
+from pybernetes.scheduler.config import policy as policies
 from pybernetes.scheduler.config.load import load
 from pybernetes.scheduler.config.spec import build
 from pybernetes.scheduler.framework.recorder import AttemptRecorder
@@ -186,10 +188,16 @@ def live(server: tools.ApiServer, caplog: pytest.LogCaptureFixture) -> MakeLive:
     caplog.set_level(logging.INFO)
 
     @contextlib.asynccontextmanager
-    async def make(text: str = "", recorder: AttemptRecorder | None = None) -> AsyncIterator[Live]:
+    async def make(
+        text: str = "", recorder: AttemptRecorder | None = None, policy: dict[str, Any] | None = None
+    ) -> AsyncIterator[Live]:
         clock = JumpingClock()
         settings = config.load(server.kubeconfig)
-        spec = build(load((HEAD + text).encode()))
+        if policy is None:
+            spec = build(load((HEAD + text).encode()))
+        else:
+            old = policies.load(msgspec.json.encode({"kind": "Policy", "apiVersion": "v1", **policy}))
+            spec = build(old.config, check_all_filters=old.always_check_all_predicates)
         async with Client(settings) as client, Client(settings, program="kube-scheduler") as theirs:
             informers = InformerFactory(theirs, clock=clock, detect_mutations=True)
             scheduler = Scheduler(theirs, informers, spec, clock, recorder=recorder)

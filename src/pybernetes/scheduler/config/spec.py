@@ -16,12 +16,14 @@ from .plugins import POINTS, PluginsError, expand, names
 from .v1.types import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
 
 
-def build(config: KubeSchedulerConfiguration) -> SchedulerSpec:
+def build(config: KubeSchedulerConfiguration, *, check_all_filters: bool = False) -> SchedulerSpec:
     """The scheduler that a valid configuration with its defaults describes.
 
     `ConfigError` when a plugin is not there or has not the extension point, or an extender's address is none.
     """
     profiles = [_profile(each) for each in config.profiles or ()]
+    for profile in profiles:
+        profile.check_all_filters = check_all_filters
     sorters = {tuple(each.points["queueSort"]) for each in profiles}
     if len(sorters) > 1:
         first = profiles[0].points["queueSort"][0]

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..framework.diagnosis import Diagnosis
 from ..framework.plugin import Mask, PreFilterResult, RowArray
 from ..framework.podinfo import PodInfo
 from ..framework.runtime import Framework
 from ..framework.state import CycleState
-from ..framework.status import Code, Status
+from ..framework.status import Code, Status, merge
 
 
 @dataclass(slots=True)
@@ -77,6 +78,24 @@ def judge(framework: Framework, pod: PodInfo, rows: RowArray | None = None) -> V
             _refuse(found, Status(Code.ERROR, str(error) or type(error).__name__, plugin=each.name), rows)
     _count_nominated(framework, pod, found)
     return found
+
+
+def diagnose_all(framework: Framework, pod: PodInfo, diagnosis: Diagnosis) -> None:
+    """Note all reasons of all filters for every node; rows that the diagnosis knows (by extenders) keep theirs."""
+    by_row: dict[int, list[Status]] = {}
+    for status, rows in judge(framework, pod).groups:
+        for row in rows.tolist():
+            by_row.setdefault(row, []).append(status)
+    groups: dict[tuple[Status, ...], list[int]] = {}
+    for row, statuses in by_row.items():
+        if diagnosis.status(row) is None:
+            groups.setdefault(tuple(statuses), []).append(row)
+    for alike, found in groups.items():
+        merged = merge(alike)
+        assert merged is not None
+        diagnosis.refuse(merged, np.array(found, dtype=np.intp))
+        for status in alike:
+            diagnosis.note_plugin(status)
 
 
 def _count_nominated(framework: Framework, pod: PodInfo, found: Verdicts) -> None:

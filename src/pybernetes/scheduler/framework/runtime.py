@@ -90,6 +90,7 @@ class Framework:
 
         self.profile_name = spec.scheduler_name
         self.percentage_of_nodes_to_score = spec.percentage_of_nodes_to_score
+        self.check_all_filters = spec.check_all_filters
         self.snapshot = services.snapshot
         self.client = services.client
         self.clock = services.clock
