@@ -14,8 +14,8 @@ import pytest
 from pybernetes import pki
 from pybernetes.cluster import certificates
 
-CONTROLLER_MANAGER = ["controller-manager", "controller-manager-serving"]
-ALL = ["ca", "apiserver", "admin", *CONTROLLER_MANAGER, "sa"]
+COMPONENTS = ["controller-manager", "controller-manager-serving", "scheduler", "scheduler-serving"]
+ALL = ["ca", "apiserver", "admin", *COMPONENTS, "sa"]
 
 
 def ensure(folder: Path, *addresses: str, days: float = 0) -> list[str]:
@@ -33,6 +33,7 @@ def test_the_first_start_makes_everything_private_and_the_second_nothing(tmp_pat
         *("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key", "sa.key", "sa.pub"),
         *("controller-manager.crt", "controller-manager.key"),
         *("controller-manager-serving.crt", "controller-manager-serving.key"),
+        *("scheduler.crt", "scheduler.key", "scheduler-serving.crt", "scheduler-serving.key"),
     }
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -59,7 +60,7 @@ def test_the_administrator_is_in_the_group_of_masters(tmp_path: Path) -> None:
     [
         ("apiserver.crt", ["apiserver"]),
         ("admin.key", ["admin"]),
-        ("ca.key", ["ca", "apiserver", "admin", *CONTROLLER_MANAGER]),
+        ("ca.key", ["ca", "apiserver", "admin", *COMPONENTS]),
         ("sa.key", ["sa"]),
         ("sa.pub", ["sa"]),
     ],
@@ -86,9 +87,9 @@ def test_a_new_address_renews_only_the_serving_certificate(tmp_path: Path) -> No
     ("days", "made_again"),
     [
         (330, []),
-        (340, ["apiserver", "admin", *CONTROLLER_MANAGER]),
-        (3650 - 365 - 31, ["apiserver", "admin", *CONTROLLER_MANAGER]),
-        (3650 - 365 - 29, ["ca", "apiserver", "admin", *CONTROLLER_MANAGER]),
+        (340, ["apiserver", "admin", *COMPONENTS]),
+        (3650 - 365 - 31, ["apiserver", "admin", *COMPONENTS]),
+        (3650 - 365 - 29, ["ca", "apiserver", "admin", *COMPONENTS]),
     ],
 )
 def test_certificates_are_renewed_before_they_end(tmp_path: Path, days: int, made_again: list[str]) -> None:
@@ -132,7 +133,7 @@ def test_while_it_runs_certificates_are_renewed_and_the_authority_stays(tmp_path
     ensure(tmp_path)
     authority = (tmp_path / "ca.crt").read_bytes()
     now = datetime.datetime.now(datetime.UTC)
-    for days, expected in ((300, []), (336, ["apiserver", "admin", *CONTROLLER_MANAGER]), (9 * 365 + 100, None)):
+    for days, expected in ((300, []), (336, ["apiserver", "admin", *COMPONENTS]), (9 * 365 + 100, None)):
         moment = now + datetime.timedelta(days=days)
         made = certificates.ensure(tmp_path, ["10.96.0.1"], moment, running=True)
         assert expected is None or made[: len(expected)] == expected

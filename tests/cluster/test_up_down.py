@@ -101,7 +101,7 @@ def test_up_gives_a_ready_cluster_and_a_context_and_down_takes_both_away(pyb: Sh
     assert pyb.contexts() == ["pybernetes"]
     assert pyb("kubeconfig").stdout == f"{data / 'kubeconfig'}\n"
     processes = pyb.processes()
-    assert set(processes) == {"supervisor", "apiserver", "controller-manager"}
+    assert set(processes) == {"supervisor", "apiserver", "controller-manager", "scheduler"}
     sessions = {os.getsid(process.pid) for process in processes.values()}
     assert sessions == {processes["supervisor"].pid}
 
@@ -126,7 +126,7 @@ def test_certificates_of_a_running_cluster_are_renewed_before_they_end(pyb: Shel
     data = pyb.home / ".pybernetes" / "pybernetes"
     chores = [each for each in json.loads((data / "run/components.json").read_text()) if "every" in each]
     assert [each["name"] for each in chores] == ["renewal"]
-    assert chores[0]["refreshes"] == ["controller-manager"]
+    assert chores[0]["refreshes"] == ["controller-manager", "scheduler"]
     words = chores[0]["argv"][chores[0]["argv"].index("renew") :]
     assert pyb(*words).stdout == ""
     before = pyb.kubeconfig.read_text()
@@ -270,6 +270,7 @@ def test_a_crashed_component_comes_back(pyb: Shell) -> None:
         "supervisor": 0,
         "apiserver": 1,
         "controller-manager": 0,
+        "scheduler": 0,
     }
     pyb("down")
 
@@ -386,11 +387,12 @@ def test_status_is_a_table(pyb: Shell) -> None:
     pyb.up()
     shown = pyb("status").stdout.splitlines()
     assert shown[0] == "Cluster 'pybernetes': ready"
-    assert [line.split()[:2] for line in shown[-4:]] == [
+    assert [line.split()[:2] for line in shown[-5:]] == [
         ["COMPONENT", "STATE"],
         ["supervisor", "running"],
         ["apiserver", "running"],
         ["controller-manager", "running"],
+        ["scheduler", "running"],
     ]
     pyb("down")
 

@@ -19,6 +19,8 @@ SERVER = "apiserver"
 ADMIN = "admin"
 CONTROLLER_MANAGER = "controller-manager"
 CONTROLLER_MANAGER_SERVING = "controller-manager-serving"
+SCHEDULER = "scheduler"
+SCHEDULER_SERVING = "scheduler-serving"
 SERVICE_ACCOUNT = "sa"
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -66,6 +68,8 @@ def ensure(
             lambda: pki.issue_server(issuer, "kube-controller-manager", LOCAL_NAMES),
             set(LOCAL_NAMES),
         ),
+        SCHEDULER: (lambda: pki.issue_client(issuer, "system:kube-scheduler", []), set()),
+        SCHEDULER_SERVING: (lambda: pki.issue_server(issuer, "kube-scheduler", LOCAL_NAMES), set(LOCAL_NAMES)),
     }
     for name, (issue, needed) in wanted.items():
         if due(_read(folder, name), authority, needed, now):

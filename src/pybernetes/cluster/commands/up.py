@@ -99,7 +99,8 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
         parts = components.control_plane(
             layout,
             port=port,
-            controller_manager_port=_free_port(0, apart_from=port),
+            controller_manager_port=(controllers := _free_port(0, apart_from=(port,))),
+            scheduler_port=_free_port(0, apart_from=(port, controllers)),
             advertise_address=address,
             etcd_servers=_etcd_servers(layout, arguments),
             token_file=_write_token(layout, arguments.token),
@@ -197,11 +198,13 @@ def _refuse_remains(layout: Layout) -> None:
         )
 
 
-def _free_port(port: int, *, apart_from: int = 0) -> int:
-    with socket.socket() as probe, socket.socket() as taken:
-        if apart_from:  # nobody listens there yet
+def _free_port(port: int, *, apart_from: Sequence[int] = ()) -> int:
+    with contextlib.ExitStack() as stack:
+        for each in apart_from:  # nobody listens there yet
+            taken = stack.enter_context(socket.socket())
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            taken.bind((components.BIND_ADDRESS, apart_from))
+            taken.bind((components.BIND_ADDRESS, each))
+        probe = stack.enter_context(socket.socket())
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((components.BIND_ADDRESS, port))
