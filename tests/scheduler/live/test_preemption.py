@@ -24,7 +24,8 @@ async def test_a_less_important_pod_makes_room(live: Any) -> None:
 
         assert await h.until(nominated, "the pod is nominated") == "n1"
         low = await h.until(lambda: _deleting(h, "low"), "the victim is being deleted")
-        condition = next(each for each in low.status.conditions if each.type == "DisruptionTarget")
+        condition = low.status.conditions[-1]
+        assert condition.type == "DisruptionTarget"
         assert (condition.status, condition.reason) == ("True", "PreemptionByScheduler")
         assert condition.message == "default-scheduler: preempting to accommodate a higher priority pod"
         assert await h.refused("high") == "0/1 nodes are available: 1 Insufficient cpu."

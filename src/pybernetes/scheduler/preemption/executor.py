@@ -115,7 +115,7 @@ class Executor:
         try:
             condition = self._condition(pod, victim.pod)
             if condition is not None:
-                await self._patch_status(victim, {"conditions": [condition]})
+                await self._patch_status(victim, _last(condition, victim.pod))
             await self._handle.client.delete(Pod, victim.name, victim.namespace, uid=victim.uid)
         except (errors.NotFound, errors.Conflict):  # of that name, if any, is another one
             return False
@@ -155,6 +155,13 @@ class Executor:
                     raise
             await self._handle.clock.sleep(delay)
             delay *= FACTOR
+
+
+def _last(condition: PodCondition, pod: Pod) -> dict[str, object]:
+    """A patch that puts the condition behind those that are there; by itself it would come first."""
+    there = [each.type for each in (pod.status.conditions if pod.status else None) or ()]
+    order = there if condition.type in there else [*there, condition.type]
+    return {"$setElementOrder/conditions": [{"type": each} for each in order], "conditions": [condition]}
 
 
 def _deleting(pod: Pod) -> bool:
