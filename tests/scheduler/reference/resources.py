@@ -33,7 +33,7 @@ def larger(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in {*one, *other}}
 
 
-def pod_requests(pod: Pod, missing: dict[str, int] | None = None) -> dict[str, int]:
+def pod_requests(pod: Pod, missing: dict[str, int] | None = None, *, by_pod: bool = True) -> dict[str, int]:
     """The most the pod asks for at any moment of its life, overhead included."""
     missing = missing or {}
     spec = pod.spec
@@ -48,7 +48,7 @@ def pod_requests(pod: Pod, missing: dict[str, int] | None = None) -> dict[str, i
             if earlier.restart_policy == "Always":
                 moment = plus(moment, asked(earlier, missing))
         peak = larger(peak, moment)
-    if spec.resources:
+    if spec.resources and by_pod:
         for name, text in (spec.resources.requests or {}).items():
             if name in ("cpu", "memory") or name.startswith("hugepages-"):
                 peak = {**peak, name: number(name, text)}
@@ -95,7 +95,9 @@ def _scored(
     pod: Pod, node: Node, cluster: Cluster, resources: Weights, *, defaults: bool
 ) -> list[tuple[int, int, int, int]]:
     """For each resource that counts: (of others, with the pod, allocatable, weight)."""
-    requests, has = pod_requests(pod, MISSING if defaults else None), allocatable(node)
+    # With defaults upstream forgets what the pod as a whole asks for, and looks at its containers only.
+    requests = pod_requests(pod, MISSING, by_pod=False) if defaults else pod_requests(pod)
+    has = allocatable(node)
     rows = []
     for name, weight in resources:
         plain = name not in ("cpu", "memory", "ephemeral-storage")

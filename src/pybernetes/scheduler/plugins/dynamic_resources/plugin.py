@@ -305,7 +305,9 @@ class DynamicResources(
         return None if choice else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, rows: Rows) -> Scores:
-        found: _State = state[self.name]
+        found: _State | None = state.get(self.name)
+        if found is None:
+            return np.zeros(self.handle.snapshot.count(rows), dtype=np.int64)
         numbers = self.handle.snapshot.row_numbers(rows)
         return np.array([self._score(found, row) for row in numbers.tolist()], dtype=np.int64)
 

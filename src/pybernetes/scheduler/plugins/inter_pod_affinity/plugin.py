@@ -91,13 +91,13 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._hard_weight = 1 if weight is None else weight
         self._ignore_others = bool(args.ignore_preferred_terms_of_existing_pods)
         self._namespaces = handle.informer(Namespace)
-        self._namespaces.add_handler(self._namespace_changed, self._namespace_updated, self._namespace_changed)
         self._resolved: dict[AffinityTerm, _Counted] = {}
         """Terms with their namespace selectors resolved; forgotten when namespaces change."""
         self._domains = DomainCache(handle.snapshot)
         self._others = Terms(handle.snapshot)
         handle.snapshot.track(self._others)
         self._hints = Hints(self._labels_of)
+        self._namespaces.add_handler(self._namespace_changed, self._namespace_updated, self._namespace_changed)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return self._hints.events()
