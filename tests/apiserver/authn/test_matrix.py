@@ -12,6 +12,8 @@ from apiserver.authn.conftest import World, review
 from apiserver.authn.forge import claims_of, part, public_pem, token
 from apiserver.client import Client
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pybernetes import jws
 
@@ -405,9 +407,8 @@ def test_token_reviews(world: World, account: tuple[str, str, str]) -> None:
 def test_attempts_are_counted(world: World) -> None:
     def counted(result: str) -> float:
         lines = world.admin.get("/metrics").body.decode().splitlines()
-        return float(
-            next(line for line in lines if f'authentication_attempts_total{{result="{result}"}}' in line).split()[1]
-        )
+        name = f'authentication_attempts{{result="{result}"}} '
+        return float(next(line.removeprefix(name) for line in lines if line.startswith(name)))
 
     before = {result: counted(result) for result in ("success", "failure", "error")}
     world.who("Bearer nonsense")
@@ -422,3 +423,28 @@ def test_what_a_stranger_sends_does_not_break_a_line_of_the_log(world: World) ->
     made = world.issuer.token(hd="x\n2026-01-01 00:00:00 W forged")
     assert world.name(f"Bearer {made}") == "401"
     assert "\n2026-01-01 00:00:00 W forged" not in world.log()
+
+
+def test_a_token_gives_no_token_of_another_account(world: World, account: tuple[str, str, str]) -> None:
+    namespace, name, good = account
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    world.admin.post(path, {"metadata": {"name": "boss"}})
+    robot = Client(world.server, good)
+    for other in ("boss", name):
+        answer = robot.post(f"{path}/{other}/token", {})
+        assert answer.status == 403
+        assert f'cannot create resource "serviceaccounts/token" in API group "" in the namespace "{namespace}"' in (
+            answer.message
+        )
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    scheme=st.sampled_from(["Bearer ", "Basic ", "bearer\t", "", "Negotiate "]),
+    text=st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_characters="\x7f"), max_size=60)
+    | st.binary(max_size=60).map(lambda data: base64.b64encode(data).decode())
+    | st.lists(st.binary(max_size=30).map(part), min_size=2, max_size=4).map(".".join),
+)
+def test_no_header_is_too_strange_for_a_401(world: World, scheme: str, text: str) -> None:
+    answer = world.who((scheme + text).strip() or "x")
+    assert answer.status == 401, answer.body

@@ -7,7 +7,6 @@ client has it.
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 from pathlib import Path
 
@@ -35,7 +34,7 @@ class BasicFile:
             return None
         try:
             name, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError) as error:
+        except ValueError as error:  # not base64, not ASCII, not UTF-8
             raise BadCredential("malformed basic authentication") from error
         known, user = self._users.get(name, (b"", None))
         # Compared even for a user who is not there, so that it takes as long.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import logging
 import re
@@ -40,7 +39,7 @@ class BootstrapTokens:
         if match is None or not common:
             return None
         seen = Seen()
-        secret = await self._objects.find(seen, "secrets", NAMESPACE, f"bootstrap-token-{match[1]}")
+        secret = self._objects.peek(seen, "secrets", NAMESPACE, f"bootstrap-token-{match[1]}")
         problem = "does not exist" if secret is None else problem_of(secret, match[1], match[2], self._clock.now())
         if problem:
             log.warning("the secret %s/bootstrap-token-%s, matching a bearer token, %s", NAMESPACE, match[1], problem)
@@ -93,5 +92,5 @@ def groups_of(secret: Any) -> list[str] | None:
 def _text(secret: Any, key: str) -> str:
     try:
         return base64.b64decode((secret.data or {}).get(key) or "", validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         return ""

@@ -6,7 +6,6 @@ The Secret gets the day of its last use as a label, by which the controller that
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import logging
 from collections.abc import Sequence
@@ -136,5 +135,5 @@ def _check_claims(claims: _Claims) -> None:
 def _token_in(secret: Any) -> bytes:
     try:
         return base64.b64decode((secret.data or {}).get("token") or "", validate=True)
-    except binascii.Error:
+    except ValueError:
         return b""

@@ -5,13 +5,15 @@ Who is not such a proxy may send these headers as well: they are ignored then, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from time import time
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 import msgspec
 
-from ..http import Request
+from ..http import Connection, Request
 from .chains import Trust, presented
 from .user import BadCredential, User
 
@@ -28,6 +30,14 @@ class Headers(msgspec.Struct, frozen=True):
     extra_prefixes: tuple[str, ...] = ()
 
 
+class _Proxy(msgspec.Struct, frozen=True):
+    """Who is at the other end of a connection: what is wrong with them, until when that holds, under which CA."""
+
+    problem: str
+    ends: float
+    generation: int
+
+
 class RequestHeader:
     """Knows whom a proxy speaks for."""
 
@@ -36,23 +46,37 @@ class RequestHeader:
         self._headers = headers
         self._allowed = frozenset(allowed_names)
         """Common names of proxies; none = whoever the CA has signed."""
+        self._proxies: WeakKeyDictionary[Connection, _Proxy] = WeakKeyDictionary()
 
     async def authenticate(self, request: Request) -> User | None:
         name = _first(request, self._headers.users)
         if not name or not request.connection.peer_certificate:
             return None
         self._trust.refresh()
-        chain = presented(request.connection)
-        problem = self._trust.problem(chain, time())
-        if problem:
-            raise BadCredential(f"verifying the certificate of a proxy failed: {problem}")
-        if self._allowed:
-            common_name = _common_name(chain[0])
-            if common_name not in self._allowed:
-                raise BadCredential(f"x509: subject with cn={common_name} is not in the allowed list")
+        proxy = self._proxies.get(request.connection)
+        now = time()
+        if proxy is None or proxy.generation != self._trust.generation or proxy.ends < now:
+            proxy = self._proxies[request.connection] = self._meet(request.connection, now)
+        if proxy.problem:
+            raise BadCredential(f"verifying the certificate of a proxy failed: {proxy.problem}")
         user = self._user(name, request)
         self._clear(request)
         return user
+
+    def _meet(self, connection: Connection, now: float) -> _Proxy:
+        from cryptography import x509
+        from cryptography.x509.oid import NameOID
+
+        chain = presented(connection)
+        problem = self._trust.problem(chain, now)
+        if problem:
+            return _Proxy(problem, math.inf, self._trust.generation)
+        certificate = x509.load_der_x509_certificate(chain[0])
+        names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        common_name = str(names[-1].value) if names else ""
+        if self._allowed and common_name not in self._allowed:
+            problem = f"x509: subject with cn={common_name} is not in the allowed list"
+        return _Proxy(problem, certificate.not_valid_after_utc.timestamp(), self._trust.generation)
 
     def _user(self, name: str, request: Request) -> User:
         names = self._headers
@@ -77,11 +101,3 @@ def _first(request: Request, headers: Sequence[str]) -> str:
         if values and values[0]:
             return values[0]
     return ""
-
-
-def _common_name(der: bytes) -> str:
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    names = x509.load_der_x509_certificate(der).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(names[-1].value) if names else ""

@@ -238,10 +238,15 @@ class Objects:
 
     async def find(self, seen: Seen, plural: str, namespace: str, name: str) -> Any | None:
         """The object as of now, noted in `seen`; None if there is none."""
-        if not name:
-            return None
+        found = self.peek(seen, plural, namespace, name)
+        if found is None and name and await self._registry.store("", "v1", plural).find(namespace, name):
+            found = self.peek(seen, plural, namespace, name)
+        return found
+
+    def peek(self, seen: Seen, plural: str, namespace: str, name: str) -> Any | None:
+        """The object as the cache has it, noted in `seen`; for who has shown nothing yet that is worth asking for."""
         store = self._registry.store("", "v1", plural)
-        item = store.peek(namespace, name) or await store.find(namespace, name)
+        item = store.peek(namespace, name) if name else None
         if item is None:
             return None
         seen.objects.append((store, item.key, item))
