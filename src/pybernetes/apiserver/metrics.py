@@ -94,7 +94,7 @@ class Metrics:
         key = (info.verb, dry_run, info.group, info.version, resource, subresource, scope)
         series = self._series.get(key)
         if series is None:
-            if not _exists(info, code):  # a client that asks for nonsense must not fill the memory
+            if not _exists(info, code, self.registry):  # a client that asks for nonsense must not fill the memory
                 key = (info.verb, dry_run, "", "", "", "", "")
             series = self._series.setdefault(key, _Series())
         series.codes[code] = series.codes.get(code, 0) + 1
@@ -168,11 +168,13 @@ class Metrics:
         yield family("apiserver_process_id", "The process that answers.", value=os.getpid())
 
 
-def _exists(info: RequestInfo, code: int) -> bool:
+def _exists(info: RequestInfo, code: int, registry: Registry | None) -> bool:
     """Whether there is what was asked for; paths are finitely many only where they could be answered."""
     if not info.is_resource:
         return not 400 <= code < 500
     resource = scheme.resource(info.group, info.version, info.resource)
+    if resource is None and registry is not None:
+        resource = registry.served(info.group, info.version, info.resource)
     return resource is not None and (not info.subresource or resource.subresource(info.subresource) is not None)
 
 

@@ -71,12 +71,12 @@ def test_apply_get_and_delete(kubectl: Kubectl) -> None:
     assert f"top.{kubectl.kind.group}/a" in kubectl("get", "spinning", "-o", "name").stdout
     read = yaml.safe_load(kubectl("get", f"tops.v1.{kubectl.kind.group}", "a", "-o", "yaml").stdout)
     assert read["spec"] == {"speed": 7, "colors": ["red"], "replicas": 1}
-    assert kubectl("delete", "top", "a").stdout == f'top.{kubectl.kind.group} "a" deleted\n'
+    assert kubectl("delete", "top", "a").stdout.startswith(f'top.{kubectl.kind.group} "a" deleted')
 
 
 def test_the_schema_is_enforced_before_and_after_sending(kubectl: Kubectl) -> None:
     wrong = kubectl("apply", "-f", "-", stdin=kubectl.kind.object("a", spec={"speed": 5, "size": 1}))
-    assert 'unknown field "size"' in wrong.stderr, "kubectl knows the schema"
+    assert 'unknown field "' in wrong.stderr, "old ones know the schema, new ones ask the server to be strict"
     wrong = kubectl("apply", "--validate=false", "-f", "-", stdin=kubectl.kind.object("a", spec={"speed": 500}))
     assert "spec.speed: Invalid value: 500: spec.speed in body should be less than or equal to 100" in wrong.stderr
 

@@ -58,16 +58,20 @@ class Registry:
             found = self._stores[group, version, plural] = self._make(resource)
         return found
 
+    def served(self, group: str, version: str, plural: str) -> Resource | None:
+        """A resource, if it is served."""
+        return scheme.resource(group, version, plural) or self._custom.get((group, version, plural))
+
     def resource(self, group: str, version: str, plural: str) -> Resource:
         """A served resource, kept or not. Raises PathNotFound."""
-        resource = scheme.resource(group, version, plural) or self._custom.get((group, version, plural))
+        resource = self.served(group, version, plural)
         if resource is None:
             raise PathNotFound
         return resource
 
     async def find(self, group: str, version: str, plural: str) -> Resource:
         """The same, but on a store with other servers what they have just defined is waited for."""
-        resource = scheme.resource(group, version, plural) or self._custom.get((group, version, plural))
+        resource = self.served(group, version, plural)
         if resource is None:
             if self.settled is not None and not self.cache.store.exclusive:
                 await self.settled()
@@ -79,6 +83,7 @@ class Registry:
         for store in instead_of:
             resource = store.resource
             self._stores.pop((resource.group, resource.version, resource.plural), None)
+            self.listers.pop((resource.group, resource.version, resource.plural), None)
             self._custom.pop((resource.group, resource.version, resource.plural), None)
         for store in stores:
             resource = store.resource
