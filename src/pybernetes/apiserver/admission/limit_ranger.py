@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from pybernetes.api.core.podresources import (
@@ -24,7 +25,7 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quantity import MAX_INT64, Quantity
 
 from ..authz.messages import aggregate
-from ..registry.lister import lister
+from ..registry.lister import Lister, lister
 from .plugin import CREATE, UPDATE, Attributes, Plugin, forbidden
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
@@ -53,8 +54,12 @@ class LimitRanger(Plugin):
             if errors:
                 raise forbidden(attributes, aggregate(errors))
 
+    @cached_property
+    def _all(self) -> Lister[LimitRange]:
+        return lister(self.registry, "", "v1", "limitranges")
+
     def _ranges(self, attributes: Attributes) -> list[LimitRange]:
-        found: list[LimitRange] = lister(self.registry, "", "v1", "limitranges").list(attributes.namespace)
+        found = self._all.list(attributes.namespace)
         if not found:
             return found
         if attributes.operation == UPDATE:

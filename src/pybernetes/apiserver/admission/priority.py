@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api.core.v1 import Pod, PodSpec
@@ -74,7 +75,7 @@ class Priority(Plugin):
 
     def default(self) -> PriorityClass | None:
         """The default class; of several, which only a race can bring about, the lowest."""
-        classes = self._classes()
+        classes = self._classes
         if self._seen != classes.changed:
             self._seen = classes.changed
             marked = [each for each in classes.list() if each.global_default]
@@ -82,10 +83,11 @@ class Priority(Plugin):
         return self._default
 
     def _named(self, name: str, attributes: Attributes) -> PriorityClass:
-        found = self._classes().get("", name)
+        found = self._classes.get("", name)
         if found is None:
             raise forbidden(attributes, f"no PriorityClass with name {name} was found")
         return found
 
+    @cached_property
     def _classes(self) -> Lister[PriorityClass]:
         return lister(self.registry, "scheduling.k8s.io", "v1", "priorityclasses")

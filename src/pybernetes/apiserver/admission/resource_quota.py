@@ -7,14 +7,17 @@ imported when the first quota is found.
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api.resources import Resource
 
-from ..registry.lister import lister
+from ..registry.lister import Lister, lister
 from .plugin import CREATE, UPDATE, Attributes, Plugin
 
 if TYPE_CHECKING:
+    from pybernetes.api.core.v1 import ResourceQuota as Quota
+
     from ..registry.registry import Registry
     from .quota_charging import Charging
 
@@ -40,14 +43,17 @@ class ResourceQuota(Plugin):
             self._limited = bool(limited)
             self._charging = Charging(registry, limited)
 
+    @cached_property
+    def _quotas(self) -> Lister[Quota]:
+        return lister(self.registry, "", "v1", "resourcequotas")
+
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         if operation not in self.operations or not resource.namespaced:
             return False
         return resource.stored and (resource.group, resource.plural) not in _IGNORED
 
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:
-        quotas = lister(self.registry, "", "v1", "resourcequotas")
-        if not self._limited and not quotas.list(attributes.namespace):
+        if not self._limited and not self._quotas.list(attributes.namespace):
             return None
         if self._charging is None:
             from .quota_charging import Charging

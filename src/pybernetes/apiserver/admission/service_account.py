@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Iterable
+from functools import cached_property
 from typing import Final
 
 from pybernetes.api.core.containers import AnyContainer
@@ -34,7 +35,7 @@ from pybernetes.api.errors import NotFound
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.names import generate_name
 
-from ..registry.lister import lister
+from ..registry.lister import Lister, lister
 from .plugin import CREATE, UPDATE, Attributes, Plugin, forbidden
 
 DEFAULT: Final = "default"
@@ -111,8 +112,11 @@ class ServiceAccount(Plugin):
         return None
 
     def _get(self, namespace: str, name: str) -> Account | None:
-        found: Account | None = lister(self.registry, "", "v1", "serviceaccounts").get(namespace, name)
-        return found
+        return self._accounts.get(namespace, name)
+
+    @cached_property
+    def _accounts(self) -> Lister[Account]:
+        return lister(self.registry, "", "v1", "serviceaccounts")
 
     async def _wait_and_complete(self, attributes: Attributes, spec: PodSpec) -> None:
         _complete(spec, await self._wait_for(attributes, spec.service_account_name or DEFAULT), attributes)
@@ -121,12 +125,11 @@ class ServiceAccount(Plugin):
         _judge(spec, await self._wait_for(attributes, spec.service_account_name or ""), attributes)
 
     async def _wait_for(self, attributes: Attributes, name: str) -> Account:
-        accounts = lister(self.registry, "", "v1", "serviceaccounts")
         pause = random.uniform(0.1, 0.2)  # upstream's
         for attempt in range(_ATTEMPTS if name == DEFAULT else 1):
             if attempt:
                 await asyncio.sleep(pause)
-            found: Account | None = await accounts.find(attributes.namespace, name)
+            found = await self._accounts.find(attributes.namespace, name)
             if found is not None:
                 return found
         raise forbidden(

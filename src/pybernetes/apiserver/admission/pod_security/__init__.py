@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from pybernetes.api.core.v1 import Namespace, Pod, PodSpec
@@ -69,7 +70,7 @@ class PodSecurity(Plugin):
         if attributes.user.name in self._users:
             attributes.annotate(f"{PREFIX}exempt", "user")
             return None
-        namespace = self._all_namespaces().get("", attributes.namespace)
+        namespace = self._all_namespaces.get("", attributes.namespace)
         if namespace is None:
             return self._look_again(attributes)
         self._judge(attributes, namespace)
@@ -77,7 +78,7 @@ class PodSecurity(Plugin):
 
     async def _look_again(self, attributes: Attributes) -> None:
         """Another server may have made the namespace a moment ago."""
-        namespace = await self._all_namespaces().find("", attributes.namespace)
+        namespace = await self._all_namespaces.find("", attributes.namespace)
         if namespace is None:
             raise InternalError(f"failed to lookup namespace {quote(attributes.namespace)}")
         self._judge(attributes, namespace)
@@ -89,7 +90,7 @@ class PodSecurity(Plugin):
         enforces = attributes.resource.plural == "pods"
         if not errors:
             if policy.privileged:
-                if enforces:
+                if enforces and attributes.annotations is not None:
                     attributes.annotate(f"{PREFIX}enforce-policy", "privileged:latest")
                 return
             if not enforces and policy.warn.level == policy.audit.level == PRIVILEGED:
@@ -213,6 +214,7 @@ class PodSecurity(Plugin):
             known = self._policies[name] = (namespace, *policy_of(labels, self._defaults))
         return known[1], known[2]
 
+    @cached_property
     def _all_namespaces(self) -> Lister[Namespace]:
         return lister(self.registry, "", "v1", "namespaces")
 
