@@ -19,6 +19,7 @@ from pybernetes.api.structural import listtypes
 from pybernetes.api.structural.accepting import Acceptor, add_defaults, drop_nulls
 from pybernetes.api.structural.checking import compile_check
 
+NUMBER = {"type": "number", "minimum": 0, "maximum": 2}
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["a"],
@@ -42,6 +43,8 @@ SCHEMA: dict[str, Any] = {
         "h": {"type": "string", "nullable": True, "enum": ["x", "y"]},
         "i": {"x-kubernetes-int-or-string": True},
         "j": {"type": "number"},
+        "l": {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}], "additionalProperties": NUMBER},
+        "m": {"type": "integer", "multipleOf": 2, "not": {"enum": [4]}},
         "k": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"a": {"type": "string"}}},
     },
 }
@@ -50,7 +53,7 @@ ACCEPT = Acceptor(TYPED)
 CHECK = compile_check(TYPED)
 
 scalars = st.none() | st.booleans() | st.integers(-3, 7) | st.floats(-2, 2) | st.sampled_from(["", "x", "ab", "abcd"])
-keys = st.sampled_from("abcdefghijkz")
+keys = st.sampled_from("abcdefghijklmz")
 values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=8
 )
@@ -68,6 +71,8 @@ plausible = st.fixed_dictionaries(
         "i": scalars,
         "j": scalars,
         "k": st.dictionaries(keys, scalars, max_size=2),
+        "l": st.dictionaries(st.sampled_from("abc"), st.integers(-1, 3) | st.floats(-1, 3), max_size=2),
+        "m": st.integers(0, 9),
         "z": scalars,
     },
 )
@@ -95,6 +100,7 @@ def test_a_check_is_sure_only_of_what_is_right(value: dict[str, Any]) -> None:
 
 def test_a_check_is_sure_of_ordinary_objects() -> None:
     assert CHECK({"a": "ab", "b": 3, "c": ["x"], "d": {"k": 1}, "e": {"any": [1]}, "f": [{"a": "x"}, {"a": "y"}]})
+    assert CHECK({"a": "", "l": {"a": 1.5}, "m": 6})
     assert not CHECK({"b": 3})
 
 

@@ -18,6 +18,7 @@ from ..apiextensions.values import validate_value
 Check = Callable[[Any], bool]
 
 _INT32, _INT64 = 1 << 31, 1 << 63
+_NUMBERS: Final = (int, float)
 _TYPES: Final[dict[str, type]] = {"string": str, "boolean": bool, "object": dict, "array": list}
 
 
@@ -46,12 +47,29 @@ def _checks(schema: JSONSchemaProps, without: tuple[str, ...]) -> list[Check]:
     if schema.any_of:
         alternatives = [compile_check(each) for each in schema.any_of]
         checks.append(lambda value: any(check(value) for check in alternatives))
-    if schema.one_of or schema.not_:
-        checks.append(lambda value: False)  # these need to be sure of what is wrong
+    if schema.one_of:
+        checks.append(_one_of(schema.one_of))
+    if schema.not_ is not None:
+        excluded = schema.not_
+        checks.append(lambda value: bool(validate_value(value, excluded)))
     if schema.enum:
         allowed = [(type(each), each) for each in schema.enum]
         checks.append(lambda value: (type(value), value) in allowed)
     return checks
+
+
+def _one_of(schemas: list[JSONSchemaProps]) -> Check:
+    """Exactly one: of those that it is not sure of, the exact validator is. Alternatives are small as a rule."""
+    alternatives = [(compile_check(each), each) for each in schemas]
+
+    def check(value: Any) -> bool:
+        valid = 0
+        for sure, schema in alternatives:
+            if sure(value) or not validate_value(value, schema):
+                valid += 1
+        return valid == 1
+
+    return check
 
 
 def _of_type(schema: JSONSchemaProps, without: tuple[str, ...]) -> Check:
@@ -114,15 +132,29 @@ def _integer(schema: JSONSchemaProps) -> Check:
         if not schema.maximum.is_integer():
             return lambda value: False
         high = min(high, int(schema.maximum) - bool(schema.exclusive_maximum))
-    if schema.multiple_of is not None:
-        return lambda value: False
+    factor = schema.multiple_of
+    if factor is not None:
+        if factor < 1 or not factor.is_integer():
+            return lambda value: False
+        step = int(factor)
+        return lambda value: type(value) is int and low <= value <= high and value % step == 0
     return lambda value: type(value) is int and low <= value <= high
 
 
 def _number(schema: JSONSchemaProps) -> Check:
-    if schema.multiple_of is not None or schema.minimum is not None or schema.maximum is not None:
+    if schema.multiple_of is not None or schema.exclusive_minimum or schema.exclusive_maximum:
         return lambda value: False
-    return lambda value: type(value) is float or type(value) is int
+    low, high = schema.minimum, schema.maximum
+    if low is None and high is None:
+        return lambda value: type(value) is float or type(value) is int
+    # A whole number is compared with a whole bound, as upstream does; only then is it sure.
+    if any(bound is not None and not bound.is_integer() for bound in (low, high)):
+        return lambda value: False
+
+    def check(value: Any) -> bool:
+        return type(value) in _NUMBERS and (low is None or value >= low) and (high is None or value <= high)
+
+    return check
 
 
 def _list(schema: JSONSchemaProps) -> Check:
