@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ..authn.request_header import STANDARD_PREFIX
 from ..authn.union import Union
 from ..http import Handler, Request, Response
+
+STANDARD_PREFIX = "x-remote-"
+"""What the headers begin with by which proxies say whom they speak for; they never reach a handler."""
 
 
 class Authentication:

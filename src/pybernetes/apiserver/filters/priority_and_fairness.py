@@ -65,6 +65,7 @@ class PriorityAndFairness:
         level.dispatched += 1
         running[reading] += 1
         released = False
+        turns, key = self._turns, flow.key
 
         def release() -> None:
             nonlocal released
@@ -73,12 +74,21 @@ class PriorityAndFairness:
                 running[reading] -= 1
                 level.leave(seats, queue, perf_counter() - started if queue is not None else 0.0)
 
+        def initialized() -> None:
+            if not released:
+                turns.end(key)
+                release()
+
         if verb == "watch":
-            request.initialized = release
+            request.initialized = initialized
         try:
-            if not self._turns.immediate():
-                await self._turns.wait(flow.key)
-            return await self._next(request)
+            if not turns.begin(key):
+                await turns.wait(key)
+            try:
+                return await self._next(request)
+            finally:
+                if not released or verb != "watch":
+                    turns.end(key)
         finally:
             release()
 
