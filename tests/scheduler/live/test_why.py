@@ -96,6 +96,19 @@ async def test_every_change_that_is_told_really_helps(live: Any) -> None:
         assert await h.bound("p") == "n1"
 
 
+async def test_of_many_nodes_the_one_that_lacks_least_is_told_first(live: Any) -> None:
+    memory = Memory()
+    async with live(recorder=memory) as h:
+        for number in range(30):
+            await h.node(f"n{number:02}", cpu=f"{100 + number}m")
+        await h.pod("p", cpu="200m")
+        await h.refused("p")
+        report = why(h.scheduler, memory, h.namespace, "p") or {}
+        found = list(changes(report))
+        assert found[:3] == ["71m more cpu on n29", "72m more cpu on n28", "73m more cpu on n27"]
+        assert "30 nodes  NodeResourcesFit: Insufficient cpu  n00, n01, n02, n03, n04 and 25 more" in render(report)
+
+
 def affinity(key: str, value: str) -> Affinity:
     requirement = NodeSelectorRequirement(key=key, operator="In", values=[value])
     term = NodeSelectorTerm(match_expressions=[requirement])

@@ -20,6 +20,7 @@ from pybernetes.api.core.v1.affinity import Taint, Toleration
 from pybernetes.api.quantity import Quantity
 from pybernetes.client.keys import copy
 
+from ..framework.plugin import RowArray
 from ..framework.podinfo import PodInfo
 from ..framework.runtime import Framework
 from ..framework.status import Status
@@ -27,6 +28,8 @@ from .verdicts import Verdicts, judge
 
 MOST_TRIALS: Final = 120
 """Each is a fraction of a millisecond, in which the scheduler does nothing else."""
+ROWS_TRIED: Final = 20
+"""Of nodes that are refused with the same words."""
 MOST_TOLD: Final = 10
 
 # How much is asked of people, from little to much; within one, whatever helps on more nodes comes first.
@@ -73,8 +76,8 @@ class _Trials:
         self._verdicts = verdicts
         self._left = MOST_TRIALS
         counts = verdicts.number_of_refusals()
-        self._by_one = [row for row, count in counts.items() if count == 1]
-        """Rows that one plugin alone refuses: only there can a change of the node help."""
+        self._by_one = [rows[[counts[row] == 1 for row in rows.tolist()]] for _, rows in verdicts.groups if len(rows)]
+        """Rows that one plugin alone refuses, those with the same words together: only there can a change help."""
 
     # -- the pod
 
@@ -104,7 +107,7 @@ class _Trials:
         asked = self._verdicts.state.get("NodeResourcesFit")
         if asked is None:
             return
-        rows = np.array(self._by_one, dtype=np.intp)
+        rows = np.concatenate(self._by_one) if self._by_one else np.empty(0, dtype=np.intp)
         for name, amount in asked[0] if len(rows) else ():
             free = self._snapshot.allocatable(name)[rows] - self._snapshot.requested(name)[rows]
             short = amount - free
@@ -165,7 +168,7 @@ class _Trials:
     def of_nodes(self) -> Iterator[Change]:
         """Changes of one node, each tried there. Alike ones are told once."""
         found: dict[tuple[str, int, float], list[str]] = {}
-        for row in self._by_one:
+        for row in (row for rows in self._by_one for row in self._promising(rows).tolist()):
             node = self._snapshot.info(row).node
             if node is None:
                 continue
@@ -176,8 +179,18 @@ class _Trials:
                 if self._fits_with(row, node, variant):
                     found.setdefault((text, effort, part), []).append(self._snapshot.names[row])
         for (text, effort, part), nodes in found.items():
-            where = nodes[0] if len(nodes) == 1 else f"{nodes[0]} (or another of {len(nodes)} nodes)"
+            others = f"{len(nodes)} or more" if len(nodes) == ROWS_TRIED else str(len(nodes))
+            where = nodes[0] if len(nodes) == 1 else f"{nodes[0]} (or another of {others} nodes)"
             yield Change(text.replace("{node}", where), tuple(nodes), effort, part)
+
+    def _promising(self, rows: RowArray) -> RowArray:
+        """Some of these rows, where the least is missing."""
+        asked = self._verdicts.state.get("NodeResourcesFit")
+        missing = np.zeros(len(rows))
+        for name, amount in asked[0] if asked is not None else ():
+            free = self._snapshot.allocatable(name)[rows] - self._snapshot.requested(name)[rows]
+            missing += np.maximum(amount - free, 0) / amount
+        return rows[np.argsort(missing, kind="stable")[:ROWS_TRIED]]
 
     def _fits_with(self, row: int, node: Node, variant: Node) -> bool:
         snapshot = self._snapshot
