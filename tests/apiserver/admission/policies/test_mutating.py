@@ -34,7 +34,7 @@ def test_a_sidecar_is_laid_over_the_pod(api: Client, place: str, policy: Policy)
           spec: Object.spec{
             initContainers: [
               Object.spec.initContainers{
-                name: "mesh-proxy", image: "mesh-proxy:v1.0.0", args: ["proxy", "sidecar"], restartPolicy: "Always"
+                name: "mesh-proxy", image: "mesh-proxy:v1.0.0", restartPolicy: "Always"
               }
             ]
           }

@@ -265,6 +265,6 @@ def test_checks_are_counted(api: Client, place: str, policy: Policy) -> None:
     create(api, place, "x")
     text = api.get("/metrics").body.decode()
     assert (
-        f'apiserver_validating_admission_policy_check_total{{enforcement_action="deny",error_type="no_error",policy="{name}"'
+        f'apiserver_validating_admission_policy_check_total{{enforcement_action="deny",error_type="invalid_error",policy="{name}"'
         in text
     )

@@ -20,14 +20,16 @@ class PolicyMetrics:
         COLLECTORS.append(self._checks.collect)
         COLLECTORS.append(self._durations.collect)
 
-    def observe(self, policy: str, binding: str, message: str, error: bool, action: str, seconds: float) -> None:
+    def observe(self, policy: str, binding: str, message: str, action: str, seconds: float) -> None:
         """A policy was checked."""
-        labels = (policy, binding, _error_type(message) if error else "no_error", action)
+        labels = (policy, binding, _error_type(message), action)
         self._checks.add(*labels)
         self._durations.observe(seconds, *labels)
 
 
 def _error_type(message: str) -> str:
+    if not message:
+        return "no_error"
     if message.startswith("compilation"):
         return "compile_error"
     return "out_of_budget" if "running out of cost budget" in message else "invalid_error"

@@ -183,7 +183,7 @@ class MutatingAdmissionPolicy(Plugin):
                     errors.append(PolicyError(hook.name, binding.name, message, "Invalid"))
             action = "deny" if message else "allow"
             seconds = time.perf_counter() - started
-            self._metrics.observe(hook.name, binding.name, message, bool(message), action, seconds)
+            self._metrics.observe(hook.name, binding.name, message, action, seconds)
         if changed:
             rounds.require()
             attributes.reinvoke = True

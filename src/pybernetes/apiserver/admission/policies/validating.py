@@ -31,7 +31,6 @@ class Decision(NamedTuple):
     message: str
     reason: str = ""
     position: int = 0
-    error: bool = False
 
 
 class Evaluator:
@@ -124,7 +123,7 @@ class Evaluator:
 
     def _failed(self, message: str) -> list[Decision]:
         """A failure counts as a refusal, unless the policy's failures are to be ignored."""
-        return [] if self.ignores else [Decision(message, "", error=True)]
+        return [] if self.ignores else [Decision(message)]
 
 
 def _usable(message: Any) -> str:
@@ -235,7 +234,7 @@ class ValidatingAdmissionPolicy(Plugin):
             self._metrics = PolicyMetrics("validating_admission_policy")
         actions: list[str] = binding.spec.validation_actions or []
         for action in actions:
-            self._metrics.observe(hook.name, binding.name, decision.message, decision.error, action.lower(), seconds)
+            self._metrics.observe(hook.name, binding.name, decision.message, action.lower(), seconds)
             if action == "Deny":
                 denied.append(Denied(hook.name, binding.name, decision.message, decision.reason))
             elif action == "Warn":
