@@ -125,7 +125,8 @@ def give_account(server: Server) -> None:
 
 def measure(report: Report, name: str, url: str, folder: Path, fixed: float, options: argparse.Namespace) -> None:
     """All rows of one store."""
-    server = Server(folder, url, "--max-requests-inflight=0", "--max-mutating-requests-inflight=0")
+    unlimited = ("--max-requests-inflight=0", "--max-mutating-requests-inflight=0")
+    server = Server(folder, url, "--enable-priority-and-fairness=false", *unlimited)
     try:
         give_account(server)
         report.row(f"{name}: ready, empty store", server.ready_after, "s", "target 0.6")
