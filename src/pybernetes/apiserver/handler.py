@@ -69,7 +69,9 @@ class Dispatcher:
         if not info.is_resource:
             return await self.paths(request)
         registry = self.registry
-        resource = await registry.find(info.group, info.version, info.resource)
+        resource = registry.served(info.group, info.version, info.resource)
+        if resource is None:
+            resource = await registry.find(info.group, info.version, info.resource)
         if info.subresource:
             return await self._subresource(request)
         if request.body:

@@ -145,7 +145,8 @@ class CustomResourceStore(ResourceStore):
         item.forms[1][self.resource.version] = raw
 
     async def find(self, namespace: str, name: str) -> Item | None:
-        item = await super().find(namespace, name)
+        await self.consistent()
+        item = self.partition.items.get(self.key(namespace, name))
         if item is not None and self.asks_webhook:
             await self.ready([item])
         return item

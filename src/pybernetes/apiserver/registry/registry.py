@@ -70,13 +70,13 @@ class Registry:
         return resource
 
     async def find(self, group: str, version: str, plural: str) -> Resource:
-        """The same, but on a store with other servers what they have just defined is waited for."""
-        resource = self.served(group, version, plural)
-        if resource is None:
-            if self.settled is not None and not self.cache.store.exclusive:
-                await self.settled()
-            resource = self.resource(group, version, plural)
-        return resource
+        """A resource that was not served a moment ago: what other servers have just defined is waited for.
+
+        Raises PathNotFound.
+        """
+        if self.settled is not None and not self.cache.store.exclusive:
+            await self.settled()
+        return self.resource(group, version, plural)
 
     def serve(self, stores: Sequence[ResourceStore], instead_of: Sequence[ResourceStore]) -> None:
         """Serve resources that are not built in, or serve them differently, or no more."""
