@@ -23,7 +23,7 @@ from pybernetes.apiserver.authn import jwt
 from pybernetes.apiserver.authn.chains import Trust
 from pybernetes.apiserver.authn.tokens import Bearer, Tokens
 from pybernetes.apiserver.authn.union import Union
-from pybernetes.apiserver.authn.user import BadCredential, TokenUser, User
+from pybernetes.apiserver.authn.user import BadCredential, TokenUser, User, extra_key
 from pybernetes.apiserver.http import Request
 from pybernetes.apiserver.selfsigned import self_signed
 
@@ -273,3 +273,16 @@ def test_the_forge_forges() -> None:
     made = token({"iss": "x"}, KEYS["ES256"], "ES256")
     signed = jwt.parse(made)
     assert jws.verifies("ES256", signed.text, signed.signature, KEYS["ES256"].public_key())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("scopes", "scopes"), ("acme.io%2fx", "acme.io/x"), ("a%2fb%zz", "a%2fb%zz"), ("%", "%")]
+)
+def test_keys_in_names_of_headers(text: str, expected: str) -> None:
+    assert extra_key(text) == expected
+
+
+def test_an_authority_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("nothing")
+    with pytest.raises(ValueError, match=r"ca\.crt: data does not contain any valid"):
+        Trust(tmp_path / "ca.crt")

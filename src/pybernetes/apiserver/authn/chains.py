@@ -26,9 +26,10 @@ class Trust:
     """The authorities in a file, read again when it changes; `generation` then grows."""
 
     def __init__(self, path: Path) -> None:
+        """Raises ValueError or OSError."""
         self.path = path
         self.generation = 1
-        self.pem = path.read_text()
+        self.pem = _certificates(path)
         self._watched = Watched([path])
         self._roots: list[Certificate] | None = None
 
@@ -37,8 +38,7 @@ class Trust:
         if not self._watched.changed():
             return
         try:
-            pem = self.path.read_text()
-            ssl.create_default_context(cadata=pem)
+            pem = _certificates(self.path)
         except (OSError, ValueError) as error:
             log.error("%s has changed and cannot be read, the old authorities stay: %s", self.path, error)
             return
@@ -65,6 +65,15 @@ class Trust:
         if not _leads_to(leaf, self._roots, certificates[1:], moment, _DEPTH):
             return "x509: certificate signed by unknown authority"
         return ""
+
+
+def _certificates(path: Path) -> str:
+    pem = path.read_text()
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem)
+    except (ssl.SSLError, ValueError) as error:
+        raise ValueError(f"{path}: data does not contain any valid RSA or ECDSA certificates") from error
+    return pem
 
 
 def presented(connection: Any) -> list[bytes]:

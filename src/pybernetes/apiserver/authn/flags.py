@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pybernetes.api.pem import blocks
 from pybernetes.api.times import parse_duration
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -124,6 +123,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _blocks(path: Path) -> list[bytes]:
+    from pybernetes.api.pem import blocks
+
     return [each.data for each in blocks(path.read_bytes())]
 
 

@@ -8,17 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from time import time
-from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from ..http import Connection, Request
 from .chains import Trust, presented
-from .user import BadCredential, User
-
-STANDARD_PREFIX = "x-remote-"
-"""What the headers begin with that upstream suggests; they never reach a handler."""
+from .user import BadCredential, User, extra_key
 
 
 class Headers(msgspec.Struct, frozen=True):
@@ -85,7 +81,7 @@ class RequestHeader:
         for prefix in names.extra_prefixes:
             for header in request.headers:
                 if header.startswith(prefix):
-                    extra.setdefault(unquote(header.removeprefix(prefix)), []).extend(request.values(header))
+                    extra.setdefault(extra_key(header.removeprefix(prefix)), []).extend(request.values(header))
         return User(name, _first(request, names.uids), tuple(groups), extra)
 
     def _clear(self, request: Request) -> None:

@@ -13,12 +13,8 @@ import msgspec
 from ..paths import Paths
 from ..registry.registry import Registry
 from .anonymous import PUBLIC, Anonymous
-from .basic_file import BasicFile
 from .chains import Trust
-from .openid import KEYS, Discovery, discoverable
-from .request_header import Headers, RequestHeader
 from .serviceaccount import BoundTokens, Issuer, Keys
-from .token_file import TokenFile
 from .tokens import Bearer, ForThisServer, Tokens
 from .union import Union
 from .user import Authenticator, TokenAuthenticator
@@ -26,6 +22,7 @@ from .x509 import ClientCertificate
 
 if TYPE_CHECKING:
     from .oidc.authenticator import OIDC
+    from .request_header import RequestHeader
 
 _KEY = re.compile(rb"-----BEGIN ([A-Z0-9 ]*(?:PRIVATE|PUBLIC) KEY|CERTIFICATE)-----\s.+?-----END \1-----", re.DOTALL)
 
@@ -56,6 +53,8 @@ def authenticators(registry: Registry, options: argparse.Namespace, trusted: Aut
     if trusted.client is not None:
         found.append(ClientCertificate(trusted.client, shared=trusted.proxy is not None))
     if options.basic_auth_file:
+        from .basic_file import BasicFile
+
         found.append(BasicFile(options.basic_auth_file))
     registry.authentication_info = lambda: _told(options, trusted)
     registry.tokens = tokens(registry, options)
@@ -78,6 +77,8 @@ def _told(options: argparse.Namespace, trusted: Authorities) -> dict[str, str]:
 
 
 def _proxies(options: argparse.Namespace, trust: Trust) -> RequestHeader:
+    from .request_header import Headers, RequestHeader
+
     headers = Headers(
         *(
             tuple(name.lower() for name in names)
@@ -113,6 +114,8 @@ def tokens(registry: Registry, options: argparse.Namespace) -> Tokens:
     kinds: list[TokenAuthenticator] = []
     audiences = tuple(options.api_audiences)
     if options.token_auth_file:
+        from .token_file import TokenFile
+
         kinds.append(ForThisServer(TokenFile(options.token_auth_file), audiences))
     keys = service_account_keys(options)
     if keys is not None:
@@ -181,6 +184,8 @@ def service_account_keys(options: argparse.Namespace) -> Keys | None:
 
 def publish_keys(paths: Paths, options: argparse.Namespace, address: Callable[[], str]) -> None:
     """Serve what others need to verify our tokens; `address` is this server's, known when it listens."""
+    from .openid import KEYS, Discovery, discoverable
+
     keys, issuer = service_account_keys(options), options.service_account_issuer[0]
     if keys is None or not discoverable(issuer):
         return

@@ -7,8 +7,10 @@ there is one that is not good. The last is not the same as none: who presents a 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
+from urllib.parse import unquote
 
 import msgspec
 
@@ -83,6 +85,14 @@ def meant_for(token: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
 
 def _quoted(texts: Sequence[str]) -> str:
     return f"[{' '.join(map(quote, texts))}]"
+
+
+_BAD_ESCAPE = re.compile("%(?![0-9a-fA-F]{2})")
+
+
+def extra_key(text: str) -> str:
+    """The key of an extra value in the name of a header, in which % escapes what headers cannot hold."""
+    return text if _BAD_ESCAPE.search(text) else unquote(text)
 
 
 def authenticated(user: User) -> User:

@@ -12,7 +12,6 @@ From here on the request is that of the other user; what it may do is asked for 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from urllib.parse import unquote
 
 import msgspec
 
@@ -22,7 +21,7 @@ from pybernetes.api.names import is_dns1123_label, is_dns1123_subdomain, is_http
 from pybernetes.api.quote import quote
 
 from ..authn.serviceaccount import NODE_NAME, USER_PREFIX
-from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User
+from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User, extra_key
 from ..authz.authorizer import Authorizer
 from ..authz.union import forbidden, require
 from ..http import Handler, Request, Response
@@ -91,7 +90,7 @@ def wanted_user(request: Request) -> User | None:
     extra: dict[str, list[str]] = {}
     for header in request.headers:
         if header.startswith(_EXTRA):
-            extra.setdefault(unquote(header.removeprefix(_EXTRA)), []).extend(request.values(header))
+            extra.setdefault(extra_key(header.removeprefix(_EXTRA)), []).extend(request.values(header))
     if name:
         return User(name, uid, groups, extra)
     if uid or groups or extra:
