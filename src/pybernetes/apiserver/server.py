@@ -31,8 +31,7 @@ from .bootstrap.service import remove_kubernetes_endpoint
 from .compaction import compact_regularly
 from .discovery import Discovery
 from .encryption import encrypted
-from .extensions.definitions import Definitions
-from .extensions.openapi import custom_kinds
+from .extensions.start import Extensions, custom_kinds
 from .filters.authentication import Authentication
 from .filters.authorization import Authorization
 from .filters.errors import Errors
@@ -146,10 +145,9 @@ class APIServer:
         loop = asyncio.get_running_loop()
         await self.store.start()
         await self.cache.start()
-        definitions = Definitions(self.registry)
-        await definitions.start()
-        self.registry.settled = definitions.settled
-        self._in_background(definitions.run())
+        extensions = Extensions(self.registry)
+        await extensions.start()
+        self._in_background(extensions.run())
         server = await loop.create_server(
             self._http,
             self.options.bind_address,
