@@ -119,6 +119,12 @@ def subject_names(identity: Identity) -> set[str]:
     return names_of(identity.certificate)
 
 
+def organizations(identity: Identity) -> set[str]:
+    """The groups of a client's certificate."""
+    found = identity.certificate.subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)
+    return {str(each.value) for each in found}
+
+
 def names_of(certificate: x509.Certificate) -> set[str]:
     """The host names and IP addresses in a certificate."""
     try:

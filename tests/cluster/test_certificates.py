@@ -152,3 +152,12 @@ def test_when_a_certificate_is_due(days: int, expected: bool) -> None:
     assert certificates.due(identity, authority, {"c"}, now)
     assert certificates.due(identity, pki.create_authority("ca"), {"a"}, now)
     assert certificates.due(None, authority, set(), now)
+
+
+def test_a_component_that_is_a_master_by_an_older_certificate_is_one_no_more(tmp_path: Path) -> None:
+    ensure(tmp_path)
+    old = pki.issue_client(load(tmp_path, "ca"), "system:kube-controller-manager", ["system:masters"])
+    (tmp_path / "controller-manager.key").write_bytes(old.key_pem)
+    (tmp_path / "controller-manager.crt").write_bytes(old.certificate_pem)
+    assert ensure(tmp_path) == ["controller-manager"]
+    assert pki.organizations(load(tmp_path, "controller-manager")) == set()
