@@ -69,8 +69,8 @@ def measure(report: Report, name: str, workload: Workload, folder: Path, fixed: 
     server = Server(
         folder,
         url,
-        "--max-requests-inflight=0",
-        "--max-mutating-requests-inflight=0",
+        "--max-requests-inflight=10000",
+        "--max-mutating-requests-inflight=10000",
         "--disable-admission-plugins=TaintNodesByCondition",
     )
     scheduler: Scheduler | None = None

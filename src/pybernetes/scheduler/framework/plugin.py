@@ -138,6 +138,10 @@ class FilterPlugin(Plugin):
     def filter(self, state: CycleState, pod: PodInfo, rows: Rows) -> Mask:
         """True where the pod may go, one for each of the rows. Reasons are asked for later, if at all."""
 
+    def filter_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
+        """The same for one row. Worth overriding where plain numbers are quicker than arrays of one element."""
+        return bool(self.filter(state, pod, np.array([row], dtype=np.intp))[0])
+
     def refusals(self, state: CycleState, pod: PodInfo, rows: RowArray) -> Refusals:
         """Why these rows, all of which `filter` has refused, were: each exactly once, rows of one reason together.
 
@@ -192,6 +196,10 @@ class ScorePlugin(Plugin):
     @abstractmethod
     def score(self, state: CycleState, pod: PodInfo, rows: Rows) -> Scores:
         """int64, one for each of the rows; 0..100 after normalisation."""
+
+    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int:
+        """The same for one row. Worth overriding where plain numbers are quicker than arrays of one element."""
+        return int(self.score(state, pod, np.array([row], dtype=np.intp))[0])
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: Scores, rows: RowArray) -> Scores:
         """With Normalize.CUSTOM: the scores of all feasible rows, brought to 0..100. `scores` may be changed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -95,7 +94,9 @@ class PodInfo:
 
     def assumed(self, pod: Pod) -> PodInfo:
         """The same for a copy of the pod that differs only in its node."""
-        twin = copy.copy(self)
+        twin = PodInfo.__new__(PodInfo)  # half the time of copy.copy
+        for name in _COPIED:
+            setattr(twin, name, getattr(self, name))
         twin.pod = pod
         twin.spec = pod.spec or PodSpec()
         return twin
@@ -151,6 +152,9 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"
+
+
+_COPIED = tuple(name for name in PodInfo.__slots__ if name not in ("pod", "spec"))
 
 
 class _Affinity:

@@ -202,13 +202,12 @@ class Framework:
         return self._filter_row(state, pod, row)
 
     def _filter_row(self, state: CycleState, pod: PodInfo, row: int) -> Status | None:
-        rows = np.array([row], dtype=np.intp)
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
             try:
-                if not plugin.filter(state, pod, rows)[0]:
-                    for status, _ in plugin.refusals(state, pod, rows):
+                if not plugin.filter_row(state, pod, row):
+                    for status, _ in plugin.refusals(state, pod, np.array([row], dtype=np.intp)):
                         return status.by(plugin.name)
                     return Status(Code.UNSCHEDULABLE, f"node(s) were refused by {plugin.name}", plugin=plugin.name)
             except Exception as error:

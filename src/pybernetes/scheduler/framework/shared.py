@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 64 << 20
 """What all shared answers of a profile may take."""
 _BYTES_PER_ROW = 80
+FEW = 4
+"""Up to so many rows, plain numbers are quicker than arrays."""
 
 
 class PluginError(Exception):
@@ -114,7 +116,11 @@ class Shared:
             self._begin(pod)
         elif nodes or pods:
             changed = set(nodes)
-            self._update(pod, _rows(changed), _rows(changed.union(pods)))
+            both = changed.union(pods)
+            if len(both) <= FEW and not self._update_few(pod, changed, both):
+                self._begin(pod)
+            elif len(both) > FEW:
+                self._update(pod, _rows(changed), _rows(both))
         self._node_position = snapshot.node_changes.position
         self._pod_position = snapshot.pod_changes.position
 
@@ -275,6 +281,53 @@ class Shared:
             self._sum()
         else:
             self.total[rows] = np.where(mask, total, -1)
+
+    def _update_few(self, pod: PodInfo, nodes: set[int], rows: set[int]) -> bool:
+        """As `_update`, row by row; False when what scores are scaled by has moved, so that all must be scaled anew."""
+        state = self.state
+        doing: Plugin | None = None
+        try:
+            for row in rows:
+                was = self.feasible.item(row)
+                feasible = self._snapshot.alive.item(row)
+                for plugin in self._filters:
+                    doing = plugin
+                    mask = self.masks[plugin.name]
+                    if plugin.scope == Scope.ROW or row in nodes:
+                        passed = mask[row] = plugin.filter_row(state, pod, row)
+                    else:
+                        passed = mask.item(row)
+                    feasible = feasible and passed
+                self.feasible[row] = feasible
+                total = 0
+                for score in self._scores or ():
+                    doing = score
+                    name = score.name
+                    raw = self.raw[name]
+                    before = after = raw.item(row)
+                    if score.scope == Scope.ROW or row in nodes:
+                        after = raw[row] = score.score_row(state, pod, row)
+                    if score.normalize == Normalize.NONE:
+                        if feasible and not 0 <= after <= MAX_SCORE:
+                            raise invalid_score(name, np.array([after]))
+                        total += after * self._plugins.weights[name]
+                        continue
+                    highest = self._highest[name]
+                    if (feasible and after > highest) or (
+                        was and highest and before == highest and not (feasible and after == highest)
+                    ):
+                        return False
+                    scaled = after * MAX_SCORE // highest if highest else after
+                    if score.normalize == Normalize.REVERSED:
+                        scaled = MAX_SCORE - scaled if highest else MAX_SCORE
+                    self.normalized[name][row] = scaled
+                    total += scaled * self._plugins.weights[name]
+                if self._scores is not None:
+                    self.total[row] = total if feasible else -1
+        except Exception as error:
+            assert doing is not None
+            raise _failed(doing, error, "filter" if doing in self._filters else "Score") from error
+        return True
 
     def _highest_moved(self, name: str, before: Scores, was: Mask, after: Scores, now: Mask) -> bool:
         highest = self._highest[name]

@@ -6,17 +6,33 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..framework import MAX_SCORE, CycleState, EventWithHint, PodInfo, Rows, ScorePlugin, Scores
+from ..framework import (
+    MAX_SCORE,
+    SKIP,
+    CycleState,
+    EventWithHint,
+    PodInfo,
+    PreScorePlugin,
+    RowArray,
+    Rows,
+    ScorePlugin,
+    Scores,
+    Status,
+)
 
 MB = 1024 * 1024
 MIN_THRESHOLD = 23 * MB
 MAX_CONTAINER_THRESHOLD = 1000 * MB
 
 
-class ImageLocality(ScorePlugin):
+class ImageLocality(PreScorePlugin, ScorePlugin):
     """Images that need not be pulled."""
 
     name = "ImageLocality"
+
+    def pre_score(self, state: CycleState, pod: PodInfo, rows: RowArray) -> Status | None:
+        known = self.handle.snapshot.image_nodes
+        return None if known and any(name in known for name in _images(pod)) else SKIP  # nowhere: 0 everywhere
 
     def score(self, state: CycleState, pod: PodInfo, rows: Rows) -> Scores:
         snapshot = self.handle.snapshot

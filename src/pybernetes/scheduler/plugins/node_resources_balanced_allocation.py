@@ -56,6 +56,20 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         with_pod = _evenness([each.allocated + each.request for each in found], capacities)
         return MAX_SCORE // 2 + (MAX_SCORE // 2 + with_pod - without) // 2
 
+    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int:
+        count: Wanted = state[self.name]
+        if len(count) != 2:
+            return super().score_row(state, pod, row)
+        snapshot = self.handle.snapshot
+        (name, _, request), (other, _, other_request) = count
+        capacity, other_capacity = snapshot.allocatable(name).item(row), snapshot.allocatable(other).item(row)
+        if not capacity or not other_capacity:
+            return super().score_row(state, pod, row)
+        used, other_used = snapshot.requested(name).item(row), snapshot.requested(other).item(row)
+        without = _evenness_of_two(used / capacity, other_used / other_capacity)
+        with_pod = _evenness_of_two((used + request) / capacity, (other_used + other_request) / other_capacity)
+        return MAX_SCORE // 2 + (MAX_SCORE // 2 + with_pod - without) // 2
+
     def events_to_register(self) -> Sequence[EventWithHint]:
         return ()
 
@@ -72,6 +86,10 @@ def _evenness(used: Sequence[Scores], capacities: Sequence[Scores]) -> Scores:
     else:
         deviation = _deviation(fractions, there)
     return ((1 - deviation) * float(MAX_SCORE)).astype(np.int64)
+
+
+def _evenness_of_two(one: float, other: float) -> int:
+    return int((1 - abs((min(one, 1.0) - min(other, 1.0)) / 2)) * float(MAX_SCORE))
 
 
 def _deviation(fractions: Sequence[Fractions], there: Sequence[npt.NDArray[np.bool_]]) -> Fractions:

@@ -42,7 +42,7 @@ from ..framework import (
 )
 from ..framework.podinfo import as_requests
 from ..snapshot.snapshot import quantities
-from .resource_allocation import Share, Wanted, scoring_requests, shares, wanted
+from .resource_allocation import Share, Wanted, allocated_column, scoring_requests, shares, wanted
 
 _FIRST = ("cpu", "memory", "ephemeral-storage")
 _DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
@@ -77,7 +77,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def sign(self, pod: PodInfo) -> Hashable:
         own = tuple(pod.requests.items())
-        if pod.spec.resources is None and not any(is_extended(name) for name, _ in own):
+        if pod.spec.resources is None and not any(_may_be_device(name) for name, _ in own):
             return own, pod.nonzero_requests
         return own, tuple(scoring_requests(pod).items()), self._delegated(pod)
 
@@ -96,6 +96,17 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 enough |= allocatable == 0
             mask &= enough
         return mask
+
+    def filter_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
+        snapshot = self.handle.snapshot
+        asked, delegated = state[self.name]
+        if snapshot.pod_count.item(row) >= snapshot.allowed_pods.item(row):
+            return False
+        for name, amount in asked:
+            allocatable = snapshot.allocatable(name).item(row)
+            if allocatable - snapshot.requested(name).item(row) < amount and (allocatable or name not in delegated):
+                return False
+        return True
 
     def refusals(self, state: CycleState, pod: PodInfo, rows: RowArray) -> Refusals:
         snapshot = self.handle.snapshot
@@ -126,6 +137,21 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         snapshot = self.handle.snapshot
         return self._strategy(shares(snapshot, count, rows, nonzero=True), snapshot.count(rows))
 
+    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int:
+        if self._strategy is not _least_allocated:
+            return super().score_row(state, pod, row)
+        snapshot = self.handle.snapshot
+        total = weights = 0
+        for name, weight, request in state[f"{self.name}/score"]:
+            capacity = snapshot.allocatable(name).item(row)
+            if not capacity:
+                continue
+            used = allocated_column(snapshot, name, nonzero=True).item(row) + request
+            if used <= capacity:
+                total += (capacity - used) * MAX_SCORE // capacity * weight
+            weights += weight
+        return total // weights if weights else 0
+
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
             EventWithHint(ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN), _after_pod_event),
@@ -149,7 +175,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def _delegated(self, pod: PodInfo) -> frozenset[str]:
         """Extended resources that a DeviceClass provides; where a node has none itself, DynamicResources decides."""
-        extended = [name for name, amount in pod.requests.items() if amount and is_extended(name)]
+        extended = [name for name, amount in pod.requests.items() if amount and _may_be_device(name)]
         if not extended:
             return frozenset()
         provided = {
@@ -263,3 +289,8 @@ def _broken_linear(points: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
         else:
             table[percent] = points[-1][1]
     return table
+
+
+def _may_be_device(name: str) -> bool:
+    """Whether a DeviceClass may provide the resource."""
+    return is_extended(name) or name.startswith(_DEVICE_CLASS_PREFIX)

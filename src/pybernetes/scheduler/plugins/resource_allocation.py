@@ -57,15 +57,23 @@ def scoring_requests(pod: PodInfo) -> dict[str, int]:
     return as_requests(pod_requests(bare, use_status=False, missing=_MISSING))
 
 
+def allocated_column(snapshot: Snapshot, name: str, *, nonzero: bool) -> Int64:
+    """What is in use of a resource. `nonzero` counts pods that say nothing by scoring's guess."""
+    if nonzero and name == "cpu":
+        return snapshot.nonzero_cpu
+    if nonzero and name == "memory":
+        return snapshot.nonzero_memory
+    return snapshot.requested(name)
+
+
 def shares(snapshot: Snapshot, wanted: Wanted, rows: Rows, *, nonzero: bool) -> list[Share]:
-    """The resources that count, on these rows. `nonzero` counts pods that say nothing by scoring's guess."""
-    found = []
-    for name, weight, request in wanted:
-        if nonzero and name == "cpu":
-            allocated = snapshot.nonzero_cpu
-        elif nonzero and name == "memory":
-            allocated = snapshot.nonzero_memory
-        else:
-            allocated = snapshot.requested(name)
-        found.append(Share(snapshot.allocatable(name)[rows], allocated[rows], request, weight))
-    return found
+    """The resources that count, on these rows."""
+    return [
+        Share(
+            snapshot.allocatable(name)[rows],
+            allocated_column(snapshot, name, nonzero=nonzero)[rows],
+            request,
+            weight,
+        )
+        for name, weight, request in wanted
+    ]
