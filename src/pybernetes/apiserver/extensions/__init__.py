@@ -1,5 +1,6 @@
 """Kinds that users define: CustomResourceDefinitions, and the serving of their objects.
 
+start         loads all that follows when there is a first definition
 definitions   follows the definitions: what is served, the conditions in their status, the end of their objects
 conditions    names accepted or taken, established, terminating; pure
 version       one version of a kind: how its objects are read, checked, owned, printed; compiled when first used

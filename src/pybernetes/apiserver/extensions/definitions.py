@@ -119,6 +119,8 @@ class Definitions:
             log.warning("customresourcedefinition %s: %s", name, error)
             self._pending[name] = None
             await asyncio.sleep(_RETRY)
+        except Exception:  # one definition must not keep the others from being served
+            log.exception("customresourcedefinition %s", name)
 
     # -- one definition -----------------------------------------------------------------------------------------
 

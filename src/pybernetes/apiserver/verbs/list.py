@@ -64,7 +64,7 @@ def page_meta(store: ResourceStore, namespace: str, options: ListOptions, page: 
 async def read_page(store: ResourceStore, namespace: str, options: ListOptions) -> ListPage:
     """The objects that are asked for, as of the revision that is asked for."""
     scope = store.scope(namespace)
-    if store.asks_webhook and options.field_selector is not None:
+    if store.asks_webhook and options.selects:
         await store.ready([store.partition.items[key] for key in store.partition.scan(scope)])
     if options.continue_:
         after, revision = decode_continue(options.continue_, scope)
