@@ -62,10 +62,11 @@ class ApiServer:
 
 
 @contextlib.contextmanager
-def api_server(folder: Path, *flags: str, store: str = "memory://") -> Iterator[ApiServer]:
+def api_server(folder: Path, *flags: str, store: str = "memory://", accounts: bool = False) -> Iterator[ApiServer]:
     """Starts `pyb apiserver` on a free port with a PKI of its own in the folder, and stops it at the end.
 
     `store` is the value of --etcd-servers; more flags may follow. What it logs is in `folder/apiserver.log`.
+    Pods need no service `accounts` unless so wished, because nobody makes them.
     """
     pki = folder / "pki"
     pki.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,7 @@ def api_server(folder: Path, *flags: str, store: str = "memory://") -> Iterator[
         f"--service-account-key-file={pki}/sa.pub",
         f"--service-account-signing-key-file={pki}/sa.key",
         "--service-cluster-ip-range=10.96.0.0/12",
-        "--disable-admission-plugins=ServiceAccount",  # nobody here makes the accounts that it asks for
+        *(() if accounts else ("--disable-admission-plugins=ServiceAccount",)),
         *flags,
     ]
     log = folder / "apiserver.log"

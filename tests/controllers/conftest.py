@@ -54,8 +54,8 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer]:
     """An API server for the tests of a module."""
-    # Most tests run one controller: nobody makes accounts, and nobody takes the taint off a node that is ready.
-    off = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
+    # Most tests run one controller: nobody takes the taint off a node that is ready.
+    off = "--disable-admission-plugins=TaintNodesByCondition"
     with tools.api_server(tmp_path_factory.mktemp("controllers"), off) as running:
         yield running
 

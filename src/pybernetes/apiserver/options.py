@@ -43,8 +43,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--enable-priority-and-fairness", type=_boolean, nargs="?", const=True, default=True, help="queues, not limits")
     add("--max-requests-inflight", type=int, default=400, help="reads at once, 0 = no limit")
     add("--max-mutating-requests-inflight", type=int, default=200, help="writes at once, 0 = no limit")
-    add("--enable-admission-plugins", type=_names, default=[], help="admission plugins to use beside the usual ones")
-    add("--disable-admission-plugins", type=_names, default=[], help="usual admission plugins not to use")
+    more = "admission plugins to use beside the usual ones"
+    add("--enable-admission-plugins", type=_names, action="extend", default=[], help=more)
+    fewer = "usual admission plugins not to use"
+    add("--disable-admission-plugins", type=_names, action="extend", default=[], help=fewer)
     add("--admission-control-config-file", type=_file, help="an AdmissionConfiguration: what plugins need to know")
     add("--default-not-ready-toleration-seconds", type=int, default=300, help="how long pods stay on a lost node")
     add("--default-unreachable-toleration-seconds", type=int, default=300, help="the same for one out of reach")

@@ -22,7 +22,7 @@ Play = Callable[[str], None]
 @contextlib.contextmanager
 def server_with(folder: Path, *flags: str) -> Iterator[Client]:
     """A server with these flags about admission, and no others."""
-    with tools.api_server(folder, "--disable-admission-plugins=", *flags) as server:
+    with tools.api_server(folder, *flags, accounts=True) as server:
         yield Client(server)
 
 

@@ -17,6 +17,7 @@ from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.apiserver.admission import configuration
 from pybernetes.apiserver.admission.plugin import CREATE, DELETE, UPDATE, Attributes, Chain, Later, Plugin
 from pybernetes.apiserver.admission.plugins import PLUGINS, Entry, check_names, selected
+from pybernetes.apiserver.options import parse
 
 
 def resource(fullname: str) -> Resource:
@@ -194,3 +195,11 @@ async def test_a_plugin_is_loaded_when_it_is_concerned_and_keeps_its_place() -> 
     assert (order, len(chain.plugins)) == (["early"], 1)
     await chain.admit(attributes(CREATE, "pods"))
     assert (order, len(chain.plugins)) == (["early", "late", "early"], 2)
+
+
+def test_flags_may_be_repeated() -> None:
+    flags = ["--etcd-servers=memory://", "--enable-admission-plugins=AlwaysAdmit,NodeRestriction"]
+    flags += ["--enable-admission-plugins=AlwaysDeny", "--disable-admission-plugins=Priority,", "--secure-port=0"]
+    options = parse(flags)
+    assert options.enable_admission_plugins == ["AlwaysAdmit", "NodeRestriction", "AlwaysDeny"]
+    assert options.disable_admission_plugins == ["Priority"]

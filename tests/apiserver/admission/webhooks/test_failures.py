@@ -43,13 +43,13 @@ LIES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda request: json.dumps(
             {"kind": "Pod", "apiVersion": "v1", "response": {"uid": request["uid"], "allowed": True}}
         ).encode(),
-        "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /v1, Kind=Pod",
+        'failed to call webhook: no kind "Pod" is registered for version "v1"',
     ),
     "patch-without-type": (
         lambda _: {"allowed": True, "patch": _encoded(b"[]")},
         "webhook returned response.patch but not response.patchType",
     ),
-    "no-base64": (lambda _: {"allowed": True, "patch": "%%%", "patchType": "JSONPatch"}, "not base64"),
+    "no-base64": (lambda _: {"allowed": True, "patch": "%%%", "patchType": "JSONPatch"}, "illegal base64 data"),
     "patch-is-no-json": (
         lambda _: {"allowed": True, "patch": _encoded(b"{{{"), "patchType": "JSONPatch"},
         "received undecodable patch in webhook response",

@@ -280,7 +280,7 @@ def test_calls_are_counted(api: Client, hooks: WebhookServer, place: str, regist
     config_map(api, place, "a")
     text = api.get("/metrics").body.decode()
     labels = 'name="counted.example.com",operation="CREATE"'
-    assert re.search(rf"apiserver_admission_webhook_rejection_count_total{{.*{labels}.*rejection_code=\"400\"", text)
+    assert re.search(rf"apiserver_admission_webhook_rejection_count{{.*{labels}.*rejection_code=\"400\"", text)
     assert re.search(rf"apiserver_admission_webhook_request_total{{.*code=\"400\",{labels}", text)
 
 
