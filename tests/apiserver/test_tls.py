@@ -69,6 +69,7 @@ def test_certificates_by_name(server: tools.ApiServer, name: str | None, expecte
         assert subject(connection) == expected
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 def test_versions_and_ciphers_are_upstreams_defaults(server: tools.ApiServer) -> None:
     with handshake(server, ssl.create_default_context()) as connection:
         assert connection.version() == "TLSv1.3"
