@@ -30,7 +30,7 @@ from .profiles import SchedulerSpec
 from .scheduler import Scheduler
 
 PROGRAM = "kube-scheduler"
-NICE = 4
+NICE = 1
 """Behind an API server on the same machine, before the controllers: answers come before what follows from them."""
 DEFAULT_QPS = 50.0
 """What a configuration file says that says nothing. It is upstream's; here it means no limit, since none is needed."""
