@@ -40,6 +40,17 @@ class Metrics:
         self.preemption_attempts = registry.counter(
             "scheduler_preemption_attempts_total", "Number of preemptions that were tried."
         )
+        self.preemption_seconds = registry.histogram(
+            "scheduler_preemption_goroutines_duration_seconds",
+            "Duration of the eviction of the victims of one preemption, in seconds.",
+            _exponential(0.01, 2, 20),
+            ("result",),
+        )
+        self.preemptions = registry.counter(
+            "scheduler_preemption_goroutines_execution_total",
+            "Number of preemptions whose victims were evicted, or not, by the result.",
+            ("result",),
+        )
         self.pod_sli_seconds = registry.histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
             "Time from a pod's coming into the queue to its binding, over all attempts, in seconds.",

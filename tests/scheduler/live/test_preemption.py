@@ -62,6 +62,10 @@ async def test_as_few_as_possible_go_and_the_least_important(live: Any) -> None:
         await h.bound("wanted")
         left = sorted(each.metadata.name for each in (await h.client.list(Pod, h.namespace)).items)
         assert left == ["big", "two", "wanted"]
+        counted = h.scheduler.metrics.registry.render().decode()
+        assert "scheduler_preemption_attempts_total 1" in counted
+        assert "scheduler_preemption_victims_sum 2" in counted
+        assert 'scheduler_preemption_goroutines_execution_total{result="success"} 1' in counted
 
 
 async def test_a_node_where_no_budget_is_broken_is_preferred(live: Any) -> None:

@@ -18,6 +18,7 @@ from .state import CycleState
 from .status import Status
 
 if TYPE_CHECKING:
+    from ..metrics import Metrics
     from ..nominated import NominatedSums
     from ..snapshot.snapshot import Snapshot
     from .plugin import FilterPlugin
@@ -104,6 +105,7 @@ class Handle(Protocol):
     random: random.Random
     recorder: Recorder
     """Events of the profile's name: `recorder.event(pod, "Warning", reason, message)`."""
+    metrics: Metrics
     nominator: Nominator
     nominated: NominatedSums
     """What nominated pods will use, as columns."""

@@ -61,6 +61,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status | None]:
         """Find the best node to make room on, start the evictions and nominate the pod."""
+        self.handle.metrics.preemption_attempts.inc()
         result, status = await self._preempt(state, pod, diagnosis)
         if status is not None and status.reasons:
             status = Status(status.code, f"preemption: {status.message}", plugin=status.plugin, error=status.error)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 
 from pybernetes.api import errors
@@ -44,6 +45,7 @@ class Executor:
         to_delete = [each for each in victims if not _deleting(each.pod)]
         if not to_delete:
             return
+        self._handle.metrics.preemption_victims.observe(len(victims))
         self._running[pod.uid] = None
         task = asyncio.create_task(self._run(pod, node_name, to_delete), name=f"preempt for {pod.key}")
         self._tasks.add(task)
@@ -66,6 +68,7 @@ class Executor:
 
     async def _run(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         failed = False
+        started = time.perf_counter()
         try:
             failed |= not await self._clear_nominations(pod, node_name)
             *others, last = victims
@@ -82,6 +85,9 @@ class Executor:
             failed = True
         finally:
             self._running.pop(pod.uid, None)
+        result = "error" if failed else "success"
+        self._handle.metrics.preemption_seconds.observe(time.perf_counter() - started, result)
+        self._handle.metrics.preemptions.inc(result)
         if failed:
             # Nothing that would wake it may ever happen.
             self._handle.activate([pod.pod])
