@@ -1,7 +1,9 @@
-"""A small operator, run by `kopf run`: keeps a ConfigMap for every Greeting, counts, and cleans up."""
+"""A small operator, run by `kopf run`: greets, counts, cleans up, and has a say in what may be greeted."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import kopf
@@ -13,6 +15,28 @@ GROUP = "kopf.example.com"
 def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
     settings.posting.enabled = False
     settings.persistence.finalizer = f"{GROUP}/finalizer"
+    certificate = os.environ["HOOK_CERTIFICATE"]
+    settings.admission.server = kopf.WebhookServer(
+        addr="127.0.0.1", host="127.0.0.1", certfile=certificate, pkeyfile=certificate, cadata=_public(certificate)
+    )
+    settings.admission.managed = f"auto.{GROUP}"
+
+
+def _public(file: str) -> bytes:
+    return Path(file).read_bytes().partition(b"-----BEGIN EC")[0]
+
+
+@kopf.on.mutate(GROUP, "v1", "greetings")
+def polite(spec: kopf.Spec, patch: kopf.Patch, warnings: list[str], **_: Any) -> None:
+    if spec.get("words") == "hey":
+        patch.spec["words"] = "hello"
+        warnings.append("be polite")
+
+
+@kopf.on.validate(GROUP, "v1", "greetings")
+def decent(spec: kopf.Spec, **_: Any) -> None:
+    if "damn" in spec.get("words", ""):
+        raise kopf.AdmissionError("no such words", code=418)
 
 
 @kopf.on.create(GROUP, "v1", "greetings")

@@ -105,7 +105,7 @@ def conversion_webhook(folder: Path) -> Iterator[ConversionWebhook]:
             self.wfile.write(body)
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    certificate = _certificate()
+    certificate = self_signed()
     (folder / "hook.pem").write_bytes(certificate)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "hook.pem")
@@ -119,7 +119,7 @@ def conversion_webhook(folder: Path) -> Iterator[ConversionWebhook]:
         server.server_close()
 
 
-def _certificate() -> bytes:
+def self_signed() -> bytes:
     """A certificate that vouches for itself, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hook")])
