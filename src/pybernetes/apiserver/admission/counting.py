@@ -25,9 +25,12 @@ class Counter:
 
     def collect(self) -> Iterator[Metric]:
         """The family, for the library."""
-        from prometheus_client.core import CounterMetricFamily
+        from prometheus_client.core import CounterMetricFamily, UntypedMetricFamily
 
-        family = CounterMetricFamily(self.name, self.help, labels=self.labels)
+        # The library ends every counter's name in _total; some of upstream's do not, and their names are what counts.
+        total = self.name.endswith("_total")
+        make = CounterMetricFamily if total else UntypedMetricFamily
+        family = make(self.name.removesuffix("_total"), self.help, labels=self.labels)
         for labels, count in self._counts.items():
             family.add_metric(labels, count)
         yield family

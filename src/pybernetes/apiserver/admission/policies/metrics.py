@@ -13,7 +13,7 @@ class PolicyMetrics:
     """Checks by policy and binding, and what became of the request."""
 
     def __init__(self, subsystem: str) -> None:
-        self._checks = Counter(f"apiserver_{subsystem}_check", "Checks by policies.", _LABELS)
+        self._checks = Counter(f"apiserver_{subsystem}_check_total", "Checks by policies.", _LABELS)
         self._durations = Histogram(
             f"apiserver_{subsystem}_check_duration_seconds", "How long checks took.", _LABELS, _BUCKETS
         )

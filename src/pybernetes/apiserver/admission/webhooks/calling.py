@@ -21,7 +21,7 @@ from ..plugin import Attributes, Plugin
 from ..requests import admission_request
 from .hooks import Hook, Hooks, Invocation
 from .metrics import METRICS
-from .review import Answer, Unusable, question, read, refusal, review_version
+from .review import Answer, Undecodable, Unusable, question, read, refusal, review_version
 
 if TYPE_CHECKING:
     from ...registry.registry import Registry
@@ -105,6 +105,8 @@ class WebhookPlugin(Plugin):
             raise Failure(hook.name, f"failed to call webhook: {error.message}", error.code) from None
         try:
             answer = read(raw, uid, version, self.mutating)
+        except Undecodable as error:
+            raise Failure(hook.name, f"failed to call webhook: {error}") from None
         except Unusable as error:
             raise Failure(hook.name, f"received invalid webhook response: {error}") from None
         for key, value in answer.annotations.items():

@@ -25,7 +25,7 @@ class WebhookMetrics:
             (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25),
         )
         self._requests = Counter(
-            f"{_PREFIX}webhook_request",
+            f"{_PREFIX}webhook_request_total",
             "Calls of webhooks.",
             ("name", "type", "operation", "code", "rejected"),
         )
@@ -41,12 +41,12 @@ class WebhookMetrics:
         )
         labels = ("name", "kind", "type", "operation")
         self._exclusions = Counter(
-            f"{_PREFIX}match_condition_exclusions",
+            f"{_PREFIX}match_condition_exclusions_total",
             "Requests that match conditions excluded.",
             labels,
         )
         self._errors = Counter(
-            f"{_PREFIX}match_condition_evaluation_errors",
+            f"{_PREFIX}match_condition_evaluation_errors_total",
             "Match conditions that failed.",
             labels,
         )

@@ -16,6 +16,10 @@ class Unusable(Exception):
     """An answer that cannot be used; the text says why, in upstream's words."""
 
 
+class Undecodable(Exception):
+    """A body that is no AdmissionReview at all."""
+
+
 class Answer(msgspec.Struct):
     """What a webhook said."""
 
@@ -48,18 +52,14 @@ def review_version(versions: list[str] | None) -> str:
 
 
 def read(body: bytes, uid: str, version: str, mutating: bool) -> Answer:
-    """The answer in a body. Raises Unusable."""
-    try:
-        review = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Unusable(f"couldn't get version/kind; json parse error: {error}") from None
-    if not isinstance(review, dict):
-        raise Unusable("couldn't get version/kind; json parse error: the answer is not an object")
+    """The answer in a body. Raises Undecodable or Unusable."""
+    review = _decode(body)
     response = review.get("response")
     if response is None:
         raise Unusable("webhook response was absent")
     if not isinstance(response, dict):
-        raise Unusable("response is not an object")
+        raise Undecodable("json: cannot unmarshal response into Go struct field AdmissionReview.response")
+    patch = _patch_bytes(response)
     if version == "v1":
         if response.get("uid") != uid:
             raise Unusable(f"expected response.uid={quote(uid)}, got {quote(str(response.get('uid') or ''))}")
@@ -71,19 +71,38 @@ def read(body: bytes, uid: str, version: str, mutating: bool) -> Answer:
             )
     return Answer(
         response.get("allowed") is True,
-        _patch(response, version, mutating),
+        _patch(patch, response.get("patchType"), version, mutating),
         _status(response),
         _warnings(response),
         _annotations(response),
     )
 
 
-def _patch(response: dict[str, Any], version: str, mutating: bool) -> bytes:
-    text, kind = response.get("patch"), response.get("patchType")
+def _decode(body: bytes) -> dict[str, Any]:
     try:
-        patch = base64.b64decode(text or "", validate=True)
+        review = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Undecodable(f"couldn't get version/kind; json parse error: {error}") from None
+    if not isinstance(review, dict):
+        raise Undecodable("couldn't get version/kind; json parse error: the answer is not an object")
+    kind, version = review.get("kind") or "", review.get("apiVersion") or ""
+    known = version in ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
+    if (kind or version) and not (kind == "AdmissionReview" and known):
+        scheme = '"k8s.io/apiserver/pkg/util/webhook/client.go:71"'
+        raise Undecodable(
+            f"no kind {quote(str(kind))} is registered for version {quote(str(version))} in scheme {scheme}"
+        )
+    return review
+
+
+def _patch_bytes(response: dict[str, Any]) -> bytes:
+    try:
+        return base64.b64decode(response.get("patch") or "", validate=True)
     except (binascii.Error, ValueError, TypeError):
-        raise Unusable("response.patch is not base64") from None
+        raise Undecodable("illegal base64 data at input byte 0") from None
+
+
+def _patch(patch: bytes, kind: Any, version: str, mutating: bool) -> bytes:
     if version == "v1beta1":
         return patch if mutating else b""
     if not mutating:
@@ -105,21 +124,21 @@ def _patch(response: dict[str, Any], version: str, mutating: bool) -> bytes:
 def _status(response: dict[str, Any]) -> dict[str, Any] | None:
     status = response.get("status")
     if status is not None and not isinstance(status, dict):
-        raise Unusable("response.status is not an object")
+        raise Undecodable("response.status is not an object")
     return status
 
 
 def _warnings(response: dict[str, Any]) -> list[str]:
     warnings = response.get("warnings") or []
     if not isinstance(warnings, list) or not all(isinstance(each, str) for each in warnings):
-        raise Unusable("response.warnings is not a list of strings")
+        raise Undecodable("response.warnings is not a list of strings")
     return warnings
 
 
 def _annotations(response: dict[str, Any]) -> dict[str, str]:
     found = response.get("auditAnnotations") or {}
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise Unusable("response.auditAnnotations is not a map of strings")
+        raise Undecodable("response.auditAnnotations is not a map of strings")
     return found
 
 
