@@ -460,3 +460,13 @@ async def test_devices_that_nobody_uses_are_given_up_for_a_pod_that_fits_nowhere
     ((name, written),) = setting.client.calls
     assert name == "update_status"
     assert written.status.allocation is None
+
+
+def test_a_search_that_takes_too_long_is_given_up() -> None:
+    setting = Setting()
+    setting.slice(*(device(f"d{index}", attributes=attributes(number=index % 6)) for index in range(30)))
+    setting.claim(want(count=7), constraints=[DeviceConstraint(distinct_attribute=f"{DRIVER}/number")])
+    now = iter(range(0, 10_000_000, 1))
+    setting.handle.clock.monotonic = lambda: float(next(now))  # every look at the clock takes a second
+    with pytest.raises(AllocationError, match="node one: timed out trying to allocate devices"):
+        setting.devices()

@@ -39,6 +39,9 @@ from .selectors import DeviceSelectors, SelectorFailed
 MAX_RESULTS = 32
 """Devices of one claim (upstream's AllocationResultsMaxSize)."""
 
+_STEPS = 256
+"""Devices tried between two looks at the clock."""
+
 ClassLookup = Callable[[str], DeviceClass | None]
 
 
@@ -135,7 +138,16 @@ class _Taken:
 class Allocator:
     """Devices as they are now; asked about one node after the other."""
 
-    def __init__(self, slices: Slices, allocated: Allocated, classes: ClassLookup, selectors: DeviceSelectors) -> None:
+    def __init__(
+        self,
+        slices: Slices,
+        allocated: Allocated,
+        classes: ClassLookup,
+        selectors: DeviceSelectors,
+        late: Callable[[], Callable[[], bool]] | None = None,
+    ) -> None:
+        """`late` is called for each node; what it returns says whether the search there has taken too long."""
+        self.late = late
         self.slices = slices
         self.allocated = allocated
         self.classes = classes
@@ -164,6 +176,8 @@ class _Search:
 
     def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
         self._allocator = allocator
+        self._late = allocator.late() if allocator.late is not None else None
+        self._steps = 0
         self._node = node
         self._claims = claims
         self._pools = allocator.slices.pools(node)
@@ -267,6 +281,10 @@ class _Search:
         return False
 
     def _try(self, claim: int, index: int, request: _Request, left: int, device: PoolDevice, start: int) -> bool:
+        self._steps += 1
+        if self._late is not None and self._steps % _STEPS == 0 and self._late():
+            name = self._node.metadata.name if self._node.metadata else ""
+            raise AllocationError(f"node {name}: timed out trying to allocate devices")
         undo = self._take(claim, request, device)
         if undo is None:
             return False

@@ -12,7 +12,7 @@ of pod groups) are not there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -69,6 +69,8 @@ from .pools import Slices
 from .selectors import DeviceSelectors
 from .writer import ClaimWriter
 
+FILTER_TIMEOUT = 10
+"""Seconds for one node; upstream's default of `filterTimeout`. 0 is no end."""
 BINDING_TIMEOUT = 600
 """Seconds; upstream's default of `bindingTimeout`."""
 MAX_ALTERNATIVES = 8
@@ -136,6 +138,8 @@ class DynamicResources(
         super().__init__(args, handle)
         timeout = args.binding_timeout
         self._timeout = BINDING_TIMEOUT if timeout is None else parse_duration(str(timeout)) / 1e9
+        search = args.filter_timeout
+        self._filter_timeout = FILTER_TIMEOUT if search is None else parse_duration(str(search)) / 1e9
         self._writer = ClaimWriter(handle, self._timeout)
         self._claims = handle.informer(ResourceClaim)
         self._classes = handle.informer(DeviceClass)
@@ -185,7 +189,9 @@ class DynamicResources(
         old = extended.find_claim(pod.pod, self._claims.in_namespace(pod.namespace)) if resources else None
         allocator = None
         if resources or any(allocation_of(each) is None for each in claims):
-            allocator = Allocator(self._all_slices(), self._devices.allocated(), self._classes.named, self._selectors)
+            allocator = Allocator(
+                self._all_slices(), self._devices.allocated(), self._classes.named, self._selectors, self._late
+            )
         state[self.name] = _State(claims, allocator, classes, resources, old)
         return None
 
@@ -256,6 +262,12 @@ class DynamicResources(
         except NodeUnusable as error:
             return Status(UNRESOLVABLE, str(error))
         return CANNOT_ALLOCATE if allocations is None else _OnNode(allocations, own, mappings)
+
+    def _late(self) -> Callable[[], bool]:
+        """Searching has no end that one could wait for when many devices are alike and none is right."""
+        monotonic = self.handle.clock.monotonic
+        deadline = monotonic() + self._filter_timeout
+        return lambda: self._filter_timeout > 0 and monotonic() > deadline
 
     def _wrong(self, claim: ResourceClaim) -> str | None:
         if allocation_of(claim) is not None:
