@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ def owner(uid: str = "u", *, block: bool | None = None, kind: str = "ReplicaSet"
 
 
 async def verdict(new: ConfigMap, old: ConfigMap | None, *allowed: str) -> str:
-    registry: Any = type("Registry", (), {"authorizers": [Grants(*allowed)]})
+    registry: Any = SimpleNamespace(authorizers=[Grants(*allowed)], custom_resources=list)
     operation = CREATE if old is None else UPDATE
     attributes = Attributes(operation, MAPS, "", "n", "c", new, old, User("u"), False, [])
     try:

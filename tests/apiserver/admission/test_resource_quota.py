@@ -87,6 +87,17 @@ def test_a_dry_run_is_judged_and_not_charged(admin: Client) -> None:
     assert admin.post(f"{maps}?dryRun=All", {"metadata": {"name": "d"}}).status == 403
 
 
+def test_a_name_that_is_taken_costs_nothing(admin: Client) -> None:
+    namespace = admin.namespace()
+    path = quota(admin, namespace, {"configmaps": "5", "pods": "1"}, {"configmaps": "0", "pods": "0"})
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
+    assert admin.post(maps, {"metadata": {"name": "c"}}).status == 201
+    statuses = at_once(admin, maps, [{"metadata": {"name": "c"}}] * 100, 10)
+    assert set(statuses) <= {409, 403}  # 403 while others have been charged and not yet paid back
+    assert 409 in statuses
+    assert admin.get(path).json["status"]["used"] == {"configmaps": "1", "pods": "0"}
+
+
 LIMITED = """
 apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration

@@ -62,7 +62,9 @@ class OwnerReferencesPermissionEnforcement(Plugin):
 
     def _resource(self, owner: OwnerReference, attributes: Attributes) -> Resource:
         group, version = scheme.split_api_version(owner.api_version or "")
+        custom = (each for each in self.registry.custom_resources() if (each.group, each.version) == (group, version))
         found = scheme.resource_for_kind(group, version, owner.kind or "")
+        found = found or next((each for each in custom if each.kind == owner.kind), None)
         if found is None:
             raise forbidden(
                 attributes,

@@ -52,6 +52,8 @@ class Attributes(msgspec.Struct, gc=False):
     """What a plugin remembers from one call to the next of the same request, by the plugin's name."""
     annotations: dict[str, str] | None = None
     """What the audit log is told beside."""
+    undo: Callable[[], Awaitable[None]] | None = None
+    """Takes back what a plugin has written elsewhere (a quota's usage), if the object is certainly not stored."""
 
     @property
     def requested(self) -> Resource:

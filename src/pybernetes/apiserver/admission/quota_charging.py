@@ -2,23 +2,26 @@
 
 A quota is charged BEFORE the object is stored, by writing its usage on condition that nobody else was faster. Requests
 of one namespace that come together are judged one after the other and charged with one write, so that a quota costs a
-busy namespace one write for many objects. What is charged for an object that is then not stored after all, the quota
-controller gives back.
+busy namespace one write for many objects. What is charged for an object whose name turns out to be taken is given back
+at once; if nobody can say whether an object was stored, it is left to the quota controller, which counts.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from pybernetes.api.core.v1 import ResourceQuota as Quota
 from pybernetes.api.core.v1 import ResourceQuotaStatus
-from pybernetes.api.errors import APIError, InternalError
+from pybernetes.api.errors import APIError, InternalError, NotFound
 from pybernetes.api.quota import Evaluator, evaluator_for, scope_selectors
 from pybernetes.api.quota.lists import (
+    ZERO,
     Resources,
     add,
     equal,
@@ -111,27 +114,54 @@ class Charging:
                 try:
                     usage = judge(quotas, waiter.attributes, waiter.evaluator, limited, now)
                 except APIError as error:
-                    waiter.settle(error)
+                    await self._settle(waiter, error)
                     continue
                 if waiter.attributes.dry_run or not usage:
-                    waiter.settle(None)
+                    await self._settle(waiter, None)
                     continue
-                for quota, used in usage:
-                    quota.used = used
+                for quota, requested in usage:
+                    quota.used = add(quota.used, requested)
+                    waiter.charges.append((quota.item.key, requested))
                 charged.append(waiter)
             names = {each.item.key for each in quotas if each.changed() and not await self._write(each)}
             if not names:
                 for waiter in charged:
-                    waiter.settle(None)
+                    await self._settle(waiter, None)
                 return
+            for waiter in charged:  # those that could not be written are charged again, or refused
+                waiter.charges = [(key, usage) for key, usage in waiter.charges if key not in names]
         conflict = self.registry.store("", "v1", "resourcequotas").conflict
         for waiter in batch:
-            waiter.settle(conflict(next(iter(names or {""})).rpartition("/")[2]))
+            await self._settle(waiter, conflict(next(iter(names or {""})).rpartition("/")[2]))
+
+    async def _settle(self, waiter: _Waiter, error: APIError | None) -> None:
+        """Tell a request its verdict; who is refused, or has left meanwhile, pays nothing."""
+        if waiter.charges and error is None and not waiter.judged.done():
+            waiter.attributes.undo = partial(self._refund, waiter.charges)
+        elif waiter.charges:
+            await self._refund(waiter.charges)
+        waiter.charges = []
+        waiter.settle(error)
 
     def _present(self, namespace: str) -> list[tuple[Item, Quota]]:
         store = self.registry.store("", "v1", "resourcequotas")
         keys = list(store.partition.scan(store.scope(namespace)))
         return [(item, store.decode(item)) for item in (store.partition.items[key] for key in keys)]
+
+    async def _refund(self, charges: list[tuple[str, Resources]]) -> None:
+        """Give back what was charged for an object that was not stored after all."""
+        store = self.registry.store("", "v1", "resourcequotas")
+        for key, usage in charges:
+
+            async def give_back(quota: Quota, usage: Resources = usage) -> Quota:
+                status = quota.status = quota.status or ResourceQuotaStatus()
+                used = parsed(status.used)
+                less = subtract(used, mask(usage, used))
+                status.used = formatted({name: value if value.sign() > 0 else ZERO for name, value in less.items()})
+                return quota
+
+            with contextlib.suppress(NotFound):
+                await store.write(*store.split(key), give_back)
 
     async def _write(self, running: _Running) -> bool:
         """Store what is used now; False if somebody else has written the quota meanwhile."""
@@ -160,6 +190,8 @@ class _Waiter:
         self.attributes = attributes
         self.evaluator = evaluator
         self.judged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.charges: list[tuple[str, Resources]] = []
+        """What quotas, by key, have been charged with for this request."""
 
     def settle(self, error: APIError | None) -> None:
         if self.judged.done():
@@ -190,7 +222,7 @@ class _Running:
 def judge(
     quotas: list[_Running], attributes: Attributes, evaluator: Evaluator, limited: list[LimitedResource], now: float
 ) -> list[tuple[_Running, Resources]]:
-    """What the quotas' usage becomes if the request is let in; nothing if it costs nothing. Raises Forbidden."""
+    """What quotas are charged with if the request is let in; nothing if it costs nothing. Raises Forbidden."""
     obj = attributes.new
     scopes = [scope for each in limited for scope in evaluator.matching_scopes(obj, each.match_scopes)]
     usage = evaluator.usage(obj, now)
@@ -244,7 +276,7 @@ def judge(
                 f"used: {_shown(quota.used, over)}, limited: {_shown(quota.hard, over)}",
             )
         if requested:
-            result.append((quota, after))
+            result.append((quota, requested))
     return result
 
 

@@ -178,6 +178,9 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
                 return await asyncio.shield(_make_with_reservation(store, attributes, context))
             return await _make(store, attributes, context)
         except AlreadyExists as error:
+            if attributes.undo is not None:
+                await attributes.undo()
+                attributes.undo = None
             if not generated:
                 present = store.peek(context.namespace, meta.name or "")
                 if present is not None and store.decode(present).metadata.deletion_timestamp:
