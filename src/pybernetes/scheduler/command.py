@@ -101,10 +101,9 @@ def _configuration(options: Options) -> tuple[KubeSchedulerConfiguration, bool]:
 
 
 def _write(config: KubeSchedulerConfiguration, path: Path) -> None:
-    import msgspec
-    import yaml
+    from .config.dump import dump
 
-    path.write_text(yaml.safe_dump(msgspec.to_builtins(config), sort_keys=True))
+    path.write_bytes(dump(config))
 
 
 async def _run(options: Options, config: KubeSchedulerConfiguration, spec: SchedulerSpec) -> int:

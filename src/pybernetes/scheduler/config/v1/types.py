@@ -53,21 +53,21 @@ class PluginSet(Struct):
 class Plugins(Struct):
     """Plugins by extension point; `multiPoint` is every point that a plugin has."""
 
-    pre_enqueue: PluginSet | None = None
-    queue_sort: PluginSet | None = None
-    pre_filter: PluginSet | None = None
-    filter: PluginSet | None = None
-    post_filter: PluginSet | None = None
-    pre_score: PluginSet | None = None
-    score: PluginSet | None = None
-    reserve: PluginSet | None = None
-    permit: PluginSet | None = None
-    pre_bind: PluginSet | None = None
-    bind: PluginSet | None = None
-    post_bind: PluginSet | None = None
-    multi_point: PluginSet | None = None
-    placement_generate: PluginSet | None = None
-    placement_score: PluginSet | None = None
+    pre_enqueue: Annotated[PluginSet | None, Always({})] = None
+    queue_sort: Annotated[PluginSet | None, Always({})] = None
+    pre_filter: Annotated[PluginSet | None, Always({})] = None
+    filter: Annotated[PluginSet | None, Always({})] = None
+    post_filter: Annotated[PluginSet | None, Always({})] = None
+    pre_score: Annotated[PluginSet | None, Always({})] = None
+    score: Annotated[PluginSet | None, Always({})] = None
+    reserve: Annotated[PluginSet | None, Always({})] = None
+    permit: Annotated[PluginSet | None, Always({})] = None
+    pre_bind: Annotated[PluginSet | None, Always({})] = None
+    bind: Annotated[PluginSet | None, Always({})] = None
+    post_bind: Annotated[PluginSet | None, Always({})] = None
+    multi_point: Annotated[PluginSet | None, Always({})] = None
+    placement_generate: Annotated[PluginSet | None, Always({})] = None
+    placement_score: Annotated[PluginSet | None, Always({})] = None
 
 
 class PluginConfig(Struct):
