@@ -35,13 +35,17 @@ class Turns:
 
     def begin(self, flow: str) -> bool:
         """Whether a request may begin at once; if so it counts until `end`."""
+        running = self._running.get(flow, 0)
+        now = self._loop.time()
         if flow != self._last:
             self._last = flow
-            self._shared_until = self._loop.time() + MEMORY
-        running = self._running.get(flow, 0)
+            self._shared_until = now + MEMORY
+        elif now >= self._shared_until and flow not in self._waiting:
+            self._running[flow] = running + 1
+            return True
         if (self._left <= 0 or self._waiting) and (flow in self._served or flow in self._waiting):
             return False
-        if running >= self._at_once and self._loop.time() < self._shared_until:
+        if running >= self._at_once:
             return False
         self._left -= 1
         self._served.add(flow)
