@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pybernetes.api.quote import quote
 
+from .dormant import dormant
 from .plugin import Chain, Later, Plugin
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class Entry(NamedTuple):
     default: bool = False
     about: tuple[str, ...] = ()
     """The resources it sees, if they are few: then it is loaded when the first of them is written."""
+    follows: str = ""
+    """The resource of admissionregistration.k8s.io without whose objects it has nothing to do."""
 
 
 _PODS: Final = ("pods",)
@@ -80,10 +83,30 @@ PLUGINS: Final = (
     Entry("JobValidation", default=True),
     Entry("PodResizeValidator", "pod_resize_validator:PodResizeValidator", True, _PODS),
     # Policies, webhooks, quota and AlwaysDeny come last: they judge what all others have made of the object.
-    Entry("MutatingAdmissionPolicy", "policies.mutating:MutatingAdmissionPolicy", True),
-    Entry("MutatingAdmissionWebhook", "webhooks.mutating:MutatingAdmissionWebhook", True),
-    Entry("ValidatingAdmissionPolicy", "policies.validating:ValidatingAdmissionPolicy", True),
-    Entry("ValidatingAdmissionWebhook", "webhooks.validating:ValidatingAdmissionWebhook", True),
+    Entry(
+        "MutatingAdmissionPolicy",
+        "policies.mutating:MutatingAdmissionPolicy",
+        True,
+        follows="mutatingadmissionpolicies",
+    ),
+    Entry(
+        "MutatingAdmissionWebhook",
+        "webhooks.mutating:MutatingAdmissionWebhook",
+        True,
+        follows="mutatingwebhookconfigurations",
+    ),
+    Entry(
+        "ValidatingAdmissionPolicy",
+        "policies.validating:ValidatingAdmissionPolicy",
+        True,
+        follows="validatingadmissionpolicies",
+    ),
+    Entry(
+        "ValidatingAdmissionWebhook",
+        "webhooks.validating:ValidatingAdmissionWebhook",
+        True,
+        follows="validatingwebhookconfigurations",
+    ),
     Entry("ResourceQuota", "resource_quota:ResourceQuota", True),
     Entry("AlwaysDeny", "always:AlwaysDeny"),
 )
@@ -118,8 +141,11 @@ def chain(registry: Registry, names: Iterable[str], configurations: Mapping[str,
             return _load(entry.place)(registry, configuration)
 
         # A configuration may be wrong, which must be found out now; the flags have been checked.
-        late = entry.about and (configuration is None or entry.name == "DefaultTolerationSeconds")
-        return Later(entry.name, entry.about, make) if late else make()
+        if configuration is not None and entry.name != "DefaultTolerationSeconds":
+            return make()
+        if entry.follows:
+            return dormant(registry, entry.name, entry.follows, make)
+        return Later(entry.name, entry.about, make) if entry.about else make()
 
     return Chain([made(each) for each in PLUGINS if each.place and each.name in wanted])
 
