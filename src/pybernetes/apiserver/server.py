@@ -141,6 +141,10 @@ class APIServer:
         self.health.add("etcd", self._check_store)
         self.health.add("informer-sync", self._check_ready, ("readyz",))
         self.health.add("shutdown", self._check_not_stopping, ("readyz",))
+        self.health.add("poststarthook/rbac/bootstrap-roles", self._check_ready, ("healthz", "readyz"))
+        if self._flows is not None:
+            hook = "poststarthook/priority-and-fairness-config-producer"
+            self.health.add(hook, self._check_ready, ("healthz", "readyz"))
         tls = serving_tls(self.options, self._authorities)
         loop = asyncio.get_running_loop()
         await self.store.start()
