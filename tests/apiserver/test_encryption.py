@@ -127,9 +127,9 @@ def test_the_flags_are_checked(tmp_path: Path) -> None:
     assert "no such file" in run(f"--encryption-provider-config={tmp_path}/none")
     (tmp_path / "kms.yaml").write_text(
         "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n"
-        "resources: [{resources: [secrets], providers: [{kms: {name: vault, apiVersion: v2, endpoint: 'unix:///x'}}]}]"
+        "resources: [{resources: [secrets], providers: [{kms: {name: vault, apiVersion: v1, endpoint: 'unix:///x'}}]}]"
     )
-    assert "KMS plugins are not supported" in run(f"--encryption-provider-config={tmp_path}/kms.yaml")
+    assert "only v2 is supported" in run(f"--encryption-provider-config={tmp_path}/kms.yaml")
 
 
 @pytest.mark.parametrize(

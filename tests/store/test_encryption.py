@@ -228,7 +228,7 @@ async def test_what_nobody_reads_is_told_with_its_key_and_without_its_content(op
         ("resources: [{resources: [secrets]}]", "at least one resources[0].providers is required"),
         ("resources: [{resources: [secrets], providers: [{}]}]", "does not contain any of the expected providers"),
         ("resources: [{resources: [secrets], providers: [{identity: {}, kms: {}}]}]", "more than one provider"),
-        ("resources: [{resources: [secrets], providers: [{kms: {name: x}}]}]", "KMS plugins are not supported"),
+        ("resources: [{resources: [secrets], providers: [{kms: {name: x}}]}]", "only v2 is supported"),
         ("resources: [{resources: [secrets], providers: [{aesgcm: {}}]}]", "at least one keys is required"),
         ("resources: [{resources: [secrets], providers: [{rot13: {}}]}]", "rot13"),
         (

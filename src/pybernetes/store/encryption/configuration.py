@@ -9,7 +9,7 @@
       - identity: {}
 
 An exact name counts before `*.GROUP` (`*.` is core's), and that before `*.*`; the first part that names a resource
-counts. KMS plugins are not supported, and a configuration that asks for one is refused.
+counts. KMS plugins speak v2; v1, which upstream has switched off, is refused.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from typing import Any
 import msgspec
 
 from pybernetes.api.field import FieldError, Path, aggregate, invalid, required
+from pybernetes.api.times import parse_duration
 from pybernetes.api.yaml import yaml_to_json
 
+from .kms import KMS
 from .providers import AESCBC, AESGCM, Identity, Provider, Secretbox
 
 _VERSIONS = ("apiserver.config.k8s.io/v1", "v1")
@@ -52,6 +54,16 @@ class Keys(msgspec.Struct, forbid_unknown_fields=True):
     keys: list[Key] = []
 
 
+class KMSConfiguration(msgspec.Struct, forbid_unknown_fields=True):
+    """A plugin behind a Unix socket."""
+
+    apiVersion: str = "v1"
+    name: str = ""
+    endpoint: str = ""
+    timeout: str = "3s"
+    cachesize: int | None = None
+
+
 class ProviderConfiguration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Exactly one of these."""
 
@@ -59,7 +71,7 @@ class ProviderConfiguration(msgspec.Struct, forbid_unknown_fields=True, omit_def
     aescbc: Keys | None = None
     secretbox: Keys | None = None
     identity: dict[str, Any] | None = None
-    kms: dict[str, Any] | None = None
+    kms: KMSConfiguration | None = None
 
 
 class ResourceConfiguration(msgspec.Struct, forbid_unknown_fields=True):
@@ -88,6 +100,13 @@ class Rules:
             made = tuple(provider for each in part.providers for provider in _made(each))
             for resource in part.resources:
                 self._providers.setdefault(resource, made)
+        self.remote = any(isinstance(each, KMS) for made in self._providers.values() for each in made)
+        """Whether any key is kept elsewhere."""
+
+    async def close(self) -> None:
+        """Hang up where keys are kept."""
+        for each in {each for made in self._providers.values() for each in made if isinstance(each, KMS)}:
+            await each.close()
 
     def providers(self, group: str, plural: str) -> tuple[Provider, ...] | None:
         """Who writes (the first) and reads (all) a resource; None = nobody has asked for anything."""
@@ -181,8 +200,8 @@ def _provider(provider: ProviderConfiguration, path: Path) -> list[FieldError]:
             detail = "provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity"
         return [invalid(path, given, detail)]
     kind = given[0]
-    if kind == "kms":
-        return [invalid(path.child("kms"), (provider.kms or {}).get("name", ""), "KMS plugins are not supported")]
+    if provider.kms is not None:
+        return _kms(provider.kms, path.child("kms"))
     if kind == "identity":
         return []
     where = path.child(kind).child("keys")
@@ -190,6 +209,31 @@ def _provider(provider: ProviderConfiguration, path: Path) -> list[FieldError]:
     if not keys:
         return [required(where, "at least one keys is required")]
     return [error for number, key in enumerate(keys) for error in _key(key, where.index(number), _KINDS[kind][1])]
+
+
+def _kms(kms: KMSConfiguration, path: Path) -> list[FieldError]:
+    errors = []
+    if not kms.name:
+        errors.append(required(path.child("name"), "name is a mandatory field for a kms"))
+    elif ":" in kms.name:
+        detail = f"invalid KMS provider name {kms.name}, must not contain ':'"
+        errors.append(invalid(path.child("name"), kms.name, detail))
+    try:
+        good = parse_duration(kms.timeout) > 0
+    except ValueError:
+        good = False
+    if not good:
+        errors.append(invalid(path.child("timeout"), kms.timeout, "timeout should be a positive value"))
+    if not kms.endpoint:
+        errors.append(invalid(path.child("endpoint"), "", "endpoint is a mandatory field for a kms"))
+    elif not kms.endpoint.startswith("unix:///"):
+        detail = f'unsupported scheme "{kms.endpoint.partition(":")[0]}" for KMS provider, only unix is supported'
+        errors.append(invalid(path.child("endpoint"), kms.endpoint, detail))
+    if kms.apiVersion != "v2":
+        errors.append(invalid(path.child("apiVersion"), kms.apiVersion, "unsupported apiVersion, only v2 is supported"))
+    elif kms.cachesize is not None:
+        errors.append(invalid(path.child("cachesize"), kms.cachesize, "cachesize is not supported in v2"))
+    return errors
 
 
 def _key(key: Key, path: Path, sizes: tuple[int, ...]) -> list[FieldError]:
@@ -214,6 +258,9 @@ def _key(key: Key, path: Path, sizes: tuple[int, ...]) -> list[FieldError]:
 def _made(configuration: ProviderConfiguration) -> list[Provider]:
     if configuration.identity is not None:
         return [Identity()]
+    kms = configuration.kms
+    if kms is not None:
+        return [KMS(kms.name, kms.endpoint, parse_duration(kms.timeout) / 1e9)]
     return [
         make(key.name, base64.b64decode(key.secret))
         for kind, (make, _) in _KINDS.items()

@@ -8,11 +8,12 @@ without a change is written nevertheless (`stale`), which is how keys are change
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 
 from ..base import Entry, Event, Page, RevisionMismatch, Store, StoreUnavailable, Watch
 from .configuration import Rules
+from .kms import KMS
 from .providers import PREFIX, Provider, Undecipherable
 
 log = logging.getLogger(__name__)
@@ -47,40 +48,45 @@ class EncryptedStore:
         await self._inner.start()
 
     async def close(self) -> None:
+        await self._rules.close()
         await self._inner.close()
 
     async def create(self, key: str, value: bytes, *, ttl: int | None = None) -> int:
         """See `Store`."""
-        return await self._inner.create(key, self._down(key, value), ttl=ttl)
+        return await self._inner.create(key, await self._down(key, value), ttl=ttl)
 
     async def update(self, key: str, value: bytes, *, revision: int, ttl: int | None = None) -> int:
         """See `Store`."""
         try:
-            return await self._inner.update(key, self._down(key, value), revision=revision, ttl=ttl)
+            return await self._inner.update(key, await self._down(key, value), revision=revision, ttl=ttl)
         except RevisionMismatch as mismatch:
-            raise self._plain(mismatch) from None
+            raise await self._plain(mismatch) from None
 
     async def delete(self, key: str, *, revision: int) -> int:
         """See `Store`."""
         try:
             return await self._inner.delete(key, revision=revision)
         except RevisionMismatch as mismatch:
-            raise self._plain(mismatch) from None
+            raise await self._plain(mismatch) from None
 
     async def get(self, key: str) -> Entry | None:
         """See `Store`."""
         entry = await self._inner.get(key)
-        return None if entry is None else self._up(entry)
+        if entry is None:
+            return None
+        await self._fetch_keys([entry])
+        return self._up(entry)
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         """See `Store`."""
         self._refresh()
         page = await self._inner.range(prefix, after=after, limit=limit, revision=revision)
+        await self._fetch_keys(page.entries)
         return Page([self._up(entry) for entry in page.entries], page.revision, page.remaining)
 
     def watch(self, prefix: str, *, after: int) -> Watch:
         """See `Store`."""
-        return _PlainWatch(self._inner.watch(prefix, after=after), self._event)
+        return _PlainWatch(self._inner.watch(prefix, after=after), self._events)
 
     async def revision(self) -> int:
         return await self._inner.revision()
@@ -96,7 +102,10 @@ class EncryptedStore:
         self._refresh()
         providers = self._providers(key)
         written = self._written_by.get(key)
-        return providers is not None and written is not None and written != providers[0].prefix
+        if providers is None or written is None:
+            return False
+        now = current(providers[0])
+        return now is not None and written != now
 
     def _providers(self, key: str) -> tuple[Provider, ...] | None:
         resource = self._resource_of(key)
@@ -112,12 +121,14 @@ class EncryptedStore:
             self._rules = rules
             self._by_resource.clear()
 
-    def _down(self, key: str, value: bytes) -> bytes:
+    async def _down(self, key: str, value: bytes) -> bytes:
         self._refresh()
         providers = self._providers(key)
         if providers is None:
             return value
         first = providers[0]
+        if isinstance(first, KMS):
+            await first.prepare_write()
         return first.prefix + first.encrypt(value, key)
 
     def _up(self, entry: Entry) -> Entry:
@@ -137,12 +148,31 @@ class EncryptedStore:
                 except Undecipherable as error:
                     problems.append(str(error))
                     continue
-                self._written_by[key] = prefix
+                self._written_by[key] = provider.stamp(data[len(prefix) :]) if isinstance(provider, KMS) else prefix
                 return value
         if data.startswith(PREFIX) and not problems:
             shown = b":".join(data.split(b":", 5)[:5]).decode("latin-1")
             problems.append(f"no configured provider is for {shown}")
         raise Undecryptable(key, "; ".join(problems) or "no configured provider reads it")
+
+    async def _fetch_keys(self, entries: Iterable[Entry]) -> None:
+        """Have the keys of values whose keys are kept elsewhere. Raises Undecryptable."""
+        if not self._rules.remote:
+            return
+        for entry in entries:
+            for provider in self._providers(entry.key) or ():
+                if isinstance(provider, KMS) and entry.value.startswith(provider.prefix):
+                    try:
+                        await provider.prepare_read(entry.value[len(provider.prefix) :])
+                    except Undecipherable as error:
+                        raise Undecryptable(entry.key, str(error)) from error
+
+    async def _events(self, batch: list[Event]) -> list[Event]:
+        if self._rules.remote:
+            for event in batch:
+                entries = [] if event.value is None else [Entry(event.key, event.value, event.revision)]
+                await self._fetch_keys([*entries, *([event.previous] if event.previous else [])])
+        return [self._event(event) for event in batch]
 
     def _event(self, event: Event) -> Event:
         if event.value is None:
@@ -160,13 +190,16 @@ class EncryptedStore:
                 self._written_by.pop(event.key, None)
         return Event(event.key, value, event.revision, previous)
 
-    def _plain(self, mismatch: RevisionMismatch) -> RevisionMismatch:
-        current = mismatch.current
-        return RevisionMismatch(mismatch.key, None if current is None else self._up(current))
+    async def _plain(self, mismatch: RevisionMismatch) -> RevisionMismatch:
+        found = mismatch.current
+        if found is None:
+            return mismatch
+        await self._fetch_keys([found])
+        return RevisionMismatch(mismatch.key, self._up(found))
 
 
 class _PlainWatch:
-    def __init__(self, inner: Watch, plain: Callable[[Event], Event]) -> None:
+    def __init__(self, inner: Watch, plain: Callable[[list[Event]], Awaitable[list[Event]]]) -> None:
         self._inner = inner
         self._plain = plain
 
@@ -175,10 +208,15 @@ class _PlainWatch:
 
     async def _batches(self) -> AsyncIterator[list[Event]]:
         async for batch in self._inner:
-            yield [self._plain(event) for event in batch]
+            yield await self._plain(batch)
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+def current(provider: Provider) -> bytes | None:
+    """What is noted of a value that the provider writes now; None if it does not know yet."""
+    return provider.current if isinstance(provider, KMS) else provider.prefix
 
 
 def watching(file: Path, changed: Callable[[], bool], read: Callable[[Path], Rules]) -> Callable[[], Rules | None]:

@@ -1,0 +1,135 @@
+"""Keys that a KMS plugin keeps."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from store.kms_plugin import Plugin
+
+from pybernetes.api.field import aggregate
+from pybernetes.store.base import Store, StoreUnavailable
+from pybernetes.store.encryption import kms
+from pybernetes.store.encryption.configuration import ResourceConfiguration, Rules, validate
+from pybernetes.store.encryption.providers import Undecipherable
+from pybernetes.store.encryption.store import EncryptedStore, Undecryptable
+
+Opened = Callable[[], contextlib.AbstractAsyncContextManager[Store]]
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Iterator[Plugin]:
+    plugin = Plugin(tmp_path / "kms.sock")
+    yield plugin
+    plugin.close()
+
+
+def encrypted(inner: Store, plugin: Plugin, **other: object) -> EncryptedStore:
+    described = {"apiVersion": "v2", "name": "vault", "endpoint": plugin.endpoint, **other}
+    part = {"resources": ["secrets"], "providers": [{"kms": described}, {"identity": {}}]}
+    parts = [msgspec.convert(part, ResourceConfiguration)]
+    assert validate(parts) == []
+    return EncryptedStore(inner, Rules(parts), lambda key: ("", "secrets") if "/secrets/" in key else None)
+
+
+async def test_the_plugin_is_asked_for_seeds_and_not_for_values(opened: Opened, prefix: str, plugin: Plugin) -> None:
+    async with opened() as inner:
+        store = encrypted(inner, plugin)
+        revisions = [await store.create(f"{prefix}secrets/{name}", f"value {name}".encode()) for name in "abc"]
+        assert plugin.calls == ["Status", "Encrypt"]
+        raw = await inner.get(f"{prefix}secrets/a")
+        assert raw is not None
+        assert raw.value.startswith(b"k8s:enc:kms:v2:vault:")
+        assert b"value" not in raw.value
+
+        fresh = encrypted(inner, plugin)
+        page = await fresh.range(prefix)
+        assert [entry.value for entry in page.entries] == [b"value a", b"value b", b"value c"]
+        assert plugin.calls[2:] == ["Decrypt"]
+        watch = fresh.watch(prefix, after=revisions[0] - 1)
+        seen = [event.value for event in await anext(aiter(watch))]
+        assert seen[0] == b"value a"
+        await watch.close()
+        await store._rules.close()
+        await fresh._rules.close()
+
+
+async def test_a_new_key_of_the_plugin_is_used_and_old_values_are_stale(
+    opened: Opened, prefix: str, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kms, "_CHECK", 0.0)
+    key = f"{prefix}secrets/a"
+    async with opened() as inner:
+        store = encrypted(inner, plugin)
+        revision = await store.create(key, b"value")
+        await store.get(key)
+        assert not store.stale(key)
+        plugin.key = 2
+        await store.create(f"{prefix}secrets/b", b"other")
+        assert store.stale(key)
+        await store.update(key, b"value", revision=revision)
+        await store.get(key)
+        assert not store.stale(key)
+        plugin.lost.add("key-1")
+        fresh = encrypted(inner, plugin)
+        assert [entry.value for entry in (await fresh.range(prefix)).entries] == [b"value", b"other"]
+        plugin.lost.add("key-2")
+        with pytest.raises(Undecryptable, match="no such key"):
+            await encrypted(inner, plugin).range(prefix)
+        await store._rules.close()
+        await fresh._rules.close()
+
+
+async def test_a_plugin_that_is_ill_stops_writes_after_a_while_and_never_reads(
+    opened: Opened, prefix: str, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = f"{prefix}secrets/a"
+    async with opened() as inner:
+        plugin.healthy = False
+        store = encrypted(inner, plugin)
+        with pytest.raises(StoreUnavailable, match="the vault is sealed"):
+            await store.create(key, b"value")
+        plugin.healthy = True
+        await store.create(key, b"value")
+        plugin.healthy = False
+        monkeypatch.setattr(kms, "_CHECK", 0.0)
+        await store.create(f"{prefix}secrets/b", b"within the patience")
+        monkeypatch.setattr(kms, "_PATIENCE", 0.0)
+        with pytest.raises(StoreUnavailable, match="the vault is sealed"):
+            await store.create(f"{prefix}secrets/c", b"late")
+        found = await store.get(key)
+        assert found is not None
+        assert found.value == b"value"
+        plugin.close()
+        with pytest.raises(StoreUnavailable, match="Status"):
+            await store.create(f"{prefix}secrets/d", b"late")
+        await store._rules.close()
+
+
+@pytest.mark.parametrize("data", [b"", b"\x0a", b"\x0a\x05abc", b"\xff" * 12, b"\x0a\x01a", b"\x09" + bytes(8)])
+def test_what_is_no_encrypted_object(data: bytes) -> None:
+    provider = kms.KMS("vault", "unix:///none", 1.0)
+    with pytest.raises(Undecipherable):
+        provider.decrypt(data, "key")
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"name": ""}, "name is a mandatory field"),
+        ({"name": "a:b"}, "must not contain ':'"),
+        ({"endpoint": ""}, "endpoint is a mandatory field"),
+        ({"endpoint": "tcp://x"}, 'unsupported scheme "tcp" for KMS provider, only unix is supported'),
+        ({"apiVersion": "v1"}, "only v2 is supported"),
+        ({"timeout": "0s"}, "timeout should be a positive value"),
+        ({"timeout": "soon"}, "timeout should be a positive value"),
+        ({"cachesize": 5}, "cachesize is not supported in v2"),
+    ],
+)
+def test_configurations_that_cannot_be_used(other: dict[str, object], message: str) -> None:
+    described = {"apiVersion": "v2", "name": "vault", "endpoint": "unix:///x", **other}
+    parts = [msgspec.convert({"resources": ["secrets"], "providers": [{"kms": described}]}, ResourceConfiguration)]
+    assert message in aggregate(validate(parts))
