@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import random
 import re
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from apiserver.admission.conftest import server_with
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +23,7 @@ from pybernetes.apiserver.admission import initial_resources
 from pybernetes.apiserver.admission.initial_resources import InitialResources, read_configuration
 from pybernetes.apiserver.admission.plugin import CREATE, Attributes
 from pybernetes.apiserver.admission.usage_history import DAY, UsageHistory, repository
+from tools import wait_until
 
 PODS = next(each for each in RESOURCES if each.fullname == "pods")
 HEAD = {"apiVersion": "initialresources.admission.k8s.io/v1alpha1", "kind": "Configuration"}
@@ -194,3 +198,62 @@ def test_the_name_of_an_image(image: str, name: str) -> None:
 def test_a_bad_configuration_is_refused(change: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=re.escape(complaint)):
         read_configuration({**HEAD, **change})
+
+
+class _Metrics(BaseHTTPRequestHandler):
+    """Serves what one pod uses."""
+
+    namespace = ""
+
+    def do_GET(self) -> None:
+        usage = {"cpu": "250m", "memory": "100Mi"}
+        item = {"metadata": {"name": "old", "namespace": self.namespace}, "containers": [{"name": "a", "usage": usage}]}
+        found = self.path == "/apis/metrics.k8s.io/v1beta1/pods"
+        body = json.dumps({"kind": "PodMetricsList", "items": [item]} if found else {}).encode()
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_server_learns_from_metrics_and_remembers(tmp_path: Path) -> None:
+    backend = HTTPServer(("127.0.0.1", 0), _Metrics)
+    thread = threading.Thread(target=backend.serve_forever)
+    thread.start()
+    cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{backend.server_port}"}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    config = {"kind": "Config", "apiVersion": "v1", "clusters": [cluster], "contexts": [context]}
+    config |= {"users": [{"name": "u", "user": {}}], "current-context": "x"}
+    (tmp_path / "metrics.conf").write_text(json.dumps(config))
+    history = tmp_path / "usage.json"
+    own = {**HEAD, "kubeConfigFile": str(tmp_path / "metrics.conf"), "samplePeriodSeconds": 0.05}
+    plugins = [{"name": "InitialResources", "configuration": {**own, "historyFile": str(history)}}]
+    document = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins}
+    (tmp_path / "admission.json").write_text(json.dumps(document))
+    flags = (
+        "--enable-admission-plugins=InitialResources",
+        "--disable-admission-plugins=ServiceAccount",
+        f"--admission-control-config-file={tmp_path}/admission.json",
+    )
+    try:
+        with server_with(tmp_path, *flags) as client:
+            _Metrics.namespace = client.namespace()
+            path = f"/api/v1/namespaces/{_Metrics.namespace}/pods"
+
+            def create(name: str) -> dict[str, Any]:
+                body = {"metadata": {"name": name}, "spec": {"containers": [{"name": "a", "image": "web:1"}]}}
+                query = "" if name == "old" else "?dryRun=All"
+                resources: dict[str, Any] = client.post(path + query, body).json["spec"]["containers"][0]["resources"]
+                return resources
+
+            assert create("old") == {}
+            found = wait_until(lambda: create("new"), "the image's usage is known")
+            assert 250 <= int(found["requests"]["cpu"].removesuffix("m")) <= 263
+        assert "web:1" in history.read_text()
+    finally:
+        backend.shutdown()
+        backend.server_close()
+        thread.join()
