@@ -107,8 +107,10 @@ class Dispatcher:
         info = request.info
         registry = self.registry
         resource = registry.resource(info.group, info.version, info.resource)
+        if not _placed(info, resource):
+            raise PathNotFound
         subresource = resource.subresource(info.subresource)
-        if subresource is None and info.name and resource.package == "unstructured" and _placed(info, resource):
+        if subresource is None and info.name and resource.package == "unstructured":
             raise NotFound(info.group, info.resource, info.name)
         if subresource is None or not info.name:
             raise PathNotFound
@@ -129,9 +131,13 @@ class Dispatcher:
 
 
 def _placed(info: RequestInfo, resource: Resource) -> bool:
-    """Whether the path is one of the resource's: with or without a namespace, with or without a name."""
+    """Whether the path is one of the resource's: with or without a namespace, with or without a name.
+
+    It was authorized for the namespace of the path. So what is in none must not be reached by a path that has one, or
+    who may do everything in a namespace could do it to the cluster; but a Namespace is in itself.
+    """
     if not resource.namespaced:
-        itself = resource.plural == "namespaces" and (info.name == info.namespace or info.verb == "watch")
+        itself = resource.plural == "namespaces" and info.object_name == info.namespace
         if info.namespace and not itself:
             return False
     elif not info.namespace and (info.name or not resource.stored):
