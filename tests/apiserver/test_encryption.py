@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from apiserver.client import Client
+from store.kms_plugin import Plugin
 
 import tools
 from pybernetes.apiserver.encryption import resource_of
@@ -113,6 +114,34 @@ def test_secrets_on_the_disk(tmp_path: Path) -> None:
             assert client.put(f"{path}/{name}", current).status == 200
     with tools.api_server(tmp_path / "f", store=store) as server:
         assert base64.b64decode(Client(server).get(f"{path}/s").json["data"]["p"]).decode() == SECRET
+
+
+def test_keys_that_a_plugin_keeps(tmp_path: Path) -> None:
+    plugin = Plugin(tmp_path / "kms.sock")
+    file = tmp_path / "encryption.json"
+    vault = {"apiVersion": "v2", "name": "vault", "endpoint": plugin.endpoint}
+    content = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "EncryptionConfiguration",
+        "resources": [{"resources": ["secrets"], "providers": [{"kms": vault}]}],
+    }
+    file.write_text(json.dumps(content))
+    path = "/api/v1/namespaces/default/secrets"
+    flags, store = [f"--encryption-provider-config={file}"], f"sqlite://{tmp_path}/store.db"
+    try:
+        with tools.api_server(tmp_path / "a", *flags, store=store) as server:
+            client = Client(server)
+            assert client.post(path, {"metadata": {"name": "s"}, "stringData": {"p": SECRET}}).status == 201
+            assert b"k8s:enc:kms:v2:vault:" in stored(tmp_path, "/registry/secrets/default/s")
+            assert base64.b64encode(SECRET.encode()) not in stored(tmp_path, "/registry/secrets/default/s")
+        with tools.api_server(tmp_path / "b", *flags, store=store) as server:
+            assert base64.b64decode(Client(server).get(f"{path}/s").json["data"]["p"]).decode() == SECRET
+            plugin.healthy = False
+            refused = Client(server).post(path, {"metadata": {"name": "t"}})
+            assert (refused.status, refused.json["reason"]) == (503, "ServiceUnavailable")
+            assert "the vault is sealed" in refused.message
+    finally:
+        plugin.close()
 
 
 def test_the_flags_are_checked(tmp_path: Path) -> None:

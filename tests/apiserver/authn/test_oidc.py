@@ -175,6 +175,20 @@ async def test_an_issuer_that_says_it_is_another_is_not_believed(tmp_path: Path)
         world.issuer.close()
 
 
+async def test_an_issuer_may_be_asked_elsewhere_than_its_name_says(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    name = "https://issuer.example/realm"
+    try:
+        described = configuration(world)
+        described["jwt"][0]["issuer"] |= {"url": name, "discoveryURL": f"{world.issuer.url}/inside"}
+        authenticator = OIDC(msgspec.convert(described, Configuration))
+        world.issuer.documents["/inside"] = {"issuer": name, "jwks_uri": f"{world.issuer.url}/keys"}
+        assert await authenticator.user_of(world.issuer.token(iss=name)) == User("jane")
+        assert [path for path, _, _ in world.issuer.asked] == ["/inside", "/keys"]
+    finally:
+        world.issuer.close()
+
+
 def jwt(**parts: Any) -> JWTAuthenticator:
     usual = {
         "issuer": {"url": "https://issuer.example", "audiences": ["kube"]},
