@@ -15,7 +15,6 @@ import re
 from typing import Any, Final
 
 import msgspec
-from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
@@ -65,6 +64,8 @@ def load_public_keys(pem: bytes) -> list[VerificationKey]:
         key: Any
         try:
             if label == b"CERTIFICATE":
+                from cryptography import x509  # as large as the rest, and seldom needed
+
                 key = x509.load_pem_x509_certificate(block).public_key()
             elif label.endswith(b"PRIVATE KEY"):
                 key = load_signing_key(block).public_key()
