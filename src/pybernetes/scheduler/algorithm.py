@@ -6,6 +6,7 @@ All nodes are looked at, because they are looked at all at once; `percentageOfNo
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -98,7 +99,9 @@ class Algorithm:
     async def _find(self, framework: Framework, state: CycleState, pod: PodInfo, result: Result) -> RowArray | None:
         snapshot = framework.snapshot
         shared = result.shared = framework.shared.get(pod)
+        begun = time.perf_counter()
         names, status, naming = framework.run_pre_filters(state, pod, shared)
+        framework.observe("PreFilter", begun, status)
         if status is not None:
             if not status.rejected:
                 result.status = status
@@ -129,7 +132,7 @@ class Algorithm:
     ) -> RowArray | None:
         snapshot, shared = framework.snapshot, result.shared
         assert shared is not None
-        size = snapshot.size
+        size, begun = snapshot.size, time.perf_counter()
         result.masks = dict(shared.masks)
         mask = shared.feasible[:size]
         considered: Mask | None = None
@@ -157,6 +160,7 @@ class Algorithm:
                 rows = rows[passed]
         rows, by_nominated = self._without_nominated(framework, state, pod, rows)
         rows = self._sample(framework, rows)
+        framework.observe("Filter", begun)
         diagnosis: Diagnosis | None = None
         if any(each.is_filter for each in framework.extenders) and len(rows):
             diagnosis = Diagnosis(snapshot.num_nodes, size)
@@ -292,6 +296,7 @@ class Algorithm:
         if not framework.scores and not framework.extenders:
             result.node_name = framework.snapshot.info(int(rows[framework.random.randrange(len(rows))])).name
             return
+        begun = time.perf_counter()
         shared.score(pod)
         state.data.update(shared.state.data)
         state.skip_score |= shared.state.skip_score
@@ -306,6 +311,8 @@ class Algorithm:
                 if not status.is_skip:
                     raise PluginError(plugin.name, f'running PreScore plugin "{plugin.name}": {status.message}')
                 state.skip_score.add(plugin.name)
+        framework.observe("PreScore", begun)
+        begun = time.perf_counter()
         # The common case: every row that the shared filters left is there, and its sum is known.
         whole = result.whole = len(rows) == int(np.count_nonzero(shared.feasible[:size]))
         total = shared.total[:size][rows] if whole else shared.total_of(rows)
@@ -327,6 +334,7 @@ class Algorithm:
                 raise invalid_score(score.name, scores)
             result.cluster_scores[score.name] = (raw, scores)
             total = total + scores * framework.weights[score.name]
+        framework.observe("Score", begun)
         if framework.extenders:
             total = total + await self._ask_prioritizers(framework, pod, rows)
         best = np.flatnonzero(total == total.max())

@@ -158,6 +158,7 @@ class Scheduler:
                 log.exception("placing pod %s failed", queued.info.key)
                 queued.unschedulable_plugins = set()
                 queued.pending_plugins = set()
+                self.cache.forget(queued.info.uid)
                 self.queue.add_unschedulable(queued)
             while self._binding_now >= MAX_BINDINGS:
                 self._room.clear()
@@ -205,7 +206,9 @@ class Scheduler:
     ) -> str | None:
         if not framework.post_filters:
             return ""
+        begun = time.perf_counter()
         result, status = await framework.run_post_filters(state, pod, diagnosis)
+        framework.observe("PostFilter", begun, status)
         diagnosis.post_filter_message = status.message if status is not None else ""
         return None if result is None else result.nominated_node_name
 
@@ -219,10 +222,14 @@ class Scheduler:
             self._failed(framework, queued, Status.of_error(error), None, "", begun)
             return
         self.queue.nominator.remove(pod.uid)
+        since = time.perf_counter()
         status = framework.run_reserves(state, assumed, node_name)
+        framework.observe("Reserve", since, status)
         waits: dict[str, float] = {}
-        if status is None:
+        if status is None and framework.permits:
+            since = time.perf_counter()
             waits, status = framework.run_permits(state, assumed, node_name)
+            framework.observe("Permit", since, status)
         if status is not None:
             self._unreserve(framework, state, assumed, node_name)
             self._failed(framework, queued, status, self._single(status, node_name), "", begun)
@@ -233,7 +240,7 @@ class Scheduler:
             self._services.waiting[pod.uid] = waiting
         else:
             self.queue.done(pod.uid)
-        self._binding_now += waiting is None
+        self._count_bindings(int(waiting is None))
         task = asyncio.get_running_loop().create_task(
             self._bind(framework, state, queued, assumed, node_name, waiting, begun)
         )
@@ -268,20 +275,24 @@ class Scheduler:
                 self.status.say(Word(queued.info.pod, nominated=node_name))
                 since = time.perf_counter()
                 status = await binding.wait_on_permit(waiting)
-                result = "Success" if status is None else _camel(status.code)
+                result = "Success" if status is None else status.code.camel
                 self.metrics.permit_wait_seconds.observe(time.perf_counter() - since, result)
                 self._services.waiting.pop(pod.uid, None)
                 if status is not None:
                     self._binding_failed(framework, state, queued, pod, node_name, status, begun)
                     return
                 self.queue.done(pod.uid)
-                self._binding_now += 1
+                self._count_bindings(1)
                 counted = True
             elif framework.will_pre_bind(state, pod, node_name):
                 self.status.say(Word(queued.info.pod, nominated=node_name))
+            since = time.perf_counter()
             status = await framework.run_pre_binds(state, pod, node_name)
+            framework.observe("PreBind", since, status)
             if status is None:
+                since = time.perf_counter()
                 status = await binding.bind(framework, state, pod, node_name)
+                framework.observe("Bind", since, status)
             if status is None:
                 self._bound(framework, state, queued, pod, node_name, begun)
             else:
@@ -298,8 +309,12 @@ class Scheduler:
         finally:
             self._services.waiting.pop(pod.uid, None)
             if counted:
-                self._binding_now -= 1
+                self._count_bindings(-1)
                 self._room.set()
+
+    def _count_bindings(self, by: int) -> None:
+        self._binding_now += by
+        self.metrics.goroutines.set(self._binding_now, "binding")
 
     def _bound(
         self, framework: Framework, state: CycleState, queued: QueuedPodInfo, pod: PodInfo, node_name: str, begun: float
@@ -432,7 +447,3 @@ class Scheduler:
 
 def _one(row: int) -> RowArray:
     return np.array([row], dtype=np.intp)
-
-
-def _camel(code: Code) -> str:
-    return "".join(part.capitalize() for part in code.name.split("_"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -159,6 +160,11 @@ class Framework:
         )  # fmt: skip
         names = dict.fromkeys(each.name for point in refusing for each in self.points[point])
         return {name: self.plugins[name].events_to_register() for name in names}
+
+    def observe(self, point: str, begun: float, status: Status | None = None) -> None:
+        """Count how long an extension point took, since `begun` (perf_counter)."""
+        code = "Success" if status is None else status.code.camel
+        self.metrics.extension_point_seconds.observe(time.perf_counter() - begun, point, code, self.profile_name)
 
     # -- what plugins may use
 

@@ -17,7 +17,13 @@ class Code(IntEnum):
     SKIP = 5
     PENDING = 6
 
+    @property
+    def camel(self) -> str:
+        """As upstream writes it in metrics."""
+        return _CAMEL[self]
 
+
+_CAMEL = {each: "".join(part.capitalize() for part in each.name.split("_")) for each in Code}
 ERROR = Code.ERROR
 UNSCHEDULABLE = Code.UNSCHEDULABLE
 UNRESOLVABLE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
