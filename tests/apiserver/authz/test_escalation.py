@@ -145,3 +145,20 @@ def test_a_token_of_an_account_takes_the_right_to_ask_for_it(admin: Client, as_u
     grant(admin, name, rule("create", "", "serviceaccounts"), namespace=place)
     check(as_user(name).post(path, {}), 403)
     check(as_user("system:node:n1", "system:nodes").post(path, {}), 403)
+
+
+def test_an_update_that_creates_takes_the_right_to_create(admin: Client, as_user: AsUser, place: str) -> None:
+    name = f"user-{secrets.token_hex(4)}"
+    grant(admin, name, rule("patch,update,get", ",coordination.k8s.io", "configmaps,leases"), namespace=place)
+    user = as_user(name)
+    path = f"/api/v1/namespaces/{place}/configmaps/a"
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    refused = check(user.patch(f"{path}?fieldManager=m", body, "apply"), 403)
+    assert refused.message == (
+        f'configmaps "a" is forbidden: User "{name}" cannot create resource "configmaps" in API group "" '
+        f'in the namespace "{place}"'
+    )
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases/l"
+    check(user.put(leases, {"metadata": {"name": "l"}}), 403)
+    check(admin.post(f"/api/v1/namespaces/{place}/configmaps", body), 201)
+    check(user.patch(f"{path}?fieldManager=m", body, "apply"), 200)

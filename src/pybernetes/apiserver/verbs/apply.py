@@ -21,6 +21,7 @@ from ..bodies import yaml_as_json
 from ..http import Request
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
+from .creating import require_create
 from .decoding import decode_json
 from .options import WriteOptions
 from .writing import check_uid, create_object, update_object, write_object
@@ -71,6 +72,7 @@ async def apply_object(
                 f"uid mismatch: the provided object specified uid {new.metadata.uid}, and no existing object was found"
             )
             raise Conflict(resource.group, resource.plural, info.name, why)
+        await require_create(context.registry, request)
         return await create_object(store, new, context), True
     return await write_object(store, info.name, change, context), False
 

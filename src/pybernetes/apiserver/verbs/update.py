@@ -12,6 +12,7 @@ from ..negotiation import output_format
 from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
+from .creating import require_create
 from .decoding import decode_object
 from .managing import manager_of, track
 from .options import WriteOptions, write_options
@@ -58,6 +59,7 @@ async def update(registry: Registry, store: ResourceStore, request: Request) -> 
         first = _decode(store, request, options)
         first.metadata.resource_version = None
         track(store, first, None, context)
+        await require_create(registry, request)
         item = await create_object(store, first, context)
         status = 201
     return answer(request, store.resource, store.raw(item), form, status)
