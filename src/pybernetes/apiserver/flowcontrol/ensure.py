@@ -10,10 +10,13 @@ from typing import Any
 
 import msgspec
 
+from pybernetes.api import scheme
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.errors import AlreadyExists, APIError, NotFound
 from pybernetes.api.flowcontrol import mandatory
-from pybernetes.api.flowcontrol.v1 import FlowSchemaCondition, FlowSchemaStatus
+from pybernetes.api.flowcontrol.v1 import FlowSchemaCondition
+from pybernetes.api.managedfields import apply as merge
+from pybernetes.api.managedfields import node_of, resetfields
 from pybernetes.api.quote import quote
 from pybernetes.api.times import rfc3339
 
@@ -104,13 +107,30 @@ async def _write_status(registry: Registry, store: ResourceStore, name: str, lev
 
     async def write(old: Any) -> Any:
         condition = _condition(old, levels.get("", _level(old)) is not None, context.now)
-        kept = [each for each in _conditions(old) if each.type != "Dangling"]
         before = next((each for each in _conditions(old) if each.type == "Dangling"), None)
         if before is not None and before.status == condition.status:
             condition.last_transition_time = before.last_transition_time
-        new = msgspec.structs.replace(old, status=FlowSchemaStatus(conditions=[*kept, condition]))
-        new.metadata = msgspec.structs.replace(old.metadata)
-        track(store, new, old, context)
+        resource = store.resource
+        config = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": name},
+            "status": {"conditions": [msgspec.to_builtins(condition)]},
+        }
+        document = merge(  # others may have conditions of their own
+            old,
+            config,
+            node=node_of(resource.type),
+            manager=_CONSUMER,
+            api_version=resource.api_version,
+            kind=resource.kind,
+            now=context.now,
+            force=True,
+            subresource="status",
+            reset_fields=resetfields.for_request(resource, "status"),
+        )
+        new = scheme.decoder(resource).decode(msgspec.json.encode(document))
+        store.strategy.default(new)
         return await update_object(store, new, old, context)
 
     await write_object(store, name, write, context)
