@@ -41,7 +41,10 @@ class RequestInfo(msgspec.Struct, gc=False):
     parts: tuple[str, ...] = ()
     """What follows the subresource, as in `proxy/some/path`."""
     selectors: Any = None
-    """What is selected (`authz.selectors.Selectors`) where that is not in the query: in access reviews."""
+    """What is selected (`authz.selectors.Selectors`) where that is not in the query: in access reviews.
+
+    False = authorization is not told of selectors: the old form of watches did not have them everywhere.
+    """
 
     @property
     def object_name(self) -> str:
@@ -92,12 +95,13 @@ def request_info(method: str, path: str, query_string: str) -> RequestInfo:
         return RequestInfo(path, method.lower(), query)
 
     verb = _VERBS.get(method, "")
-    if rest[0] == "watch" and len(rest) > 1:
+    old_form = rest[0] == "watch" and len(rest) > 1
+    if old_form:
         rest = rest[1:]
         verb = "watch" if verb == "get" else ""
         if len(rest) in (2, 4):
             query["fieldSelector"] = f"metadata.name={rest[-1]}"
-    info = RequestInfo(path, verb, query, True, group, version)
+    info = RequestInfo(path, verb, query, True, group, version, selectors=False if old_form else None)
     if rest[0] == "namespaces" and len(rest) > 1:
         info.namespace = rest[1]
         if len(rest) > 2 and rest[2] not in _NAMESPACE_SUBRESOURCES:

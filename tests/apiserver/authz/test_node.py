@@ -163,6 +163,7 @@ def test_itself_its_lease_and_its_pods(admin: Client, node: User, place: str) ->
         ("GET", "/api/v1/pods"),
         ("GET", f"/api/v1/pods?fieldSelector=spec.nodeName%21={me}"),
         ("GET", "/api/v1/pods?fieldSelector=spec.nodeName=other"),
+        ("GET", f"/api/v1/watch/pods?fieldSelector=spec.nodeName={me}&timeoutSeconds=1"),
         ("GET", f"{pods}/other"),
         ("PATCH", f"{pods}/mine"),
         ("GET", f"{pods}/mine/log"),

@@ -48,7 +48,7 @@ NOTHING = Selectors()
 def selectors_of(info: RequestInfo) -> Selectors:
     """What a request, or a question about one, selects."""
     if info.selectors is not None:
-        found: Selectors = info.selectors
+        found: Selectors = info.selectors or NOTHING
         return found
     if info.verb not in _VERBS:
         return NOTHING
