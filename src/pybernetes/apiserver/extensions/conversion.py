@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from pybernetes.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionSpec, WebhookConversion
+from pybernetes.api.apiextensions.v1 import CustomResourceDefinitionSpec, WebhookConversion
 from pybernetes.api.errors import APIError
 from pybernetes.api.field import Path, aggregate
 from pybernetes.api.goprint import type_of
@@ -19,6 +19,7 @@ from pybernetes.api.meta.validation import validate_annotations, validate_labels
 from pybernetes.api.quote import quote
 from pybernetes.api.randomness import new_uid
 
+from .outline import Outline
 from .resource import CustomResource, resource_of
 from .version import CustomVersion
 
@@ -37,21 +38,21 @@ class Converter:
     remote = False
     """Whether somebody has to be asked, so that conversion takes time and can fail."""
 
-    def __init__(self, definition: CustomResourceDefinition) -> None:
-        spec = definition.spec or CustomResourceDefinitionSpec()
-        self.definition = definition
+    def __init__(self, outline: Outline) -> None:
+        spec = outline.definition.spec or CustomResourceDefinitionSpec()
         self.resources: dict[str, CustomResource] = {}
         for version in spec.versions or ():
-            resource = resource_of(definition, version)
+            resource = resource_of(outline, version)
             self.resources[resource.api_version] = resource
 
     @staticmethod
-    def of(definition: CustomResourceDefinition, client: WebhookClient) -> Converter:
+    def of(outline: Outline, client: WebhookClient) -> Converter:
         """The way that a definition asks for."""
-        conversion = definition.spec.conversion if definition.spec else None
+        spec = outline.definition.spec
+        conversion = spec.conversion if spec else None
         if conversion is not None and conversion.strategy == "Webhook" and conversion.webhook is not None:
-            return WebhookConverter(definition, conversion.webhook, client)
-        return Converter(definition)
+            return WebhookConverter(outline, conversion.webhook, client)
+        return Converter(outline)
 
     @property
     def stored(self) -> CustomResource:
@@ -73,8 +74,8 @@ class WebhookConverter(Converter):
 
     remote = True
 
-    def __init__(self, definition: CustomResourceDefinition, webhook: WebhookConversion, client: WebhookClient) -> None:
-        super().__init__(definition)
+    def __init__(self, outline: Outline, webhook: WebhookConversion, client: WebhookClient) -> None:
+        super().__init__(outline)
         self._webhook = webhook
         self._client = client
 

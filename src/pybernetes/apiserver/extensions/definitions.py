@@ -22,7 +22,7 @@ from pybernetes.api.errors import APIError, NotFound
 from pybernetes.api.meta.v1 import DeleteOptions
 from pybernetes.api.times import rfc3339
 from pybernetes.store.base import StoreError
-from pybernetes.store.cache import Change
+from pybernetes.store.cache import Change, Item
 
 from ..admission.plugin import Chain
 from ..authn.user import User
@@ -36,6 +36,7 @@ from . import conditions
 from .conditions import CLEANUP, ESTABLISHED, NAMES_ACCEPTED, TERMINATING
 from .conversion import Converter
 from .deprecation import warning_of
+from .outline import Outline, outline
 from .store import CustomResourceStore
 
 log = logging.getLogger(__name__)
@@ -49,16 +50,16 @@ _PATIENCE: Final = 60.0  # seconds after which a definition says that its object
 class Serving(msgspec.Struct):
     """A definition that is served."""
 
-    definition: CustomResourceDefinition
+    outline: Outline
     converter: Converter
     stores: list[CustomResourceStore]
     prefix: str
 
-    def is_of(self, definition: CustomResourceDefinition) -> bool:
+    def is_of(self, outline: Outline) -> bool:
         """Whether it is served as the definition says."""
-        mine, other = self.definition, definition
+        mine, other = self.outline.definition, outline.definition
         names = (mine.status and mine.status.accepted_names, other.status and other.status.accepted_names)
-        return _uid(mine) == _uid(other) and mine.spec == other.spec and names[0] == names[1]
+        return _uid(mine) == _uid(other) and names[0] == names[1] and bytes(self.outline.spec) == bytes(outline.spec)
 
 
 class Definitions:
@@ -72,6 +73,7 @@ class Definitions:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._read: dict[str, tuple[int, CustomResourceDefinition]] = {}
         self._cleaning: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
@@ -124,9 +126,9 @@ class Definitions:
 
     # -- one definition -----------------------------------------------------------------------------------------
 
-    def _get(self, name: str) -> tuple[CustomResourceDefinition, int] | None:
+    def _get(self, name: str) -> tuple[Outline, int] | None:
         item = self._store.peek("", name)
-        return None if item is None else (self._store.decode(item), item.revision)
+        return None if item is None else (outline(item.raw), item.revision)
 
     async def _sync(self, name: str) -> None:
         found = self._get(name)
@@ -134,12 +136,13 @@ class Definitions:
             self._forget(name)
             self._reconsider(name)
             return
-        definition, revision = found
+        read, revision = found
+        definition = read.definition
         before = definition.status and msgspec.to_builtins(definition.status)
         conditions.settle(definition, self._others(definition), self._now())
         accepted = conditions.is_true(definition, NAMES_ACCEPTED) or conditions.is_true(definition, ESTABLISHED)
         if accepted:
-            await self._serve(name, definition, revision)
+            await self._serve(name, read, revision)
         else:
             self._forget(name)
         if msgspec.to_builtins(definition.status) != before:
@@ -155,34 +158,42 @@ class Definitions:
 
     def _others(self, definition: CustomResourceDefinition) -> list[CustomResourceDefinition]:
         """The other definitions of the group."""
-        partition = self._store.partition
-        group, name = _spec(definition).group, definition.metadata and definition.metadata.name
-        all_ = (self._store.decode(item) for item in partition.items.values())
-        return [each for each in all_ if _spec(each).group == group and each.metadata.name != name]
+        name = (definition.metadata and definition.metadata.name) or ""
+        return [self._briefly(item) for item in self._group(name)]
+
+    def _briefly(self, item: Item) -> CustomResourceDefinition:
+        """A definition of which only names and conditions are wanted; read once."""
+        known = self._read.get(item.key)
+        if known is None or known[0] != item.revision:
+            known = self._read[item.key] = (item.revision, outline(item.raw).definition)
+        return known[1]
+
+    def _group(self, name: str) -> list[Item]:
+        """The other definitions of a definition's group; their names say what it is."""
+        ending, key = f".{name.partition('.')[2]}", self._key(name)
+        items = self._store.partition.items.values()
+        return [item for item in items if item.key.endswith(ending) and item.key != key and _is_of(item.key, ending)]
 
     def _reconsider(self, name: str) -> None:
         """A name may have become free: others of the group that wait for one look again."""
-        group = name.partition(".")[2]
-        for item in self._store.partition.items.values():
-            other = self._store.split(item.key)[1]
-            if other != name and other.partition(".")[2] == group:
-                definition = self._store.decode(item)
-                if not conditions.is_true(definition, NAMES_ACCEPTED):
-                    self._pending[other] = None
+        for item in self._group(name):
+            if not conditions.is_true(self._briefly(item), NAMES_ACCEPTED):
+                self._pending[self._store.split(item.key)[1]] = None
 
     # -- serving ------------------------------------------------------------------------------------------------
 
-    async def _serve(self, name: str, definition: CustomResourceDefinition, revision: int) -> None:
+    async def _serve(self, name: str, read: Outline, revision: int) -> None:
         present = self._serving.get(name)
+        definition = read.definition
         terminating = conditions.is_true(definition, TERMINATING)
-        if present is not None and present.is_of(definition):
+        if present is not None and present.is_of(read):
             for store in present.stores:
                 store.terminating = terminating
             return
-        if present is not None and _uid(present.definition) != _uid(definition):
+        if present is not None and _uid(present.outline.definition) != _uid(definition):
             self._forget(name)
             present = None
-        converter = Converter.of(definition, self._webhooks)
+        converter = Converter.of(read, self._webhooks)
         served = [version for version in _spec(definition).versions or () if version.served]
         resources = [converter.resources[f"{_spec(definition).group}/{version.name}"] for version in served]
         prefix = f"/registry/{_spec(definition).group}/{name.partition('.')[0]}/"
@@ -193,12 +204,13 @@ class Definitions:
         ]
         for store in stores:
             store.terminating = terminating
-        self._serving[name] = Serving(definition, converter, stores, prefix)
+        self._serving[name] = Serving(read, converter, stores, prefix)
         self._registry.serve(stores, present.stores if present is not None else [])
         for watcher in tuple(partition.watchers):
             watcher.end(None)
 
     def _forget(self, name: str) -> None:
+        self._read.pop(self._key(name), None)
         present = self._serving.pop(name, None)
         if present is not None:
             self._registry.serve([], present.stores)
@@ -208,9 +220,9 @@ class Definitions:
 
     async def _clean_up(self, name: str) -> None:
         """Delete the objects of a definition that is being deleted, and let it go when they are gone."""
-        while (found := self._get(name)) is not None and _is_deleted(found[0]):
+        while (found := self._get(name)) is not None and _is_deleted(found[0].definition):
             try:
-                await self._clean_up_once(name, found[0])
+                await self._clean_up_once(name, found[0].definition)
                 return
             except NotFound:
                 return
@@ -288,6 +300,11 @@ class Definitions:
 
     def _now(self) -> str:
         return rfc3339(self._registry.clock.now())
+
+
+def _is_of(key: str, ending: str) -> bool:
+    """Whether a definition's key ends in a group and not in a part of one."""
+    return "." not in key.rpartition("/")[2].removesuffix(ending)
 
 
 def _spec(definition: CustomResourceDefinition) -> CustomResourceDefinitionSpec:

@@ -11,8 +11,6 @@ from ..openapi.kinds import CustomKind
 from ..registry.registry import Registry
 from .resource import CustomResource
 
-_encode = msgspec.json.Encoder().encode
-
 
 def custom_kinds(registry: Registry) -> Custom:
     """The kinds of each group and version, described only if somebody asks."""
@@ -38,7 +36,17 @@ def _kind(resource: CustomResource) -> CustomKind:
         resource.namespaced,
         custom.has_status,
         custom.scale is not None,
-        msgspec.Raw(_encode(custom.schema)),
+        _schema(resource),
         custom.preserves,
         [(field.json_path or "").removeprefix(".") for field in custom.defined.selectable_fields or ()],
     )
+
+
+class _Validation(msgspec.Struct, gc=False):
+    schema: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="openAPIV3Schema")
+
+
+def _schema(resource: CustomResource) -> msgspec.Raw:
+    """The schema as it is written: nobody here has to understand it."""
+    written = resource.schema
+    return _Validation().schema if written is None else msgspec.json.decode(written, type=_Validation).schema

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import msgspec
+
 from pybernetes.api.apiextensions.v1 import (
-    CustomResourceDefinition,
     CustomResourceDefinitionNames,
     CustomResourceDefinitionSpec,
     CustomResourceDefinitionVersion,
 )
 from pybernetes.api.resources import Resource, Subresource
+
+from .outline import Outline
 
 if TYPE_CHECKING:
     from .version import CustomVersion
@@ -26,7 +29,7 @@ class CustomResource(Resource):
     """One version of a kind that a CustomResourceDefinition defines."""
 
     list_name: str = ""
-    definition: CustomResourceDefinition | None = None
+    outline: Outline | None = None
     defined: CustomResourceDefinitionVersion | None = None
 
     @cached_property
@@ -52,8 +55,14 @@ class CustomResource(Resource):
     @property
     def spec(self) -> CustomResourceDefinitionSpec:
         """What the definition asks for."""
-        assert self.definition is not None
-        return cast(CustomResourceDefinitionSpec, self.definition.spec)
+        assert self.outline is not None
+        return cast(CustomResourceDefinitionSpec, self.outline.definition.spec)
+
+    @property
+    def schema(self) -> bytes | msgspec.Raw | None:
+        """The schema of this version as it is written."""
+        assert self.outline is not None
+        return self.outline.schemas.get(self.version)
 
 
 def storage_version(spec: CustomResourceDefinitionSpec) -> str:
@@ -61,8 +70,9 @@ def storage_version(spec: CustomResourceDefinitionSpec) -> str:
     return next((version.name or "" for version in spec.versions or () if version.storage), "")
 
 
-def resource_of(definition: CustomResourceDefinition, version: CustomResourceDefinitionVersion) -> CustomResource:
+def resource_of(outline: Outline, version: CustomResourceDefinitionVersion) -> CustomResource:
     """The resource of one version, by the names that were accepted."""
+    definition = outline.definition
     spec = definition.spec or CustomResourceDefinitionSpec()
     names = (definition.status and definition.status.accepted_names) or CustomResourceDefinitionNames()
     group, plural = spec.group or "", names.plural or ""
@@ -85,6 +95,6 @@ def resource_of(definition: CustomResourceDefinition, version: CustomResourceDef
         storage_prefix=f"/registry/{group}/{plural}/",
         storage_version=f"{group}/{storage_version(spec)}",
         list_name=names.list_kind or "",
-        definition=definition,
+        outline=outline,
         defined=version,
     )

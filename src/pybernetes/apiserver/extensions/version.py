@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from pybernetes.api import gojson, goprint, strict
-from pybernetes.api.apiextensions.schemas import has_rules, schema_of
+from pybernetes.api.apiextensions.schemas import has_rules
 from pybernetes.api.apiextensions.v1 import CustomResourceSubresourceScale, JSONSchemaProps
 from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, invalid
@@ -30,6 +30,7 @@ from pybernetes.api.structural.embedded import Refused
 from pybernetes.api.structural.objects import TYPE_META, Content, CustomObject, plain, short_numbers
 
 from ..registry.selectable import Attributes
+from .outline import read_schema
 from .scale import split_path
 
 if TYPE_CHECKING:
@@ -53,11 +54,15 @@ class CustomVersion:
         self.defined = resource.defined
         self.kind = resource.kind
         self.api_version = resource.api_version
-        self.schema: JSONSchemaProps | None = schema_of(self.defined)
         self.preserves = bool(resource.spec.preserve_unknown_fields)
         subresources = self.defined.subresources
         self.has_status = subresources is not None and subresources.status is not None
         self.scale: CustomResourceSubresourceScale | None = subresources.scale if subresources is not None else None
+
+    @cached_property
+    def schema(self) -> JSONSchemaProps | None:
+        """The schema; read when it is first needed."""
+        return read_schema(self.resource.schema)
 
     # -- what is compiled ---------------------------------------------------------------------------------------
 
@@ -69,7 +74,8 @@ class CustomVersion:
     @cached_property
     def node(self) -> Node:
         """The schema as server-side apply sees it."""
-        schema = None if self.schema is None else msgspec.json.decode(_to_json(self.schema))
+        written = self.resource.schema
+        schema = None if written is None else msgspec.json.decode(written).get("openAPIV3Schema")
         return structural.node_of(schema, self.preserves)
 
     @cached_property
@@ -349,8 +355,8 @@ class CustomVersion:
             return {**obj, "apiVersion": version}, self.node
         other = self._others.get(name)
         if other is None:
-            assert self.resource.definition is not None
-            other = self._others[name] = CustomVersion(resource_of(self.resource.definition, found))
+            assert self.resource.outline is not None
+            other = self._others[name] = CustomVersion(resource_of(self.resource.outline, found))
         return {**obj, "apiVersion": version}, other.node
 
     @cached_property
