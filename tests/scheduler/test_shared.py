@@ -98,8 +98,8 @@ def test_kept_answers_are_those_of_a_fresh_start(seed: int) -> None:
     names = [each.metadata.name for each in world.cluster.nodes]
     pods = [worlds.pod(random, f"new{index}", names, wishes=0.25) for index in range(6)]
     for step in range(30):
-        for _ in range(random.randrange(3)):
-            changes.change(random, world, step * 10 + random.randrange(10))
+        for number in range(random.randrange(3)):
+            changes.change(random, world, step * 10 + number)
         pod = PodInfo(random.choice(pods))
         assert outcome(kept, pod) == outcome(framework(world), pod)
 

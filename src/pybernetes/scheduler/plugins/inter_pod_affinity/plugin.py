@@ -211,9 +211,13 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return _spread_out(scores - lowest, highest - lowest)
 
     def _ballot(self, votes: dict[str, Int64], key: str) -> Int64:
+        length = len(self.handle.snapshot.label_values)
         found = votes.get(key)
-        if found is None:
-            found = votes[key] = np.zeros(len(self.handle.snapshot.label_values), dtype=np.int64)
+        if found is None or len(found) < length:  # the column of another label may have brought new values
+            longer = np.zeros(length, dtype=np.int64)
+            if found is not None:
+                longer[: len(found)] = found
+            found = votes[key] = longer
         return found
 
     def _weight(self, term: Term) -> int:
