@@ -99,12 +99,17 @@ class NominatedSums:
                 self._moved(1, pod, name)
 
 
+def numbers_decide(state: CycleState) -> bool:
+    """Whether what NodeResourcesFit says about the pod of this state is plain arithmetic."""
+    fit = state.get(FIT)
+    return fit is not None and not fit[1]  # resources that a DeviceClass provides are no plain numbers
+
+
 def only_resources(filters: Sequence[FilterPlugin], state: CycleState) -> bool:
     """Whether the coming or going of pods changes nothing for the pod of this state but resources."""
-    fit = state.get(FIT)
-    if fit is None or fit[1]:  # resources that a DeviceClass provides are no plain numbers
-        return False
-    return all(each.scope == Scope.NODE or each.name == FIT for each in filters if each.name not in state.skip_filter)
+    return numbers_decide(state) and all(
+        each.scope == Scope.NODE or each.name == FIT for each in filters if each.name not in state.skip_filter
+    )
 
 
 def short_of(

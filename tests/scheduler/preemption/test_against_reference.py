@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler.reference.harness import FakeHandle
@@ -243,7 +244,7 @@ def test_the_table_follows_pods_that_come_and_go(random: Random) -> None:
                     assert (table.priority[row, :count] == fresh.priority[row, :count]).all()
 
 
-def test_enough_candidates_end_the_search_but_not_before_one_breaks_no_budget() -> None:
+def test_enough_candidates_end_the_search_but_not_before_one_breaks_no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(budgets=[{"name": "b", "app": "a", "allowed": 0, "disrupted": []}])
     for index in range(20):
         world.nodes[f"n{index:02}"] = {"cpu": 2, "memory": 2, "pods": 5}
@@ -264,15 +265,11 @@ def test_enough_candidates_end_the_search_but_not_before_one_breaks_no_budget() 
     pod, state = PodInfo(api_pod(wanted)), CycleState()
     for plugin in framework.pre_filters:
         plugin.pre_filter(state, pod)
-    for find in ("_together", "_one_by_one"):
-        found = searching.Candidates(framework, table := VictimTable(framework.snapshot))
-        rows = np.roll(np.arange(20), -3)
-        table.refresh()
-        if find == "_together":
-            searching._together(found, framework, table, budgets, state, pod, rows, 5, framework.filters)
-        else:
-            searching._one_by_one(found, framework, budgets, state, pod, rows, 5)
-        assert list(found.all()) == [f"n{index:02}" for index in range(3, 16)], find
+    for together in (True, False):
+        monkeypatch.setattr(searching, "numbers_decide", lambda state, together=together: together)
+        table = VictimTable(framework.snapshot)
+        found = searching.search(framework, table, lambda: budgets, state, pod, np.arange(20), 5)
+        assert list(found.all()) == [f"n{index:02}" for index in range(3, 16)], together
         assert found.best()[0] == "n15"
 
 

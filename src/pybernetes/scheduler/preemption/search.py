@@ -1,13 +1,13 @@
 """Looks through rows for candidates: nodes on which the pod would fit if less important pods went.
 
-From a random row on, until there are enough. Which way a row is looked at depends on the pod: when every filter that
-has something to say about it either is NodeResourcesFit or looks at node objects alone, the going of pods changes
-nothing but resources, and rows are looked at together; otherwise one by one, asking every plugin at every step.
+From a random row on, until there are enough. Rows where only resources are in the way are looked at together: those
+that every other filter accepts as they are, and would accept whoever goes. The others are looked at one by one, asking
+every plugin at every step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import numpy as np
@@ -15,11 +15,11 @@ import numpy as np
 from ..framework.diagnosis import Diagnosis
 from ..framework.extender import Victims
 from ..framework.handle import Handle
-from ..framework.plugin import FilterPlugin, Mask, RowArray
+from ..framework.plugin import FilterPlugin, Mask, RowArray, Scope
 from ..framework.podinfo import PodInfo
 from ..framework.state import CycleState
 from ..framework.status import Code, Status
-from ..nominated import FIT, only_resources
+from ..nominated import FIT, PODS, numbers_decide
 from . import ranking
 from .resources import Selection, select
 from .table import VictimTable
@@ -122,60 +122,140 @@ def search(
     if len(nobody):
         found.refused.append(lambda: [(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_VICTIMS), nobody)])
     rows = rows[hopeful]
-    if not len(rows):
-        return found
-    filters = [each for each in handle.filters if each.name not in state.skip_filter]
-    if only_resources(filters, state):
-        _together(found, handle, table, budgets(), state, pod, rows, enough, filters)
-    else:
-        _one_by_one(found, handle, budgets(), state, pod, rows, enough)
+    if len(rows):
+        _Search(found, handle, table, budgets(), state, pod, enough).run(rows)
     return found
 
 
-def _together(
-    found: Candidates,
-    handle: Handle,
-    table: VictimTable,
-    budgets: Budgets,
-    state: CycleState,
-    pod: PodInfo,
-    rows: RowArray,
-    enough: int,
-    filters: Sequence[FilterPlugin],
-) -> None:
-    asked = state[FIT][0]
-    nominated = handle.nominated.of(pod)
-    harmless = False
-    for chunk in _chunks(rows, max(enough + enough // 2, _CHUNK)):
-        table.load(chunk)
-        selection = select(handle.snapshot, table, chunk, pod, asked, nominated, budgets)
-        passed = _pass(found, selection, state, pod, filters)
-        some = selection.victims.any(axis=1)
-        for row in chunk[passed & ~some].tolist():
-            found.refuse(nobody_has_to_go(handle.snapshot.names[row]), row)
-        lines = np.flatnonzero(passed & some)
-        if len(lines):
-            violating = selection.violations[lines] > 0
-            numbers = found.number + np.arange(1, len(lines) + 1)
-            done = np.flatnonzero((numbers >= enough) & (harmless | np.logical_or.accumulate(~violating)))
-            harmless |= not violating.all()
-            found.add_many(selection, lines[: done[0] + 1] if len(done) else lines)
-            if len(done):
+class _Search:
+    def __init__(
+        self,
+        found: Candidates,
+        handle: Handle,
+        table: VictimTable,
+        budgets: Budgets,
+        state: CycleState,
+        pod: PodInfo,
+        enough: int,
+    ) -> None:
+        self._found = found
+        self._handle = handle
+        self._table = table
+        self._budgets = budgets
+        self._state = state
+        self._pod = pod
+        self._enough = enough
+        self._harmless = False
+        """Whether a candidate was found that breaks no budget; the search does not end before."""
+        active = [each for each in handle.filters if each.name not in state.skip_filter]
+        self._others = [each for each in active if each.scope != Scope.NODE and each.name != FIT]
+        """Filters that look at pods, beside NodeResourcesFit."""
+        self._alone = [each for each in active if each not in self._others]
+        self._nominated = handle.nominated.of(pod)
+
+    def run(self, rows: RowArray) -> None:
+        """Look through the rows, in this order."""
+        if not numbers_decide(self._state) or any(_may_hurt(each, self._pod) for each in self._others):
+            for row in rows.tolist():
+                if self._one(row):
+                    return
+            return
+        for chunk in _chunks(rows, max(self._enough + self._enough // 2, _CHUNK)):
+            if self._chunk(chunk):
                 return
 
+    def _chunk(self, rows: RowArray) -> bool:
+        """Look at rows together, except where somebody else than NodeResourcesFit refuses too; whether that is all."""
+        plain = np.ones(len(rows), dtype=np.bool_)
+        for plugin in self._others:
+            plain &= plugin.filter(self._state, self._pod, rows)
+        if self._others and self._nominated is not None:
+            plain &= self._nominated[PODS][rows] == 0
+        together = rows[plain]
+        self._table.load(together)
+        selection = select(
+            self._handle.snapshot,
+            self._table,
+            together,
+            self._pod,
+            self._state[FIT][0],
+            self._nominated,
+            self._budgets,
+        )
+        passed = self._pass(selection)
+        some = selection.victims.any(axis=1)
+        for row in together[passed & ~some].tolist():
+            self._found.refuse(nobody_has_to_go(self._handle.snapshot.names[row]), row)
+        good = passed & some
+        if plain.all():
+            return self._add(selection, np.flatnonzero(good))
+        # One row at a time takes long, so it is done only as far as needed.
+        line = 0
+        for position, row in enumerate(rows.tolist()):
+            if not plain[position]:
+                if self._one(row):
+                    return True
+                continue
+            if good[line] and self._add(selection, np.array([line])):
+                return True
+            line += 1
+        return False
 
-def _pass(
-    found: Candidates, selection: Selection, state: CycleState, pod: PodInfo, filters: Sequence[FilterPlugin]
-) -> Mask:
-    """Which lines pass all filters with everybody lower gone; why the others do not is noted."""
-    left = np.ones(len(selection.rows), dtype=np.bool_)
-    for plugin in filters:
-        mask = selection.fits if plugin.name == FIT else plugin.filter(state, pod, selection.rows)
-        refused = left & ~mask
-        if refused.any():
-            found.refused.append(partial(_why, plugin, selection, state, pod, selection.rows[refused]))
-            left &= mask
-    return left
+    def _add(self, selection: Selection, lines: RowArray) -> bool:
+        """These lines are candidates, as far as they are needed; whether there are enough now."""
+        if not len(lines):
+            return False
+        violating = selection.violations[lines] > 0
+        numbers = self._found.number + np.arange(1, len(lines) + 1)
+        done = np.flatnonzero((numbers >= self._enough) & (self._harmless | np.logical_or.accumulate(~violating)))
+        self._harmless |= not violating.all()
+        self._found.add_many(selection, lines[: done[0] + 1] if len(done) else lines)
+        return len(done) > 0
+
+    def _pass(self, selection: Selection) -> Mask:
+        """Which lines pass all filters with everybody lower gone; why the others do not is noted."""
+        left = np.ones(len(selection.rows), dtype=np.bool_)
+        for plugin in self._alone:
+            mask = selection.fits if plugin.name == FIT else plugin.filter(self._state, self._pod, selection.rows)
+            refused = left & ~mask
+            if refused.any():
+                out = selection.rows[refused]
+                self._found.refused.append(partial(_why, plugin, selection, self._state, self._pod, out))
+                left &= mask
+        return left
+
+    def _one(self, row: int) -> bool:
+        """Look at one row, asking every plugin at every step; whether there are enough candidates now."""
+        victims = select_victims(self._handle, self._state, self._pod, row, self._budgets)
+        if isinstance(victims, Status):
+            self._found.refuse(victims, row)
+            return False
+        self._found.add(self._handle.snapshot.names[row], victims)
+        self._harmless |= not victims.num_pdb_violations
+        return self._harmless and self._found.number >= self._enough
+
+
+def _may_hurt(plugin: FilterPlugin, pod: PodInfo) -> bool:
+    """Whether the going of other pods may make this filter refuse a row that it accepts with all of them there.
+
+    Where it cannot, a row that passes now passes whoever goes, and only resources decide who has to.
+    """
+    if plugin.name == "InterPodAffinity":
+        return bool(pod.required_affinity)  # which may need the very pods that go; anti-affinity never minds
+    return plugin.name not in _NEVER_HURT
+
+
+_NEVER_HURT = frozenset(
+    {
+        "DynamicResources",
+        "NodePorts",
+        "NodeVolumeLimits",
+        "PodTopologySpread",
+        "VolumeBinding",
+        "VolumeRestrictions",
+        "VolumeZone",
+    }
+)
 
 
 def _why(
@@ -183,27 +263,6 @@ def _why(
 ) -> Iterator[tuple[Status, RowArray]]:
     for status, rows in selection.statuses() if plugin.name == FIT else plugin.refusals(state, pod, out):
         yield status.by(plugin.name), rows[np.isin(rows, out)]
-
-
-def _one_by_one(
-    found: Candidates,
-    handle: Handle,
-    budgets: Budgets,
-    state: CycleState,
-    pod: PodInfo,
-    rows: RowArray,
-    enough: int,
-) -> None:
-    harmless = False
-    for row in rows.tolist():
-        victims = select_victims(handle, state, pod, row, budgets)
-        if isinstance(victims, Status):
-            found.refuse(victims, row)
-            continue
-        found.add(handle.snapshot.names[row], victims)
-        harmless |= not victims.num_pdb_violations
-        if harmless and found.number >= enough:
-            return
 
 
 def _chunks(rows: RowArray, size: int) -> Iterator[RowArray]:
