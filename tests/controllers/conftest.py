@@ -115,6 +115,8 @@ class Harness:
         self.clock = clock
         self.faults = faults
         self.namespace = f"test-{next(_numbers)}"
+        self.restart: Callable[[], Awaitable[None]]
+        """End the controllers in the middle of whatever they do, and start them anew, with empty caches."""
 
     def controller(self, name: str) -> Controller[Any]:
         """A running controller."""
@@ -203,34 +205,56 @@ def harness(server: tools.ApiServer, caplog: pytest.LogCaptureFixture) -> MakeHa
         settings = config.load(server.kubeconfig)
         async with Client(settings) as client, Client(settings, program="kube-controller-manager") as theirs:
             faults = Faults(theirs.transport)
-            informers = InformerFactory(theirs, detect_mutations=True)
-            events = EventBroadcaster(theirs, clock)
-            context = ControllerContext(theirs, informers, events, clock, options or Options())
-            manager = Manager(context, controllers)
-            node = FakeKubelet(client, informers, clock, bound_only=bound_only) if kubelet else None
-            h = Harness(client, manager, node, clock, faults)
-            await client.create(Namespace(metadata=ObjectMeta(name=h.namespace)))
-            with contextlib.suppress(errors.AlreadyExists):
-                await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=h.namespace)))
-            tasks = [asyncio.create_task(manager.run())]
-            if node:
-                tasks.append(asyncio.create_task(node.run()))
-            started = asyncio.create_task(manager.started.wait())
-            try:
-                await asyncio.wait([started, *tasks], return_when=asyncio.FIRST_COMPLETED)
-                for task in tasks:
-                    if task.done():
-                        task.result()
-                yield h
-                for task in tasks:
-                    if task.done():
-                        task.result()
-            finally:
+            factories: list[InformerFactory] = []
+            tasks: list[asyncio.Task[None]] = []
+
+            def make_manager() -> tuple[Manager, FakeKubelet | None]:
+                informers = InformerFactory(theirs, detect_mutations=True)
+                factories.append(informers)
+                events = EventBroadcaster(theirs, clock)
+                context = ControllerContext(theirs, informers, events, clock, options or Options())
+                node = FakeKubelet(client, informers, clock, bound_only=bound_only) if kubelet else None
+                return Manager(context, controllers), node
+
+            async def start() -> None:
+                tasks.append(asyncio.create_task(h.manager.run()))
+                if h.kubelet:
+                    tasks.append(asyncio.create_task(h.kubelet.run()))
+                started = asyncio.create_task(h.manager.started.wait())
+                await asyncio.wait([started, *tasks], timeout=60, return_when=asyncio.FIRST_COMPLETED)
                 started.cancel()
+                check()
+                assert h.manager.started.is_set(), "the controllers did not start within a minute"
+
+            def check() -> None:
+                for task in tasks:
+                    if task.done():
+                        task.result()
+
+            async def end() -> None:
                 for task in tasks:
                     task.cancel()
                 await asyncio.wait(tasks)
-        mutated = [text for informer in informers.informers for text in informer.mutations()]
+                tasks.clear()
+
+            async def restart() -> None:
+                check()
+                await end()
+                h.manager, h.kubelet = make_manager()
+                await start()
+
+            h = Harness(client, *make_manager(), clock, faults)
+            h.restart = restart
+            await client.create(Namespace(metadata=ObjectMeta(name=h.namespace)))
+            with contextlib.suppress(errors.AlreadyExists):
+                await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=h.namespace)))
+            try:
+                await start()
+                yield h
+                check()
+            finally:
+                await end()
+        mutated = [text for informers in factories for informer in informers.informers for text in informer.mutations()]
         assert not mutated, "objects of the shared cache were changed:\n" + "\n".join(mutated)
         crashes = [
             record
