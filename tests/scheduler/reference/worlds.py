@@ -55,7 +55,8 @@ POD_LABELS = {"app": ("web", "db", "cache"), "tier": ("a", "b"), "rev": ("1", "2
 NAMESPACE_LABELS: dict[str, tuple[str, ...]] = {"team": ("one", "two")}
 NODE_LABELS = {ZONE: ("z1", "z2", "z3"), "disk": ("ssd", "hdd"), "rank": ("1", "5", "x"), "rack": ("r1", "r2")}
 TOPOLOGY_KEYS = (HOSTNAME, ZONE, ZONE, "rack")
-IMAGES = ("web:1", "docker.io/library/db:latest", "cache:2")
+IMAGES = {"web:1": 50, "docker.io/library/db:latest": 400, "cache:2": 3000}
+"""Sizes in mebibytes. (Upstream takes the size of an image from the first node that has it.)"""
 GPU = "example.com/gpu"
 
 
@@ -118,8 +119,8 @@ def node(random: Random, name: str) -> Node:
         if maybe(random, 0.6)
     ]
     images = [
-        ContainerImage(names=[image, f"{image}@sha256:00"], size_bytes=random.choice((10, 50, 400, 3000)) * 1024 * 1024)
-        for image in some(random, IMAGES, 3)
+        ContainerImage(names=[image, f"{image}@sha256:00"], size_bytes=IMAGES[image] * 1024 * 1024)
+        for image in some(random, list(IMAGES), 3)
     ]
     return Node(
         metadata=ObjectMeta(name=name, labels=found, uid=f"uid-{name}"),
