@@ -14,6 +14,7 @@ from ..cel.ast import CompileError
 from ..cel.environment import Environment, Program
 from ..cel.functions import Library, function
 from ..cel.libraries.authorizer import AUTHORIZER, RESOURCE_CHECK
+from ..cel.literals import Uninstantiable
 from ..cel.schemas import type_from_schema
 from ..cel.types import Field, Type
 
@@ -74,6 +75,7 @@ def namespace_type() -> Type:
         }
     )
     assert found is not None
+    found.convert = None  # its times are the texts they were; upstream does not convert them either
     return found
 
 
@@ -141,14 +143,18 @@ _PATCH_FUNCTIONS: Library = {
 class Expression:
     """A compiled expression, or what is wrong with it (`error`)."""
 
-    __slots__ = ("error", "program", "source")
+    __slots__ = ("error", "internal", "program", "source")
 
     def __init__(self, source: str, env: Environment, returns: Sequence[Type] = (t.BOOL,)) -> None:
         self.source = source
         self.error = ""
+        self.internal = False
         self.program: Program | None = None
         try:
             program = env.compile(source)
+        except Uninstantiable as error:
+            self.error, self.internal = f"program instantiation failed: {error}", True
+            return
         except CompileError as error:
             self.error = f"compilation failed: {error}"
             return

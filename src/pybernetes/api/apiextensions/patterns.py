@@ -68,6 +68,8 @@ def _translate(pattern: str) -> str:
         elif char == "(" and (match := _FORBIDDEN_GROUP.match(pattern, at)):
             shown = pattern[at : at + (3 if pattern[at + 2] != "<" else 4)]
             raise PatternError(f"error parsing regexp: invalid or unsupported Perl syntax: `{shown}`")
+        elif char == "{" and pattern[at + 1 : at + 2] == ",":
+            parts.append("\\")  # only Python takes {,2} for a repetition
         elif char in "*+?}" and pattern[at + 1 : at + 2] == "+":
             raise PatternError(f"error parsing regexp: invalid nested repetition operator: `{char}+`")
         parts.append(char)

@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from ..apiextensions.patterns import PatternError, compile_pattern
 from . import macros
-from .ast import Call, CompileError, Comprehension, ListNode, Literal, MapNode, Node, Problem, Select, StructNode
+from .ast import CompileError, Node, Problem
 from .checker import check
 from .estimate import Estimate, estimate_cost
 from .functions import Library, merged
+from .literals import check_literals
 from .parser import parse
 from .planner import UNSET, Frame, Plan
 from .types import Type
-from .values import CostLimitExceeded, EvaluationError, parse_go_duration, parse_timestamp
+from .values import CostLimitExceeded, EvaluationError
 
 PER_CALL_LIMIT = 1_000_000
 """What one evaluation may cost (upstream's PerCallLimit)."""
@@ -96,6 +96,10 @@ class Program:
             failed = EvaluationError("expression is nested too deeply")
             failed.cost = frame.cost
             raise failed from None
+        except (TypeError, AttributeError, ValueError, OverflowError):  # a value that is not of its declared type
+            failed = EvaluationError("no such overload")
+            failed.cost = frame.cost
+            raise failed from None
         if frame.cost > limit:
             exceeded = CostLimitExceeded()
             exceeded.cost = frame.cost
@@ -136,55 +140,7 @@ class Environment:
         try:
             root = parse(expression, self.macros)
             check(expression, root, self.variables, self.functions, self.types)
-            _validate_literals(expression, root)
+            check_literals(expression, root)
             return Program(expression, root, self.variables)
         except RecursionError:
             raise CompileError(expression, [Problem(-1, "expression recursion limit exceeded: 250")]) from None
-
-
-def _validate_literals(source: str, root: Node) -> None:
-    problems: list[Problem] = []
-    for node in walk(root):
-        if not isinstance(node, Call):
-            continue
-        if node.name in ("duration", "timestamp") and len(node.args) == 1:
-            argument = node.args[0]
-            read = parse_go_duration if node.name == "duration" else parse_timestamp
-            if isinstance(argument, Literal) and isinstance(argument.value, str) and read(argument.value) is None:
-                problems.append(Problem(argument.at, f"invalid {node.name} argument"))
-        elif node.name == "matches":
-            argument = node.args[-1]
-            if isinstance(argument, Literal) and isinstance(argument.value, str):
-                try:
-                    compile_pattern(argument.value)
-                except PatternError:
-                    problems.append(Problem(argument.at, "invalid matches argument"))
-    if problems:
-        raise CompileError(source, problems)
-
-
-def walk(node: Node) -> list[Node]:
-    """The node and everything under it."""
-    found, waiting = [], [node]
-    while waiting:
-        each = waiting.pop()
-        found.append(each)
-        match each:
-            case Select():
-                waiting.append(each.operand)
-            case Call():
-                waiting.extend(each.args)
-                if each.target is not None:
-                    waiting.append(each.target)
-            case ListNode():
-                waiting.extend(each.items)
-            case MapNode() | StructNode():
-                for entry in each.entries:
-                    waiting.append(entry.value)
-                    if entry.key is not None:
-                        waiting.append(entry.key)
-            case Comprehension():
-                waiting.extend((each.range, each.init, each.condition, each.step))
-                if each.macro == "bind":
-                    waiting.append(each.result)
-    return found

@@ -178,7 +178,6 @@ STANDARD: MacroSet = {
     ("all", 2, True): _quantifier("all", False),
     ("exists", 2, True): _quantifier("exists", False),
     ("exists_one", 2, True): _quantifier("exists_one", False),
-    ("existsOne", 2, True): _quantifier("exists_one", False),
     ("map", 2, True): _map,
     ("map", 3, True): _map,
     ("filter", 2, True): _filter,

@@ -27,25 +27,31 @@ from .values import INT_MAX, INT_MIN, UINT_MAX, UInt
 MAX_LENGTH = 100_000
 MAX_DEPTH = 250
 
+_ESCAPED = r"""\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
+_PLAIN = rf"""\"{{3}}(?:{_ESCAPED}|[^\\])*?\"{{3}}|'{{3}}(?:{_ESCAPED}|[^\\])*?'{{3}}
+    |"(?:{_ESCAPED}|[^\\"\n\r])*"|'(?:{_ESCAPED}|[^\\'\n\r])*'"""
+_RAW = r"""[rR](?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n\r]*"|'[^'\n\r]*')"""
 _TOKEN = re.compile(
-    r"""
+    rf"""
     (?P<blank>[\t\ \r\n\f]+|//[^\n]*)
-  | (?P<bytes>(?:[bB][rR]?|[rR][bB])
-      (?:\"{3}.*?(?<!\\)\"{3}|'{3}.*?(?<!\\)'{3}|"(?:\\.|[^\\"\n\r])*"|'(?:\\.|[^\\'\n\r])*'))
-  | (?P<raw>[rR](?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n\r]*"|'[^'\n\r]*'))
-  | (?P<string>\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^\\"\n\r])*"|'(?:\\.|[^\\'\n\r])*')
+  | (?P<bytes>[bB](?:{_RAW}|{_PLAIN}))
+  | (?P<raw>{_RAW})
+  | (?P<string>{_PLAIN})
   | (?P<float>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)
   | (?P<uint>0x[0-9a-fA-F]+[uU]|\d+[uU])
   | (?P<int>0x[0-9a-fA-F]+|\d+)
   | (?P<ident>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<escaped>`[A-Za-z0-9_.\-/\ ]+`)
-  | (?P<op>==|!=|<=|>=|&&|\|\||[<>\[\]{}().,\-!?:+*/%])
+  | (?P<op>==|!=|<=|>=|&&|\|\||[<>\[\]{{}}().,\-!?:+*/%])
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
+_OPENED = {quote: re.compile(rf"{quote}(?:{_ESCAPED}|[^\\{quote}\n\r])*", re.ASCII) for quote in ("'", '"')}
+_PARTIAL = re.compile(r"\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?", re.ASCII)
 _EXPECTED = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
+_BEGINNINGS = frozenset(("[", "{", "(", ".", "-", "!", "true", "false", "null"))
 _KEYWORDS = {"true", "false", "null", "in"}
 _RESERVED = frozenset(
     [
@@ -98,17 +104,16 @@ def parse(source: str, macro_set: macros.MacroSet = macros.STANDARD) -> Node:
     return node
 
 
-def _tokens(source: str) -> list[Token]:
+def _tokens(source: str, problems: list[Problem]) -> list[Token]:
     found = []
     at = 0
     while at < len(source):
         match = _TOKEN.match(source, at)
         if match is None:
-            end = at + 1
-            if source[at] in "\"'":  # an unclosed string: the lexer gives up at the end of the line
-                newline = source.find("\n", at)
-                end = newline if newline >= 0 else len(source)
-            raise CompileError(source, [Problem(at, f"Syntax error: token recognition error at: '{source[at:end]}'")])
+            end = _broken(source, at)
+            problems.append(Problem(at, f"Syntax error: token recognition error at: '{source[at:end]}'"))
+            at = end
+            continue
         kind = match.lastgroup or ""
         if kind != "blank":
             text = match[0]
@@ -118,14 +123,29 @@ def _tokens(source: str) -> list[Token]:
     return found
 
 
+def _broken(source: str, at: int) -> int:
+    """Where the lexer gives up on something it cannot read: behind the first character that does not fit."""
+    opened = _OPENED.get(source[at])
+    if opened is None:  # half of an operator takes what follows along
+        return min(at + (2 if source[at] in "&=|" else 1), len(source))
+    match = opened.match(source, at)
+    assert match is not None
+    end = match.end()
+    if source[end : end + 1] == "\\":
+        partial = _PARTIAL.match(source, end)
+        assert partial is not None
+        end = partial.end()
+    return min(end + 1, len(source))
+
+
 class _Parser:
     def __init__(self, source: str, macro_set: macros.MacroSet) -> None:
         self.source = source
-        self.tokens = _tokens(source)
+        self.problems: list[Problem] = []
+        self.tokens = _tokens(source, self.problems)
         self.position = 0
         self.token = self.tokens[0]
         self.macros = macro_set
-        self.problems: list[Problem] = []
         self.depth = 0
 
     def fail(self, at: int, message: str) -> CompileError:
@@ -151,10 +171,29 @@ class _Parser:
     def accept(self, text: str) -> Token | None:
         return self.advance() if self.at_op(text) else None
 
-    def expect(self, text: str) -> Token:
-        if not self.at_op(text):
-            raise self.mismatched(f"'{text}'")
-        return self.advance()
+    def expect(self, text: str, *others: str) -> Token:
+        if self.at_op(text):
+            return self.advance()
+        if others:
+            following = self.tokens[min(self.position + 1, len(self.tokens) - 1)]
+            word = "extraneous" if following.text in (text, *others) and self.token.kind != "end" else "mismatched"
+            wanted = "{" + ", ".join(f"'{each}'" for each in (text, *others)) + "}"
+            raise self.fail(self.token.at, f"Syntax error: {word} input '{self.token.text}' expecting {wanted}")
+        if text == ":":
+            raise self.mismatched("':'")
+        raise self.fail(self.token.at, f"Syntax error: missing '{text}' at '{self.token.text}'")
+
+    def begins(self) -> bool:
+        """Whether an expression can begin here."""
+        return self.token.kind not in ("op", "end", "escaped") or self.token.text in _BEGINNINGS
+
+    def no_expression(self, expected: str = "") -> CompileError:
+        """Something stands where an expression has to begin; if one follows it is taken for a slip."""
+        expected = expected or _EXPECTED
+        following = self.tokens[min(self.position + 1, len(self.tokens) - 1)]
+        begins = following.kind not in ("op", "end", "escaped") or following.text in _BEGINNINGS
+        word = "extraneous" if begins and self.token.kind != "end" else "mismatched"
+        return self.fail(self.token.at, f"Syntax error: {word} input '{self.token.text}' expecting {expected}")
 
     def expression(self) -> Node:
         self.depth += 1
@@ -224,7 +263,12 @@ class _Parser:
                 if name.kind == "escaped":
                     raise self.fail(name.at, "unsupported syntax: '`'")
                 if name.kind != "ident":
-                    raise self.mismatched("IDENTIFIER" if optional else "{'?', IDENTIFIER, ESC_IDENTIFIER}")
+                    if optional:
+                        raise self.mismatched("{IDENTIFIER, ESC_IDENTIFIER}")
+                    if name.text in ("true", "false", "null"):
+                        raise self.mismatched("IDENTIFIER")
+                    seen = "" if name.kind == "end" else name.text
+                    raise self.fail(name.at, f"Syntax error: no viable alternative at input '.{seen}'")
                 self.advance()
                 if optional:
                     node = Call(dot.at, "_?._", [node, Literal(name.at, name.text)])
@@ -236,6 +280,8 @@ class _Parser:
             elif self.at_op("["):
                 opening = self.advance()
                 optional = self.accept("?")
+                if not optional and not self.begins():
+                    raise self.no_expression(_EXPECTED.replace("'!', ", "'!', '?', "))
                 index = self.expression()
                 self.expect("]")
                 node = Call(opening.at, "_[?_]" if optional else "_[_]", [node, index])
@@ -246,12 +292,12 @@ class _Parser:
     def arguments(self) -> list[Node]:
         found: list[Node] = []
         if not self.at_op(")"):
+            if not self.begins():
+                raise self.no_expression(_EXPECTED.replace("'(', ", "'(', ')', "))
             found.append(self.expression())
             while self.accept(","):
                 found.append(self.expression())
-        if not self.at_op(")"):
-            raise self.mismatched("')'" if self.token.kind != "end" else "{')', ','}")
-        self.advance()
+        self.expect(")")
         return found
 
     def call(self, at: int, name: str, args: list[Node], target: Node | None) -> Node:
@@ -277,7 +323,7 @@ class _Parser:
         if token.kind in ("string", "raw", "bytes"):
             self.advance()
             return Literal(token.at, self.text(token))
-        raise self.mismatched(_EXPECTED)
+        raise self.no_expression()
 
     def punctuated(self, token: Token) -> Node:
         if token.text == "(":
@@ -299,7 +345,7 @@ class _Parser:
         if token.text == "." and self.tokens[self.position + 1].kind == "ident":
             self.advance()
             return self.named(".")
-        raise self.mismatched(_EXPECTED)
+        raise self.no_expression()
 
     def named(self, dot: str) -> Node:
         ahead = self.position  # IDENT ('.' IDENT)* '{' is an object
@@ -323,21 +369,28 @@ class _Parser:
             return self.call(opening.at, dot + token.text, self.arguments(), None)
         return Ident(token.at, dot + token.text)
 
+    def lone_comma(self, closing: str) -> None:
+        """`[,]` and `{,}` are empty, says the grammar."""
+        if self.at_op(",") and self.tokens[self.position + 1].text == closing:
+            self.advance()
+
     def list_literal(self) -> Node:
         opening = self.advance()
         items: list[Node] = []
         optional = set()
+        self.lone_comma("]")
         while not self.at_op("]"):
             if self.accept("?"):
                 optional.add(len(items))
             items.append(self.expression())
             if not self.accept(","):
                 break
-        self.expect("]")
+        self.expect("]", ",")
         return ListNode(opening.at, items, frozenset(optional))
 
     def map_entries(self) -> list[Entry]:
         entries = []
+        self.lone_comma("}")
         while not self.at_op("}"):
             optional = bool(self.accept("?"))
             key = self.expression()
@@ -345,11 +398,12 @@ class _Parser:
             entries.append(Entry(colon.at, key, "", self.expression(), optional))
             if not self.accept(","):
                 break
-        self.expect("}")
+        self.expect("}", ",")
         return entries
 
     def field_entries(self) -> list[Entry]:
         entries = []
+        self.lone_comma("}")
         while not self.at_op("}"):
             optional = bool(self.accept("?"))
             if self.token.kind == "escaped":
@@ -361,7 +415,7 @@ class _Parser:
             entries.append(Entry(colon.at, None, name.text, self.expression(), optional))
             if not self.accept(","):
                 break
-        self.expect("}")
+        self.expect("}", ",")
         return entries
 
     def number(self, token: Token, sign: str, at: int) -> Node:
@@ -410,7 +464,7 @@ def _unescape(body: str, is_bytes: bool) -> Any:
         if (short is not None or long is not None) and not is_bytes:
             code = int(short or long, 16)
             if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-                raise ValueError("unable to unescape string")
+                raise ValueError("invalid unicode code point")
             return chr(code)
         if hexadecimal is not None:
             return chr(int(hexadecimal, 16))

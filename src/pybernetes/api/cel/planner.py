@@ -472,6 +472,10 @@ _SPECIAL: dict[str, Callable[[list[Step], Call], Step]] = {
 }
 
 
+_WRONG = (TypeError, AttributeError, ValueError)
+"""What implementations raise for values that are not of the type that was declared for them."""
+
+
 def _direct(steps: list[Step], overload: Overload) -> Step:
     impl, cost = overload.impl, runtime_cost(overload)
     if isinstance(cost, int):
@@ -482,7 +486,10 @@ def _direct(steps: list[Step], overload: Overload) -> Step:
             def unary(frame: Frame) -> Any:
                 value = only(frame)
                 frame.cost += charge
-                return impl(value)
+                try:
+                    return impl(value)
+                except _WRONG:
+                    raise EvaluationError("no such overload") from None
 
             return unary
         if len(steps) == 2:
@@ -491,7 +498,10 @@ def _direct(steps: list[Step], overload: Overload) -> Step:
             def binary(frame: Frame) -> Any:
                 one, other = left(frame), right(frame)
                 frame.cost += charge
-                return impl(one, other)
+                try:
+                    return impl(one, other)
+                except _WRONG:
+                    raise EvaluationError("no such overload") from None
 
             return binary
     return _charged(steps, impl, cost)
@@ -500,7 +510,10 @@ def _direct(steps: list[Step], overload: Overload) -> Step:
 def _charged(steps: list[Step], impl: Callable[..., Any], cost: RuntimeCost) -> Step:
     def call(frame: Frame) -> Any:
         values = tuple([step(frame) for step in steps])
-        result = impl(*values)
+        try:
+            result = impl(*values)
+        except _WRONG:
+            raise EvaluationError("no such overload") from None
         frame.cost += cost if isinstance(cost, int) else cost(values, result)
         if frame.cost > frame.limit:
             raise CostLimitExceeded

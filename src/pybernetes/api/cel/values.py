@@ -48,15 +48,17 @@ class UInt(int):
 
 
 class Timestamp(int):
-    """Nanoseconds since 1970."""
+    """Nanoseconds since 1970, and the offset in seconds that it was written with and is written with again."""
 
-    __slots__ = ()
+    offset = 0
 
     def __str__(self) -> str:
         seconds, nanos = divmod(int(self), 1_000_000_000)
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds + self.offset)
         fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-        return f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + f"{fraction}Z"
+        minutes = abs(self.offset) // 60
+        zone = f"{'-' if self.offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}" if self.offset else "Z"
+        return f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + fraction + zone
 
 
 class Duration(int):
@@ -234,8 +236,17 @@ def number_text(value: float) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as `string()` writes it: shortest, with an exponent where that is shorter."""
-    return number(value)
+    """A double as `string()` writes it: shortest, with an exponent below 1e-4 and from 1e6 on, unless it is a fraction.
+
+    That is Go's `%g`; its `%v`, which messages have, waits until 1e21."""
+    if not math.isfinite(value) or value == 0 or 1e-4 <= abs(value) < 1e6:
+        return number(value)
+    mantissa, _, exponent = f"{value:.16e}".partition("e")
+    for digits in range(17):
+        mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
+        if float(f"{mantissa}e{exponent}") == value:
+            break
+    return f"{mantissa}e{exponent}"
 
 
 _TIMESTAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -254,24 +265,27 @@ def parse_timestamp(text: str) -> Timestamp | None:
     except ValueError:
         return None
     seconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
-    zone = match[8]
+    zone, offset = match[8], 0
     if zone != "Z":
         hours, minutes = int(zone[1:3]), int(zone[4:6])
         if hours > 24 or minutes > 59:
             return None
-        seconds -= (1 if zone[0] == "+" else -1) * (hours * 3600 + minutes * 60)
+        offset = (1 if zone[0] == "+" else -1) * (hours * 3600 + minutes * 60)
     nanos = int((match[7] or "")[:9].ljust(9, "0"))
-    return timestamp(seconds * 1_000_000_000 + nanos)
+    return timestamp((seconds - offset) * 1_000_000_000 + nanos, offset)
 
 
 _FIRST, _LAST = -62135596800, 253402300799  # 0001-01-01T00:00:00Z, 9999-12-31T23:59:59Z
 
 
-def timestamp(nanos: int) -> Timestamp:
+def timestamp(nanos: int, offset: int = 0) -> Timestamp:
     """A moment, if CEL knows it."""
     if not _FIRST <= nanos // 1_000_000_000 <= _LAST:
         raise EvaluationError("timestamp overflow")
-    return Timestamp(nanos)
+    made = Timestamp(nanos)
+    if offset:
+        made.offset = offset
+    return made
 
 
 def duration(nanos: int) -> Duration:
@@ -296,5 +310,5 @@ def show(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return double_text(value)
+        return number(value)
     return str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...field import FieldError, Path, invalid
+from ...field import FieldError, Path, internal, invalid
 from ..v1 import MutatingAdmissionPolicySpec, ValidatingAdmissionPolicySpec
 
 
@@ -14,7 +14,13 @@ def validate_expression(source: str, path: Path, *, params: bool = False) -> lis
     from ..expressions import Expression, environment
 
     made = Expression(source, environment(params))
-    return [invalid(path, source, made.error)] if made.error else []
+    return _told(made, path, source)
+
+
+def _told(made: Any, path: Path, shown: str | None) -> list[FieldError]:
+    if not made.error:
+        return []
+    return [internal(path, made.error) if made.internal else invalid(path, shown, made.error)]
 
 
 def validate_policy_expressions(
@@ -30,9 +36,9 @@ def validate_policy_expressions(
     errors: list[FieldError] = []
     for index, variable in enumerate(spec.variables or ()):
         made = composition.variables.get(variable.name or "")
-        if made is not None and made.error:
+        if made is not None:
             at = path.child("variables").index(index).child("expression")
-            errors.append(invalid(at, variable.expression, made.error))
+            errors += _told(made, at, variable.expression)
     if isinstance(spec, ValidatingAdmissionPolicySpec):
         return errors + _validating(spec, composition, path)
     return errors + _mutating(spec, composition, path)
@@ -44,7 +50,7 @@ def _check(
     if not (source or "").strip():
         return []
     made = composition.compile(source, returns, **options)
-    return [invalid(path, shown or source, made.error)] if made.error else []
+    return _told(made, path, shown or source)
 
 
 def _validating(spec: ValidatingAdmissionPolicySpec, composition: Any, path: Path) -> list[FieldError]:

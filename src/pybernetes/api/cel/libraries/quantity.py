@@ -47,10 +47,12 @@ def _is(text: str) -> bool:
 
 
 def _integer(value: QuantityValue) -> int | None:
-    decimal = value.quantity.decimal()
-    if decimal != decimal.to_integral_value() or not INT_MIN <= decimal <= INT_MAX:
+    """The whole number; one that is written in fractions (1000m) is none, as upstream has it."""
+    quantity = value.quantity
+    if quantity.exponent < 0 or quantity.exponent > 19:
         return None
-    return int(decimal)
+    found = quantity.mantissa * int(10**quantity.exponent)
+    return found if INT_MIN <= found <= INT_MAX else None
 
 
 def _as_integer(value: QuantityValue) -> int:

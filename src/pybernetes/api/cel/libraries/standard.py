@@ -264,8 +264,18 @@ LIBRARY: Library = {
         function("add_bytes", (BYTES, BYTES), BYTES, operator.add),
         function("add_double", (DOUBLE, DOUBLE), DOUBLE, operator.add),
         function("add_duration_duration", (DURATION, DURATION), DURATION, lambda a, b: duration(int(a) + int(b))),
-        function("add_duration_timestamp", (DURATION, TIMESTAMP), TIMESTAMP, lambda a, b: timestamp(int(a) + int(b))),
-        function("add_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, lambda a, b: timestamp(int(a) + int(b))),
+        function(
+            "add_duration_timestamp",
+            (DURATION, TIMESTAMP),
+            TIMESTAMP,
+            lambda a, b: timestamp(int(a) + int(b), b.offset),
+        ),
+        function(
+            "add_timestamp_duration",
+            (TIMESTAMP, DURATION),
+            TIMESTAMP,
+            lambda a, b: timestamp(int(a) + int(b), a.offset),
+        ),
         function("add_int64", (INT, INT), INT, lambda a, b: _int(a + b)),
         function("add_list", (LIST_A, LIST_A), LIST_A, concatenate),
         function("add_string", (STRING, STRING), STRING, operator.add),
@@ -276,7 +286,10 @@ LIBRARY: Library = {
         function("subtract_duration_duration", (DURATION, DURATION), DURATION, lambda a, b: duration(int(a) - int(b))),
         function("subtract_int64", (INT, INT), INT, lambda a, b: _int(a - b)),
         function(
-            "subtract_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, lambda a, b: timestamp(int(a) - int(b))
+            "subtract_timestamp_duration",
+            (TIMESTAMP, DURATION),
+            TIMESTAMP,
+            lambda a, b: timestamp(int(a) - int(b), a.offset),
         ),
         function(
             "subtract_timestamp_timestamp", (TIMESTAMP, TIMESTAMP), DURATION, lambda a, b: duration(int(a) - int(b))

@@ -8,7 +8,7 @@ from typing import Any
 from ...quote import quote as go_quote
 from ..functions import Library, function, method
 from ..types import INT, LIST_DYN, STRING, Type, list_of
-from ..values import Duration, EvaluationError, Timestamp, UInt, double_text, show, type_of
+from ..values import Duration, EvaluationError, Timestamp, double_text, show, type_of
 
 
 def _out_of_range(index: int) -> EvaluationError:
@@ -102,7 +102,9 @@ def _quote(text: str) -> str:
     return '"' + "".join(_QUOTED.get(char, char) for char in text) + '"'
 
 
-_CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
+CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
+UNFINISHED = re.compile(r"(?:^|[^%])(?:%%)*%$")
+_SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def _format(text: str, arguments: list[Any]) -> str:
@@ -119,51 +121,86 @@ def _format(text: str, arguments: list[Any]) -> str:
         position += 1
         return made
 
-    if re.search(r"(?:^|[^%])(?:%%)*%$", text):
+    if UNFINISHED.search(text):
         raise EvaluationError("unexpected end of string")
-    return _CLAUSE.sub(clause, text)
+    return CLAUSE.sub(clause, text)
+
+
+_FITTING = {
+    "d": (("int", "uint"), "decimal clause can only be used on integers"),
+    "f": (("double",), "fixed-point clause can only be used on doubles"),
+    "e": (("double",), "scientific clause can only be used on doubles"),
+    "b": (("int", "uint", "bool"), "only integers and bools can be formatted as binary"),
+    "x": (("int", "uint", "string", "bytes"), "only integers, byte buffers, and strings can be formatted as hex"),
+    "o": (("int", "uint"), "octal clause can only be used on integers"),
+    "s": (
+        (
+            "string",
+            "bool",
+            "bytes",
+            "int",
+            "uint",
+            "double",
+            "map",
+            "list",
+            "type",
+            "duration",
+            "timestamp",
+            "null_type",
+        ),
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations,"
+        " and timestamps",
+    ),
+}
+
+
+def clause_problem(letter: str, kind: str, name: str) -> tuple[str, bool]:
+    """What is wrong with formatting a value of this kind so, and whether it is the value's fault."""
+    fitting = _FITTING.get("x" if letter == "X" else letter)
+    if fitting is None:
+        return f'could not parse formatting clause: unrecognized formatting clause "{letter}"', False
+    if kind in fitting[0] or kind in ("dyn", "any", "param", "error") or (letter in "fe" and kind == "string"):
+        return "", False
+    return f"error during formatting: {fitting[1]}, was given {name}", True
 
 
 def _clause(letter: str, precision: int, value: Any) -> str:
-    name = type_of(value).name
+    found = type_of(value)
+    message, _ = clause_problem(letter, found.kind, found.name)
+    if not message and letter in "fe" and isinstance(value, str):
+        if value not in ("NaN", "Infinity", "-Infinity"):
+            message = f"error during formatting: {_FITTING[letter][1]}, was given string"
+        else:
+            value = float(value)
+    if message:
+        raise EvaluationError(message)
     if letter == "s":
         return _string(value)
     if letter == "d":
-        if type(value) in (int, UInt):
-            return str(int(value))
-        raise EvaluationError(f"error during formatting: decimal clause can only be used on integers, was given {name}")
+        return str(int(value))
     if letter in "fe":
-        if value in ("NaN", "Infinity", "-Infinity"):
-            value = float(value)
-        if type(value) is not float:
-            word = "fixed-point" if letter == "f" else "scientific"
-            raise EvaluationError(
-                f"error during formatting: {word} clause can only be used on doubles, was given {name}"
-            )
-        return f"{value:.{precision}{letter}}"
-    if letter == "b":
-        if type(value) is bool:
-            return "1" if value else "0"
-        if type(value) in (int, UInt):
-            return format(int(value), "b")
-        raise EvaluationError(
-            f"error during formatting: only integers and bools can be formatted as binary, was given {name}"
-        )
-    if letter in "xX":
-        if isinstance(value, (str, bytes)):
-            made = (value.encode() if isinstance(value, str) else value).hex()
-            return made.upper() if letter == "X" else made
-        if type(value) in (int, UInt):
-            return format(int(value), letter)
-        raise EvaluationError(
-            "error during formatting: only integers, byte buffers, and strings can be formatted as hex, was given "
-            + name
-        )
-    if letter == "o":
-        if type(value) in (int, UInt):
-            return format(int(value), "o")
-        raise EvaluationError(f"error during formatting: octal clause can only be used on integers, was given {name}")
-    raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{letter}"')
+        return _fixed(value, precision) if letter == "f" else _scientific(value)
+    if letter in "xX" and isinstance(value, (str, bytes)):
+        made = (value.encode() if isinstance(value, str) else value).hex()
+        return made.upper() if letter == "X" else made
+    return format(int(value), letter)
+
+
+def _fixed(value: float, precision: int) -> str:
+    """As upstream's printer for English writes it."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:,.{precision}f}"
+
+
+def _scientific(value: float) -> str:
+    """As upstream's printer for English writes it; a precision it takes for a width, which is never reached."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return _fixed(value, 6)
+    mantissa, _, exponent = f"{value:.6e}".partition("e")
+    return f"{mantissa}\u00d710{exponent.lstrip('+').translate(_SUPERSCRIPT)}"
 
 
 def _string(value: Any) -> str:
@@ -174,7 +211,10 @@ def _string(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(sorted(f"{_literal(key)}:{_literal(item)}" for key, item in value.items())) + "}"
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
     if isinstance(value, float):
         return double_text(value)
     if isinstance(value, Type):

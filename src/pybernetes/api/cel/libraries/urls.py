@@ -59,8 +59,8 @@ def _parsed(text: str) -> URLValue:
         raise ValueError("missing protocol scheme")
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
-        if not scheme or "/" not in rest:
-            pass
+        if scheme:  # something like mailto:a@b
+            return URLValue(whole, scheme, "", "", query)
         raise ValueError("invalid URI for request")
     host = ""
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
@@ -81,7 +81,7 @@ def _host(authority: str) -> str:
             raise ValueError("missing ']' in host")
         if not _PORT.fullmatch(host[end + 1 :]):
             raise ValueError(f"invalid port {quote(host[end + 1 :])} after host")
-        return host
+        return unquote(host)
     _, colon, port = host.rpartition(":")
     if colon and not port.isdigit() and port:
         raise ValueError(f"invalid port {quote(':' + port)} after host")

@@ -33,9 +33,13 @@ class Scene:
         }
         return cls(registry, attributes, target, bindings)
 
-    def activation(self, composition: Composition, params: Any) -> tuple[Activation, Variables]:
-        """The variables for one evaluation of a policy."""
+    def activation(
+        self, composition: Composition, params: Any, *, authorizer: bool = True
+    ) -> tuple[Activation, Variables]:
+        """The variables for one evaluation of a policy; expressions for messages have no authorizer."""
         made = self._activation.child({"params": params})
+        if not authorizer:
+            del made.bindings["authorizer"], made.bindings["authorizer.requestResource"]
         variables = Variables(composition, made.bindings)
         made.bindings["variables"] = variables
         return made, variables

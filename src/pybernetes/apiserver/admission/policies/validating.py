@@ -88,7 +88,8 @@ class Evaluator:
                     text = ""
                     if message is not None:
                         try:
-                            said, _, budget = await evaluate(activation, message, budget, variables)
+                            other, others = scene.activation(self.composition, params, authorizer=False)
+                            said, _, budget = await evaluate(other, message, budget, others)
                         except Failed as failed:
                             found = self._failed(f"failed messageExpression: {failed}")
                             decisions += [each._replace(position=index) for each in found]
