@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from urllib.parse import urlsplit
 
 from pybernetes.api.cel.ast import Call, CompileError, Ident, Literal, Node, Select
-from pybernetes.api.cel.environment import Program, walk
+from pybernetes.api.cel.environment import Program
+from pybernetes.api.cel.literals import walk
 from pybernetes.api.cel.types import BOOL
 from pybernetes.api.field import FieldError, Path, duplicate, invalid, required, too_many
 from pybernetes.api.names import is_dns1123_subdomain, is_http_path
