@@ -245,13 +245,11 @@ class _Checker:
             return type
         return Type(type.kind, type.name, tuple(self.rename(renamed, each) for each in type.params))
 
-    def join(self, node: Node, previous: Type | None, current: Type) -> Type:
+    def join(self, previous: Type | None, current: Type) -> Type:
+        """The type of parts that stand together; that they must be of one type is for `literals` to say."""
         if previous is None:
             return current
-        if self.assign(previous, current):
-            return t.most_general(previous, current)
-        self.report(node.at, f"expected type '{previous}' but found '{current}'")
-        return t.ERROR
+        return t.most_general(previous, current) if self.assign(previous, current) else t.DYN
 
     def unwrap_optional(self, node: Node) -> Type:
         if t.is_optional(node.type):
@@ -266,7 +264,7 @@ class _Checker:
             found = self.check(item)
             if index in node.optional:
                 found = self.unwrap_optional(item)
-            element = self.join(item, element, found)
+            element = self.join(element, found)
         return t.list_of(element or self.free())
 
     def check_map(self, node: MapNode) -> Type:
@@ -275,11 +273,11 @@ class _Checker:
         for entry in node.entries:
             assert entry.key is not None
             self.check(entry.key)
-            key = self.join(entry.key, key, entry.key.type)
+            key = self.join(key, entry.key.type)
             found = self.check(entry.value)
             if entry.optional:
                 found = self.unwrap_optional(entry.value)
-            value = self.join(entry.value, value, found)
+            value = self.join(value, found)
         return t.map_of(key or self.free(), value or self.free())
 
     def check_struct(self, node: StructNode) -> Type:

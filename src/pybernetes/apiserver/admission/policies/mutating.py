@@ -16,7 +16,6 @@ from pybernetes.api.errors import APIError
 from pybernetes.api.resources import Resource
 
 from .. import documents
-from ..matching import form_of
 from ..plugin import Attributes, Plugin, forbidden
 from .params import Misconfigured, collect
 from .table import Binding, Hook, Policies
@@ -88,7 +87,7 @@ class MutatingAdmissionPolicy(Plugin):
         self._metrics: Any = None
 
     def admit(self, attributes: Attributes) -> Awaitable[None] | None:
-        found = self._policies.concerned(form_of(attributes))
+        found = self._policies.concerned(attributes)
         return self._dispatch(attributes, found) if found else None
 
     async def _dispatch(self, attributes: Attributes, hooks: tuple[Hook[Evaluator], ...]) -> None:

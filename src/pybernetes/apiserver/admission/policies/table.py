@@ -13,7 +13,7 @@ from pybernetes.api.resources import Resource
 
 from ...registry.lister import Lister, lister
 from ...registry.registry import Registry
-from ..matching import EXEMPT_GROUP, Form, Matches, Selectors, first, namespaces_of, rules_for
+from ..matching import EXEMPT_GROUP, Form, Matches, Selectors, first, form_of, namespaces_of, rules_for
 from ..plugin import Attributes
 
 E = TypeVar("E")
@@ -97,7 +97,7 @@ class Policies(Generic[E]):
         self._table: dict[Form, tuple[Hook[E], ...]] = {}
         self._compiled: dict[str, tuple[Any, E]] = {}
 
-    def concerned(self, form: Form) -> tuple[Hook[E], ...]:
+    def concerned(self, attributes: Attributes) -> tuple[Hook[E], ...]:
         """The policies whose rules are about requests of this form, by name."""
         if self._listers is None:
             policies, bindings = self._names
@@ -110,6 +110,7 @@ class Policies(Generic[E]):
             self._read(policies_, bindings_)
         if not self._bound:
             return ()
+        form = form_of(attributes)
         found = self._table.get(form)
         if found is None:
             found = self._table[form] = tuple(self._find(form))

@@ -10,7 +10,6 @@ import msgspec
 
 from pybernetes.api.errors import APIError
 
-from ..matching import form_of
 from ..plugin import Attributes, Plugin, forbidden
 from .params import Misconfigured, collect
 from .table import Binding, Hook, Policies
@@ -168,7 +167,7 @@ class ValidatingAdmissionPolicy(Plugin):
         self._metrics: Any = None
 
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:
-        found = self._policies.concerned(form_of(attributes))
+        found = self._policies.concerned(attributes)
         return self._dispatch(attributes, found) if found else None
 
     async def _dispatch(self, attributes: Attributes, hooks: tuple[Hook[Evaluator], ...]) -> None:

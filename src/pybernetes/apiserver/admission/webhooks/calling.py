@@ -16,7 +16,7 @@ from pybernetes.api.resources import Resource
 from ...webhooks.client import CallFailed, WebhookClient
 from ...webhooks.identities import Identities
 from .. import documents
-from ..matching import form_of, namespaces_of
+from ..matching import namespaces_of
 from ..plugin import Attributes, Plugin
 from ..requests import admission_request
 from .hooks import Hook, Hooks, Invocation
@@ -51,7 +51,7 @@ class WebhookPlugin(Plugin):
 
     def look(self, attributes: Attributes) -> Awaitable[None] | None:
         """The calls that a request needs; None for the many that need none."""
-        found = self.hooks.concerned(form_of(attributes))
+        found = self.hooks.concerned(attributes)
         return self.dispatch(attributes, found) if found else None
 
     async def dispatch(self, attributes: Attributes, invocations: tuple[Invocation, ...]) -> None:

@@ -12,7 +12,8 @@ from pybernetes.api.resources import Resource
 
 from ...registry.lister import Lister, lister
 from ...registry.registry import Registry
-from ..matching import EXEMPT_GROUP, Form, Selectors, rules_for
+from ..matching import EXEMPT_GROUP, Form, Selectors, form_of, rules_for
+from ..plugin import Attributes
 
 
 class Hook:
@@ -60,26 +61,27 @@ class Hooks:
         self._registry = registry
         self._plural = plural
         self._lister: Lister[Any] | None = None
-        self._seen = (-1, -1)
+        self._changed = self._generation = -1
         self._hooks: list[Hook] = []
         self._table: dict[Form, tuple[Invocation, ...]] = {}
 
-    def concerned(self, form: Form) -> tuple[Invocation, ...]:
+    def concerned(self, attributes: Attributes) -> tuple[Invocation, ...]:
         """The webhooks whose rules are about requests of this form, in the order they are called."""
         configurations = self._lister
         if configurations is None:
             configurations = self._lister = lister(self._registry, EXEMPT_GROUP, "v1", self._plural)
-        if self._seen != (configurations.changed, self._registry.generation):
+        if self._changed != configurations.changed or self._generation != self._registry.generation:
             self._read(configurations)
         if not self._hooks:
             return ()
+        form = form_of(attributes)
         found = self._table.get(form)
         if found is None:
             found = self._table[form] = tuple(self._find(form))
         return found
 
     def _read(self, configurations: Lister[Any]) -> None:
-        self._seen = (configurations.changed, self._registry.generation)
+        self._changed, self._generation = configurations.changed, self._registry.generation
         self._table = {}
         self._hooks = []
         for configuration in sorted(configurations.list(), key=lambda each: each.metadata.name):
