@@ -175,6 +175,9 @@ def best(total: npt.NDArray[np.int64] | npt.NDArray[np.int32], number: int) -> n
     """The positions of the highest totals, the highest first."""
     if len(total) <= number:
         return np.argsort(-total, kind="stable")
+    ties = np.flatnonzero(total == total.max())
+    if len(ties) >= number:  # as a rule, among thousands of nodes; a sixth of the time
+        return ties[:number]
     found = np.argpartition(total, len(total) - number)[-number:]
     return found[np.argsort(-total[found], kind="stable")]
 
