@@ -245,11 +245,11 @@ def _may_hurt(plugin: FilterPlugin, pod: PodInfo) -> bool:
     return plugin.name not in _NEVER_HURT
 
 
+# Not NodeVolumeLimits: a volume that a pod shares with another counts as new when the other is gone.
 _NEVER_HURT = frozenset(
     {
         "DynamicResources",
         "NodePorts",
-        "NodeVolumeLimits",
         "PodTopologySpread",
         "VolumeBinding",
         "VolumeRestrictions",
