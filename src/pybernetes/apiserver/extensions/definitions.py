@@ -248,8 +248,8 @@ class Definitions:
         registry = copy(self._registry)
         registry.admission = Chain([])  # nobody is asked; upstream goes to the storage, too
         converter, cache = serving.converter, registry.cache
-        resource = next(iter(serving.stores), None)
-        store = resource or CustomResourceStore(converter.stored, cache, 0, converter, "")
+        # In the stored version, which needs no webhook, and whether it is served or not.
+        store = CustomResourceStore(converter.stored, cache, 0, converter, "")
         partition = cache.partitions[serving.prefix]
         changed = asyncio.Event()
         follower: Callable[[Change | None], None] = lambda _: changed.set()  # noqa: E731

@@ -42,6 +42,7 @@ class CustomResourceStore(ResourceStore):
         self._head = _head(resource.kind, resource.api_version)
         super().__init__(resource, resource, cache, CustomResourceStrategy(resource), None)
         self.asks_webhook = converter.remote
+        self.form = f"{resource.api_version} {floor}"
 
     @property
     def custom_resource(self) -> CustomResource:

@@ -120,7 +120,8 @@ def _own(kind: CustomKind, metadata: Document, version: int) -> Document:
         if kind.preserves or schema.get("x-kubernetes-preserve-unknown-fields"):
             return {"type": "object"}  # with properties, clients would take them for all there may be
         schema = _as_v2(schema)
-    schema = _with_embedded(schema, metadata, version)
+    if b"x-kubernetes-embedded-resource" in bytes(kind.schema):
+        schema = _with_embedded(schema, metadata, version)
     schema["properties"] = {
         "apiVersion": _text("APIVersion defines by which version of the schema the object is written."),
         "kind": _text("Kind is the name of the type of the object."),

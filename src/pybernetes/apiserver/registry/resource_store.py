@@ -89,6 +89,8 @@ class ResourceStore:
         self._ttl = ttl
         self._writing: dict[str, deque[asyncio.Future[None]]] = {}
         self._converts = resource.api_version != storage.api_version
+        self.form = resource.api_version
+        """What names the form of objects that are sent, for those who keep it for others."""
         self.aliases = ALIASES.get((resource.group, resource.plural), {})
         self._setup()
 

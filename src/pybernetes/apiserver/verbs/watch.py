@@ -40,7 +40,7 @@ async def watch(store: ResourceStore, request: Request) -> None:
     if form.media != JSON:
         raise NotAcceptable(("application/json;stream=watch",))
     encode = event_encoder(request, store.resource, form)
-    shared = None if form.transform == "Table" else (form.transform, form.version, store.resource.api_version)
+    shared = None if form.transform == "Table" else (form.transform, form.version, store.form)
     view = _view(store, options, encode, shared)
     start = options.resource_version
     if not start:  # "" and "0": the state first
