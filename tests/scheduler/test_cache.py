@@ -102,3 +102,19 @@ def test_pods_on_a_node_that_is_gone_are_counted_when_it_comes_back() -> None:
     cache.set_node(node("n"))
     assert (used(snapshot, "n"), snapshot.num_nodes) == (1000, 2)
     assert cache.sizes() == {"nodes": 2, "pods": 1, "assumed_pods": 0}
+
+
+def test_labels_that_the_server_copies_from_the_node_are_expected_once_that_is_known() -> None:
+    zone = {"topology.kubernetes.io/zone": "z1"}
+    cache, snapshot, _ = setting()
+    cache.set_node(node("n", labels=zone))
+    cache.assume(info("first", labels={"a": "b"}), "n")
+    cache.add_pod(pod("first", labels={"a": "b", **zone}, node_name="n"))
+    assert cache.assume(info("second", labels={"a": "b"}), "n").labels == {"a": "b", **zone}
+    position = snapshot.pod_changes.position
+    cache.add_pod(pod("second", labels={"a": "b", **zone}, node_name="n"))
+    assert snapshot.pod_changes.position == position
+    assert cache.assume(info("third"), "n").labels == zone
+    cache.add_pod(pod("third", node_name="n"))  # a server that does not
+    assert snapshot.info(snapshot.row_of["n"]).pods["uid-third"].labels == {}
+    assert cache.assume(info("fourth"), "n").labels == {}

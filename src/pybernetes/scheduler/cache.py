@@ -18,6 +18,7 @@ from .framework.podinfo import PodInfo
 from .queue.changes import pod_changed
 from .snapshot.snapshot import Snapshot
 
+COPIED_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 log = logging.getLogger(__name__)
 
 
@@ -32,6 +33,9 @@ class Cache:
         """Every pod in the snapshot by its uid, as it was added, and its node's name."""
         self._assumed: dict[str, Timer | None] = {}
         """Pods that are there by our word only, and when that ends to be believed."""
+        self._copies_labels = False
+        """Whether the API server writes where a node is into the labels of pods bound to it (PodTopologyLabels). Then
+        assumed pods have them too, and the confirmation is no change."""
 
     def sizes(self) -> dict[str, int]:
         """How many nodes, pods and assumed pods there are."""
@@ -48,7 +52,11 @@ class Cache:
         if pod.uid in self._pods:
             raise ValueError(f"pod {pod.key} ({pod.uid}) is in the cache, so can't be assumed")
         spec = msgspec.structs.replace(pod.spec, node_name=node_name)
-        assumed = pod.assumed(msgspec.structs.replace(pod.pod, spec=spec))
+        metadata = pod.pod.metadata
+        copied = self._topology(node_name) if self._copies_labels else None
+        if copied and metadata is not None:
+            metadata = msgspec.structs.replace(metadata, labels={**pod.labels, **copied})
+        assumed = pod.assumed(msgspec.structs.replace(pod.pod, spec=spec, metadata=metadata))
         self._put(assumed, node_name)
         self._assumed[pod.uid] = None
         return assumed
@@ -87,6 +95,8 @@ class Cache:
         assert pod.spec is not None
         uid, node_name = pod.metadata.uid or "", pod.spec.node_name or ""
         known = self._pods.get(uid)
+        if uid in self._assumed and known is not None:
+            self._learn(known[0], pod, node_name)
         self._confirm(uid)
         if known is not None:
             info, where = known
@@ -118,6 +128,18 @@ class Cache:
     def remove_node(self, name: str) -> None:
         """A node is gone."""
         self.snapshot.remove_node(name)
+
+    def _topology(self, node_name: str) -> dict[str, str]:
+        row = self.snapshot.row_of.get(node_name)
+        labels = {} if row is None else self.snapshot.info(row).labels
+        return {key: labels[key] for key in COPIED_LABELS if key in labels}
+
+    def _learn(self, assumed: PodInfo, pod: Pod, node_name: str) -> None:
+        """Whether the API server copies labels, from what it made of a pod that we assumed."""
+        labels = (pod.metadata.labels if pod.metadata else None) or {}
+        if labels != assumed.labels:
+            copied = self._topology(node_name)
+            self._copies_labels = bool(copied) and copied.items() <= labels.items()
 
     def _confirm(self, uid: str) -> None:
         timer = self._assumed.pop(uid, None)

@@ -93,12 +93,13 @@ class PodInfo:
         self._fragments: dict[str, Any] | None = None
 
     def assumed(self, pod: Pod) -> PodInfo:
-        """The same for a copy of the pod that differs only in its node."""
+        """The same for a copy of the pod that differs only in its node and labels."""
         twin = PodInfo.__new__(PodInfo)  # half the time of copy.copy
         for name in _COPIED:
             setattr(twin, name, getattr(self, name))
         twin.pod = pod
         twin.spec = pod.spec or PodSpec()
+        twin.labels = (pod.metadata.labels if pod.metadata else None) or {}
         return twin
 
     def confirm(self, pod: Pod) -> None:
