@@ -1,7 +1,7 @@
 """Tells users what became of their pods, by events of `events.k8s.io/v1`, as upstream's scheduler does.
 
 An event that repeats (the same about the same revision of the same object) becomes a series: a count on the first one.
-Events are sent several at a time, since every pod brings one; when more than a thousand wait, further ones are dropped:
+Events are sent several at a time, since every pod brings one; when ten thousand wait, further ones are dropped:
 they must never hurt the cluster.
 """
 
@@ -24,15 +24,16 @@ from pybernetes.client.clock import Clock
 from pybernetes.client.keys import resource_of
 
 NORMAL, WARNING = "Normal", "Warning"
+QUEUE_SIZE = 10_000
 # client-go's numbers
-QUEUE_SIZE = 1000
 FINISH_SECONDS = 360.0
 TRIES = 12
 RETRY_SECONDS = 10.0
 MAX_NOTE = 1024
 MAX_NAME = 253
 
-AT_ONCE = 16
+AT_ONCE = 48
+"""As many as the bindings that bring them, or these would take all connections."""
 log = logging.getLogger(__name__)
 
 Reference = dict[str, str]

@@ -42,7 +42,7 @@ from .queue.nominator import PodNominator
 from .queue.scheduling_queue import SchedulingQueue
 from .snapshot.snapshot import Snapshot
 
-MAX_BINDINGS = 256
+MAX_BINDINGS = 64
 """Bindings at a time. The choice of nodes is quicker than binding; beyond this it would only run ahead on old news."""
 SLICE = 0.002
 """How long cycles follow each other before the event loop gets its turn, in seconds."""
