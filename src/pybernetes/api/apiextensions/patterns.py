@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from .linear import Linear, guarded
+
 
 class PatternError(ValueError):
     """A text that is no regular expression, in Go's words."""
@@ -35,11 +37,11 @@ _ESCAPES = frozenset("abfnrtvxdDsSwWBAzQEpPC")
 
 
 @lru_cache(1024)
-def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """The expression, ready for `search`. Raises PatternError."""
+def compile_pattern(pattern: str) -> re.Pattern[str] | Linear:
+    """The expression, ready for `search`, which never takes long. Raises PatternError."""
     translated = _translate(pattern)
     try:
-        return re.compile(translated, re.ASCII)
+        return guarded(pattern, translated, re.compile(translated, re.ASCII))
     except (re.error, OverflowError, RecursionError) as error:
         raise PatternError(f"error parsing regexp: {_words(pattern, error)}") from None
 

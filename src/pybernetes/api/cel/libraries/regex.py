@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from ...apiextensions.linear import Linear
 from ...apiextensions.patterns import PatternError, compile_pattern
 from ..functions import Library, method
 from ..types import INT, STRING, list_of
 from ..values import EvaluationError
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> re.Pattern[str] | Linear:
     try:
         return compile_pattern(pattern)
     except PatternError as error:

@@ -1,0 +1,82 @@
+"""Patterns that could take Python's engine for ever: those are left to RE2, whose time is that of the text's length.
+
+Who writes a schema or a policy writes patterns, and who writes objects writes what they are matched with; `(a+)+$`
+and thirty letters would hold up the whole server. RE2 itself is used where Python's engine could go astray and nowhere
+else: a search through its wrapper takes 15 us, Python's less than one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+SHORT = 256  # characters up to which what grows with a power of the length is no matter
+
+_REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
+
+
+class Linear:
+    """A pattern for RE2, as far as we use patterns: `search` and `finditer`."""
+
+    __slots__ = ("_pattern", "_quick", "_re2")
+
+    def __init__(self, pattern: str, quick: re.Pattern[str] | None) -> None:
+        """`quick` is good enough for short texts."""
+        self._pattern = pattern
+        self._quick = quick
+        self._re2: Any = None
+
+    def search(self, text: str) -> Any:
+        """The first match, or None."""
+        if self._quick is not None and len(text) <= SHORT:
+            return self._quick.search(text)
+        return self._compiled().search(text)
+
+    def finditer(self, text: str) -> Iterator[Any]:
+        """All matches that do not overlap."""
+        if self._quick is not None and len(text) <= SHORT:
+            return self._quick.finditer(text)
+        found: Iterator[Any] = self._compiled().finditer(text)
+        return found
+
+    def _compiled(self) -> Any:
+        if self._re2 is None:
+            import re2  # type: ignore[import-untyped]
+
+            options = re2.Options()
+            options.log_errors = False
+            self._re2 = re2.compile(self._pattern, options)
+        return self._re2
+
+
+def guarded(pattern: str, translated: str, compiled: re.Pattern[str]) -> re.Pattern[str] | Linear:
+    """The compiled pattern if it cannot go astray, else one that uses RE2 where it could."""
+    from re import _parser  # type: ignore[attr-defined]
+
+    nested, endless = _survey(_parser.parse(translated, re.ASCII), False)
+    if nested:
+        return Linear(pattern, None)
+    return Linear(pattern, compiled) if endless else compiled
+
+
+def _survey(parsed: Any, repeated: bool) -> tuple[bool, int]:
+    """Whether a repetition is inside another one, and how many have no end."""
+    nested, endless = False, 0
+    for operation, argument in parsed:
+        name = str(operation)
+        if name in _REPEATS:
+            low, high, inner = argument
+            if repeated and high > 1 and high != low:
+                nested = True
+            inside, count = _survey(inner, repeated or high > 1)
+            nested, endless = nested or inside, endless + count + (high > 64)
+        elif name == "BRANCH":
+            nested = nested or repeated
+            for branch in argument[1]:
+                inside, count = _survey(branch, repeated)
+                nested, endless = nested or inside, endless + count
+        elif name == "SUBPATTERN":
+            inside, count = _survey(argument[3], repeated)
+            nested, endless = nested or inside, endless + count
+    return nested, endless

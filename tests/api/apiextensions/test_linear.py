@@ -1,0 +1,49 @@
+"""No pattern holds up the server, and all mean the same in both engines."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from pybernetes.api.apiextensions.linear import Linear
+from pybernetes.api.apiextensions.patterns import compile_pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"(a+)+$", "a" * 40 + "b"),
+        (r"^(a|aa)+$", "a" * 60 + "b"),
+        (r"^(\w+\s?)*$", "word " * 30 + "!"),
+        (r"(x+x+)+y", "x" * 40),
+        (r".*.*.*=.*", "x" * 20_000),
+        (r"\s+$", " " * 30_000 + "x"),
+    ],
+)
+def test_a_pattern_that_could_explode_is_quick(pattern: str, text: str) -> None:
+    began = time.perf_counter()
+    compile_pattern(pattern).search(text)
+    assert time.perf_counter() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", r"^\d{1,3}$", r"^https?://", r"[A-Z]{2,}", r"a|b"]
+)
+def test_ordinary_patterns_and_texts_stay_with_pythons_engine(pattern: str) -> None:
+    found = compile_pattern(pattern).search("AA123https://")
+    assert found is None or isinstance(found, re.Match)
+
+
+SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"), [("example.com", True), ("a-b.c", True), ("A.b", False), ("a..b", False), ("ä.b", False)]
+)
+def test_both_engines_agree(text: str, matches: bool) -> None:
+    found = compile_pattern(SUBDOMAIN)
+    assert isinstance(found, Linear)
+    assert (found.search(text) is not None) is matches
+    assert [match[0] for match in compile_pattern(r"(\w+\.)+").finditer("a.b. c.")] == ["a.b.", "c."]
