@@ -173,3 +173,28 @@ def test_a_webhook_by_service(kind: Kind, webhook: ConversionWebhook) -> None:
         assert (failed.status, 'service "nobody" not found' in failed.message) == (500, True)
     finally:
         client.delete("/api/v1/namespaces/default/services/hook")
+
+
+def test_owners_speak_their_own_versions(kind: Kind) -> None:
+    def apply(manager: str, version: str, spec: dict[str, Any], force: bool = False) -> Any:
+        path = f"{kind.path('a', version)}?fieldManager={manager}{'&force=true' if force else ''}"
+        body = kind.object("a", version, spec=spec)
+        return kind.client("PATCH", path, body, Content_Type="application/apply-patch+yaml")
+
+    def owners(document: Any) -> dict[str, Any]:
+        return {each["manager"]: each["fieldsV1"].get("f:spec", {}) for each in document["metadata"]["managedFields"]}
+
+    assert apply("one", "v1", {"hostPort": "h:80"}).status == 201
+    clash = apply("two", "v2", {"port": 90})
+    assert clash.status == 409
+    assert clash.message == 'Apply failed with 1 conflict: conflict with "one": .spec.hostPort'
+    forced = apply("two", "v2", {"port": 90}, force=True)
+    assert forced.status == 200, forced.message
+    assert forced.json["spec"] == {"host": "h", "port": 90}
+    assert kind.get("a").json["spec"]["hostPort"] == "h:90"
+    assert owners(forced.json)["two"] == {"f:port": {}}
+    assert "f:hostPort" not in owners(forced.json).get("one", {}), "what it owned is changed"
+    patched = kind.client("PATCH", kind.path("a") + "?fieldManager=three", {"spec": {"hostPort": "h:70"}},
+                          Content_Type="application/merge-patch+json")  # fmt: skip
+    assert owners(patched.json)["three"] == {"f:hostPort": {}}
+    assert "two" not in owners(patched.json), "the port it owned is not what it was"

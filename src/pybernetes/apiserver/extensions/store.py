@@ -9,22 +9,25 @@ In memory an object is always in the version of the request, as upstream has it;
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
 
 import msgspec
 
-from pybernetes.api.errors import Forbidden
+from pybernetes.api.errors import APIError, Forbidden
 from pybernetes.api.structural.objects import CustomObject, encode
 from pybernetes.store.cache import Cache, Item, with_revision, without_revision
 
-from ..registry.resource_store import ResourceStore
+from ..registry.resource_store import NeedsConversion, ResourceStore
 from ..registry.selectable import Attributes
 from .conversion import Converter
 from .resource import CustomResource
 from .strategy import CustomResourceStrategy
 from .version import CustomVersion, document_of, from_document
+
+log = logging.getLogger(__name__)
 
 
 class CustomResourceStore(ResourceStore):
@@ -136,6 +139,21 @@ class CustomResourceStore(ResourceStore):
             stored.tidy(obj)
             document = document_of(obj)
         return document
+
+    async def convert_for(self, need: NeedsConversion) -> None:
+        try:
+            [document] = await self._converter.convert([need.document], need.api_version)
+        except APIError as error:
+            log.warning("%s: owners that speak %s are forgotten: %s", self.resource.fullname, need.api_version, error)
+            self.custom.remember(need, None)
+            return
+        version = self._converter.version(need.api_version)
+        obj = from_document(document)
+        if version is not None:
+            version.trim(obj)
+        metadata = document.get("metadata") or {}
+        kept = {"apiVersion": need.api_version, "kind": obj.kind, "metadata": metadata, **obj.content}
+        self.custom.remember(need, kept)
 
     def _converted(self, item: Item) -> bool:
         if item.raw.startswith(self._head):

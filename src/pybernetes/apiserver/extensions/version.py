@@ -29,6 +29,7 @@ from pybernetes.api.structural.checking import Check, compile_check
 from pybernetes.api.structural.embedded import Refused
 from pybernetes.api.structural.objects import TYPE_META, Content, CustomObject, plain, short_numbers
 
+from ..registry.resource_store import NeedsConversion
 from ..registry.selectable import Attributes
 from .outline import read_schema
 from .scale import split_path
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _normalize = normalizer(ObjectMeta)
 _to_json = msgspec.json.Encoder().encode
+_CONVERSIONS = 256  # objects in other versions that are kept while their owners are worked out
 _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -55,6 +57,7 @@ class CustomVersion:
         self.kind = resource.kind
         self.api_version = resource.api_version
         self.preserves = bool(resource.spec.preserve_unknown_fields)
+        self._conversions: dict[tuple[str, bytes], Content | None] = {}
         subresources = self.defined.subresources
         self.has_status = subresources is not None and subresources.status is not None
         self.scale: CustomResourceSubresourceScale | None = subresources.scale if subresources is not None else None
@@ -342,7 +345,7 @@ class CustomVersion:
         return places
 
     def _in_version(self, obj: Content, version: str) -> tuple[Content, Node] | None:
-        """An object as managers that speak another version see it. What a webhook would change is not asked for."""
+        """An object as managers of another version see it. Raises NeedsConversion if a webhook must be asked."""
         from .resource import resource_of
 
         group, _, name = version.rpartition("/")
@@ -351,13 +354,28 @@ class CustomVersion:
         found = next((each for each in self.resource.spec.versions or () if each.name == name), None)
         if found is None:
             return None
-        if version == self.api_version:
-            return {**obj, "apiVersion": version}, self.node
-        other = self._others.get(name)
+        other = self if version == self.api_version else self._others.get(name)
         if other is None:
             assert self.resource.outline is not None
             other = self._others[name] = CustomVersion(resource_of(self.resource.outline, found))
-        return {**obj, "apiVersion": version}, other.node
+        if not self._by_webhook or obj.keys() <= {"apiVersion", "kind"}:
+            return {**obj, "apiVersion": version}, other.node
+        key = (version, _sorted(obj))
+        if key not in self._conversions:
+            raise NeedsConversion(obj, version)
+        converted = self._conversions[key]
+        return None if converted is None else (converted, other.node)
+
+    @cached_property
+    def _by_webhook(self) -> bool:
+        conversion = self.resource.spec.conversion
+        return conversion is not None and conversion.strategy == "Webhook"
+
+    def remember(self, need: NeedsConversion, converted: Content | None) -> None:
+        """Keep what a webhook made of an object that owners speak of; None if it could not."""
+        if len(self._conversions) >= _CONVERSIONS:
+            del self._conversions[next(iter(self._conversions))]
+        self._conversions[need.api_version, _sorted(need.document)] = converted
 
     @cached_property
     def _others(self) -> dict[str, CustomVersion]:

@@ -30,6 +30,15 @@ Transform = Callable[[Any], Awaitable[Any]]
 """Makes the new object from the present one. What it returns replaces it; it may change the one it was given."""
 
 
+class NeedsConversion(Exception):
+    """An object is needed in another version, and only a webhook can tell (`ResourceStore.convert_for`)."""
+
+    def __init__(self, document: dict[str, Any], api_version: str) -> None:
+        super().__init__(api_version)
+        self.document = document
+        self.api_version = api_version
+
+
 class Turn:
     """One after another, by key; the keys in `queues` are those being written, with who waits for them."""
 
@@ -174,6 +183,9 @@ class ResourceStore:
 
     async def ready(self, items: Sequence[Item]) -> None:
         """Return when `raw` and `decode` can answer for these objects."""
+
+    async def convert_for(self, need: NeedsConversion) -> None:
+        """Have an object converted; whoever needed it tries again."""
 
     async def get(self, namespace: str, name: str) -> Item:
         """The object as of now. Raises NotFound."""

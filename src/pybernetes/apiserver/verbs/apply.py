@@ -23,6 +23,7 @@ from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from .creating import require_create
 from .decoding import decode_json
+from .managing import converting
 from .options import WriteOptions
 from .writing import check_uid, create_object, update_object, write_object
 
@@ -61,7 +62,7 @@ async def apply_object(
         return obj
 
     async def change(old: Any) -> Any:
-        new = merged(old)
+        new = await converting(store, lambda: merged(old))
         check_uid(store, new.metadata, old.metadata)
         return await update_object(store, new, old, context)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from pybernetes.api.managedfields import manager_name, record_update, resetfields
 from pybernetes.api.resources import Resource
 
 from ..http import Request
-from ..registry.resource_store import ResourceStore
+from ..registry.resource_store import NeedsConversion, ResourceStore
 from ..registry.strategy import Context
 from .options import WriteOptions
 
+T = TypeVar("T")
 
 def manager_of(request: Request, options: WriteOptions) -> str:
     """The manager a request acts as."""
@@ -23,6 +25,15 @@ def track_review(resource: Resource, review: Any, request: Request, options: Wri
     review.metadata.managed_fields = record_update(
         review, None, manager=manager_of(request, options), api_version=resource.api_version, now=now
     )
+
+
+async def converting(store: ResourceStore, work: Callable[[], T]) -> T:
+    """Do work on owners that speak other versions; where a webhook converts, it is asked in between."""
+    while True:
+        try:
+            return work()
+        except NeedsConversion as need:
+            await store.convert_for(need)
 
 
 def track(store: ResourceStore, new: Any, old: Any | None, context: Context) -> None:

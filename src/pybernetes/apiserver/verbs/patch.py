@@ -26,7 +26,7 @@ from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from .apply import apply_object
-from .managing import manager_of, track
+from .managing import converting, manager_of, track
 from .options import WriteOptions, write_options
 from .writing import check_name, check_uid, context_for, update_object, write_object
 
@@ -102,7 +102,10 @@ async def patch_object(store: ResourceStore, name: str, patch: Patch, options: W
         new = patched(old)
         check_name(new.metadata, name)
         check_uid(store, new.metadata, old.metadata)
-        track(store, new, old, context)
+        if store.asks_webhook:
+            await converting(store, lambda: track(store, new, old, context))
+        else:
+            track(store, new, old, context)
         return await update_object(store, new, old, context)
 
     return await write_object(store, name, change, context)

@@ -14,7 +14,7 @@ from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from .creating import require_create
 from .decoding import decode_object
-from .managing import manager_of, track
+from .managing import converting, manager_of, track
 from .options import WriteOptions, write_options
 from .writing import (
     check_name,
@@ -44,7 +44,10 @@ async def update(registry: Registry, store: ResourceStore, request: Request) -> 
         nonlocal fresh
         new = fresh if fresh is not None else _decode(store, request, options)
         fresh = None  # a second attempt must not start from what the first one made of it
-        track(store, new, old, context)
+        if store.asks_webhook:
+            await converting(store, lambda: track(store, new, old, context))
+        else:
+            track(store, new, old, context)
         return await update_object(store, new, old, context)
 
     try:
