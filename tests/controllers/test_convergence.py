@@ -166,6 +166,8 @@ class Chaos:
     def _deployments(self, owner: dict[str, Any], pods: list[Any], owners: dict[str, dict[str, Any]]) -> list[str]:
         sets = [each for each in owners.values() if _owner(each, "Deployment") == owner["metadata"]["uid"]]
         wanted, status = owner["spec"]["replicas"], owner.get("status", {})
+        if not sets and owner["spec"].get("paused"):
+            return []  # a paused one makes no ReplicaSet, not even the first
         if sum(each["spec"]["replicas"] for each in sets) != wanted:
             return [f"{_name(owner)}: its ReplicaSets want {[each['spec']['replicas'] for each in sets]}, not {wanted}"]
         image = _image(owner["spec"]["template"]["spec"])
