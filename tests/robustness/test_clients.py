@@ -190,7 +190,8 @@ def test_a_thousand_idle_connections_cost_little(tmp_path: Path, pki: Path) -> N
 
 
 def test_requests_beyond_the_limit_get_429_and_retry_after_until_there_is_room(tmp_path: Path, pki: Path) -> None:
-    server = Server(tmp_path, pki, "memory://", "--max-requests-inflight=3")
+    flags = ("--max-requests-inflight=3", "--enable-priority-and-fairness=false")
+    server = Server(tmp_path, pki, "memory://", *flags)
     with running(server), contextlib.ExitStack() as stack:
         for _ in range(3):  # requests that wait for three seconds, for a revision to come
             waiting = stack.enter_context(server.connect())
