@@ -8,6 +8,8 @@ import pytest
 from apiserver.admission.policies.conftest import API, DEPLOYMENTS, Policy, deployment
 from apiserver.client import Client
 
+import tools
+
 PODS = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
 
 
@@ -200,3 +202,40 @@ def test_mutations_are_checked_when_they_are_written(
     assert answer.status == 422
     assert field in answer.message
     assert message in answer.message
+
+
+def test_custom_resources_have_policies_too(api: Client, place: str, policy: Policy) -> None:
+    """The object, and the parameters."""
+    properties = {"size": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}}
+    properties["tags"]["x-kubernetes-list-type"] = "set"
+    spec_schema = {"type": "object", "properties": properties}
+    schema = {"type": "object", "properties": {"spec": spec_schema}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "crates", "singular": "crate", "kind": "Crate", "listKind": "CrateList"}
+    crd = {
+        "metadata": {"name": "crates.policies.example.com"},
+        "spec": {"group": "policies.example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    assert api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd).status == 201
+    path = f"/apis/policies.example.com/v1/namespaces/{place}/crates"
+    kind = {"apiVersion": "policies.example.com/v1", "kind": "Crate"}
+    body = {**kind, "metadata": {"name": "limits"}, "spec": {"size": 5}}
+    tools.wait_until(lambda: api.post(path, body).status == 201 or None, "crates are served")
+    rules = [
+        {
+            "apiGroups": ["policies.example.com"],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["crates"],
+        }
+    ]
+    reference = {"paramRef": {"name": "limits", "parameterNotFoundAction": "Deny"}}
+    parameters = {"rules": rules, "paramKind": kind}
+    validations = [{"expression": "object.spec.size <= params.spec.size"}]
+    policy("validating", {**parameters, "validations": validations}, reference)
+    tags = "Object{spec: Object.spec{tags: ['from-' + params.metadata.name]}}"
+    policy("mutating", spec(applying(tags), **parameters), reference)
+    made = api.post(path, {**kind, "metadata": {"name": "a"}, "spec": {"size": 3, "tags": ["own"]}})
+    assert made.status == 201, made.body
+    assert made.json["spec"]["tags"] == ["own", "from-limits"]
+    assert api.post(path, {**kind, "metadata": {"name": "b"}, "spec": {"size": 9}}).status == 422

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from typing import Any
@@ -10,6 +11,9 @@ import pytest
 from apiserver.admission.webhooks.conftest import API, Register
 from apiserver.admission.webhooks.server import WebhookServer, allow, patch
 from apiserver.client import Client
+
+import tools
+from pybernetes import pki
 
 PODS = [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]
 EVERYTHING = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]
@@ -305,10 +309,55 @@ def test_custom_resources_are_asked_about_too(
     register("mutating", "/box", rules)
     box = {"apiVersion": "hooks.example.com/v1", "kind": "Box", "metadata": {"name": "b"}}
     path = f"/apis/hooks.example.com/v1/namespaces/{place}/boxes"
-    import tools
-
     made = tools.wait_until(lambda: (lambda a: a if a.status != 404 else None)(api.post(path, box)), "boxes are served")
     assert made.status == 201, made.body
     assert made.json["spec"] == {"size": 7}  # what the schema does not know is pruned again
     assert hooks.asked("/box")[0]["object"]["kind"] == "Box"
     assert json.dumps(made.json)
+
+
+def test_an_old_webhook_speaks_v1beta1(api: Client, hooks: WebhookServer, place: str, register: Register) -> None:
+    """Its answers need neither a uid nor a patch type."""
+    encoded = base64.b64encode(b'[{"op": "add", "path": "/data", "value": {"a": "b"}}]').decode()
+    hooks.paths["/old"] = lambda _: json.dumps({"response": {"allowed": True, "patch": encoded}}).encode()
+    register("mutating", "/old", admissionReviewVersions=["v2", "v1beta1", "v1"])
+    answer = config_map(api, place, "a")
+    assert answer.status == 201, answer.body
+    assert answer.json["data"] == {"a": "b"}
+
+
+def test_who_the_server_is_to_a_webhook_stands_in_a_file(
+    hooks: WebhookServer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("identity")
+    identity = pki.issue_client(hooks.authority, "the-api-server")
+    (folder / "client.crt").write_bytes(identity.certificate_pem)
+    (folder / "client.key").write_bytes(identity.key_pem)
+    user = {"client-certificate": "client.crt", "client-key": "client.key"}
+    kubeconfig = {"apiVersion": "v1", "kind": "Config", "users": [{"name": "*", "user": user}]}
+    (folder / "kubeconfig.yaml").write_text(json.dumps(kubeconfig))
+    configuration = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "WebhookAdmissionConfiguration",
+        "kubeConfigFile": str(folder / "kubeconfig.yaml"),
+    }
+    plugins = [{"name": "ValidatingAdmissionWebhook", "configuration": configuration}]
+    file = folder / "admission.yaml"
+    kind = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration"}
+    file.write_text(json.dumps({**kind, "plugins": plugins}))
+    hooks.paths["/identity"] = allow
+    with tools.api_server(folder, f"--admission-control-config-file={file}") as server:
+        client = Client(server)
+        webhook = {
+            "name": "identity.example.com",
+            "clientConfig": {"url": hooks.url("/identity"), "caBundle": hooks.bundle},
+            "rules": [
+                {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+            ],
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        made = client.post(f"{API}/validatingwebhookconfigurations", {"metadata": {"name": "w"}, "webhooks": [webhook]})
+        assert made.status == 201, made.body
+        assert config_map(client, "default", "a").status == 201
+    assert "the-api-server" in hooks.client_names[-1]

@@ -26,8 +26,8 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
 
     async def dispatch(self, attributes: Attributes, invocations: tuple[Invocation, ...]) -> None:
         calls = [
-            self.measured(hook, attributes, self._call(hook, attributes, target, index))
-            for index, (hook, target) in enumerate(invocations)
+            self._judge(hook, attributes, target)
+            for hook, target in invocations
             if await self.wanted(hook, attributes, target)
         ]
         if len(calls) == 1:
@@ -38,7 +38,12 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
                 if isinstance(result, BaseException):
                     raise result
 
-    async def _call(self, hook: Hook, attributes: Attributes, target: Resource, index: int) -> bool:
+    async def _judge(self, hook: Hook, attributes: Attributes, target: Resource) -> None:
+        said = await self.measured(hook, attributes, self._call(hook, attributes, target))
+        if said is None:
+            attributes.annotate(f"{_FAILED_OPEN}round_0_index_{hook.index}", hook.name)
+
+    async def _call(self, hook: Hook, attributes: Attributes, target: Resource) -> bool:
         answer = await self.ask(hook, attributes, target)
         if not answer.allowed:
             raise refused(hook, answer)
