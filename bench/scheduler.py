@@ -83,7 +83,7 @@ def measure(report: Report, name: str, workload: Workload, folder: Path, fixed: 
         if before:
             asyncio.run(create(server, PODS, before))
             scheduler.wait(0 if workload.stay_pending else len(before), tried=len(before))
-        counts, cpu = scheduler.counts(), (scheduler.cpu(), server_cpu(server))
+        counts, cpu = scheduler.counts(), (scheduler.cpu(), server_cpu(server), time.process_time())
         started = time.perf_counter()
         asyncio.run(create(server, PODS, workload.pods(number)))
         created = time.perf_counter() - started
@@ -101,6 +101,7 @@ def measure(report: Report, name: str, workload: Workload, folder: Path, fixed: 
         report.row(f"{name}: decision", decision * 1e6, "us/pod", f"{attempts:.0f} attempts")
         report.row(f"{name}: scheduler's CPU", (scheduler.cpu() - cpu[0]) / number * 1e6, "us/pod")
         report.row(f"{name}: API server's CPU", (server_cpu(server) - cpu[1]) / number * 1e6, "us/pod")
+        report.row(f"{name}: CPU of who creates", (time.process_time() - cpu[2]) / number * 1e6, "us/pod")
         report.row(f"{name}: scheduler's memory", resident_mb(scheduler.process.pid), "MB")
         check(server, workload)
     finally:

@@ -32,6 +32,9 @@ RETRY_SECONDS = 10.0
 MAX_NOTE = 1024
 MAX_NAME = 253
 
+MOST_KNOWN = 4096
+"""Events that may become a series; what comes again after so many others is a new event."""
+
 AT_ONCE = 48
 """As many as the bindings that bring them, or these would take all connections."""
 log = logging.getLogger(__name__)
@@ -134,11 +137,9 @@ class EventSink:
         """Those at the front are the oldest: look at a few for each new one, and memory stays bounded."""
         known = self._known
         for _ in range(2):
-            if not known:
-                return
             key = next(iter(known))
             sent = known[key]
-            if now - sent.last < FINISH_SECONDS:
+            if now - sent.last < FINISH_SECONDS and len(known) <= MOST_KNOWN:
                 return
             del known[key]
             if sent.count > 2:
