@@ -181,7 +181,14 @@ async def test_spreading_and_no_single_change(live: Any) -> None:
         report = why(h.scheduler, memory, h.namespace, "hopeless") or {}
         assert report["changes"] == []
         assert {each["plugin"] for each in report["closest"]["refusedBy"]} == {"NodeAffinity", "NodeResourcesFit"}
-        assert "No single change would do. Closest is n1" in render(report)
+        assert "No single change would do. Closest is n1, which needs all of this:" in render(report)
+        assert report["closest"]["changes"] == ["2200m more cpu on n1", "label n1 with disk=ssd"]
+        node = await h.client.get(Node, "n1")
+        node.status.allocatable["cpu"] = "3200m"
+        node = await h.client.update_status(node)
+        node.metadata.labels["disk"] = "ssd"
+        await h.client.update(node)
+        assert await h.bound("hopeless") == "n1"
 
 
 async def test_gates_and_clusters_without_nodes(live: Any) -> None:

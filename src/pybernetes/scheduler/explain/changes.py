@@ -7,15 +7,16 @@ only what works is told. Ideas come from what the pod demands and what nodes lac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from pybernetes.api.core.tolerations import tolerates
-from pybernetes.api.core.v1 import Node, Pod
+from pybernetes.api.core.v1 import Node, NodeStatus, Pod
 from pybernetes.api.core.v1.affinity import Taint, Toleration
 from pybernetes.api.quantity import Quantity
 from pybernetes.client.keys import copy
@@ -59,13 +60,24 @@ def smallest(framework: Framework, pod: PodInfo, verdicts: Verdicts) -> list[Cha
     return sorted(found, key=lambda change: change.order)[:MOST_TOLD]
 
 
-def closest(framework: Framework, pod: PodInfo, verdicts: Verdicts) -> tuple[str, list[Status]] | None:
-    """The node that the fewest plugins refuse, and what they say: for when no single change helps."""
+@dataclass(slots=True, frozen=True)
+class Closest:
+    """The node that the fewest plugins refuse: for when no single change helps."""
+
+    node: str
+    refusals: list[Status]
+    changes: list[str]
+    """What would do there if all of it were done; nothing if that was not found."""
+
+
+def closest(framework: Framework, pod: PodInfo, verdicts: Verdicts) -> Closest | None:
+    """The node that needs the fewest changes, and which."""
     counts = verdicts.number_of_refusals()
     if not counts:
         return None
     row = min(counts, key=lambda each: (counts[each], framework.snapshot.names[each]))
-    return framework.snapshot.names[row], verdicts.of(row)
+    changes = _Trials(framework, pod, verdicts).all_of(row)
+    return Closest(framework.snapshot.names[row], verdicts.of(row), changes)
 
 
 class _Trials:
@@ -183,6 +195,20 @@ class _Trials:
             where = nodes[0] if len(nodes) == 1 else f"{nodes[0]} (or another of {others} nodes)"
             yield Change(text.replace("{node}", where), tuple(nodes), effort, part)
 
+    def all_of(self, row: int) -> list[str]:
+        """Changes of one node that together make the pod fit there, none of which can be left out."""
+        node = self._snapshot.info(row).node
+        if node is None:
+            return []
+        wanted = self._edits(row, node)
+        if not self._fits_with(row, node, _edited(node, wanted)):
+            return []
+        for edit in list(wanted):
+            fewer = [each for each in wanted if each is not edit]
+            if self._fits_with(row, node, _edited(node, fewer)):
+                wanted = fewer
+        return [text.replace("{node}", self._snapshot.names[row]) for text, _ in wanted]
+
     def _promising(self, rows: RowArray) -> RowArray:
         """Some of these rows, where the least is missing."""
         asked = self._verdicts.state.get("NodeResourcesFit")
@@ -201,52 +227,68 @@ class _Trials:
             snapshot.set_node(node)
 
     def _node_variants(self, row: int, node: Node) -> Iterator[tuple[str, int, float, Node]]:
+        """Each single change of the node, and one with all labels that the pod wants."""
+        labels: list[Edit] = []
+        for edit in self._edits(row, node):
+            text, effort, part = edit[0], _effort(edit[0]), 0.0
+            if effort == LABEL:
+                labels.append(edit)
+            if effort == MORE_ON_NODE:
+                part = self._missing(row)
+            yield text, effort, part, _edited(node, [edit])
+        if len(labels) > 1:
+            words = ", ".join(text.removeprefix(_LABEL_TEXT) for text, _ in labels)
+            yield f"{_LABEL_TEXT}{words}", LABEL, float(len(labels)), _edited(node, labels)
+
+    def _edits(self, row: int, node: Node) -> list[Edit]:
+        """Everything about the node that may be in the pod's way."""
+        found: list[Edit] = []
         spec = node.spec
         if spec is not None and spec.unschedulable:
-            variant = copy(node)
-            assert variant.spec is not None
-            variant.spec.unschedulable = None
-            yield "uncordon {node}", UNCORDON, 0.0, variant
+            found.append(("uncordon {node}", _uncordon))
         for taint in (spec.taints if spec else None) or ():
             if taint.effect != "PreferNoSchedule" and not _tolerated(self._pod, taint):
-                variant = copy(node)
-                assert variant.spec is not None
-                variant.spec.taints = [each for each in variant.spec.taints or () if each != taint]
-                yield f"remove the taint {_taint_text(taint)} from {{node}}", UNTAINT, 0.0, variant
-        yield from self._more(row, node)
+                found.append((f"remove the taint {_taint_text(taint)} from {{node}}", partial(_untaint, taint)))
+        more = self._more(row)
+        if more:
+            found.append(more)
         labels = (node.metadata.labels if node.metadata else None) or {}
-        wanted = {key: value for key, value in self._wanted_labels() if labels.get(key) != value}
-        for key, value in wanted.items():
-            yield f"label {{node}} with {key}={value}", LABEL, 0.0, _labelled(node, {key: value})
-        if len(wanted) > 1:
-            text = ", ".join(f"{key}={value}" for key, value in wanted.items())
-            yield f"label {{node}} with {text}", LABEL, len(wanted), _labelled(node, wanted)
+        for key, value in dict(self._wanted_labels()).items():
+            if labels.get(key) != value:
+                found.append((f"{_LABEL_TEXT}{key}={value}", partial(_label, key, value)))
+        return found
 
-    def _more(self, row: int, node: Node) -> Iterator[tuple[str, int, float, Node]]:
+    def _short(self, row: int) -> tuple[dict[str, tuple[int, int]], int]:
+        """What the row lacks: by resource how much and of how much, and for how many pods it has no room."""
         asked = self._verdicts.state.get("NodeResourcesFit")
-        if asked is None:
-            return
         snapshot = self._snapshot
-        missing = {
-            name: (short, short / amount)
-            for name, amount in asked[0]
-            if (short := amount - int(snapshot.allocatable(name)[row] - snapshot.requested(name)[row])) > 0
+        short = {
+            name: (missing, amount)
+            for name, amount in (asked[0] if asked is not None else ())
+            if (missing := amount - int(snapshot.allocatable(name)[row] - snapshot.requested(name)[row])) > 0
         }
-        parts = [f"{_amount_text(name, short)} more {name}" for name, (short, _) in missing.items()]
-        full = int(snapshot.pod_count[row] + 1 - snapshot.allowed_pods[row])
-        if full > 0:
+        return short, max(0, int(snapshot.pod_count[row] + 1 - snapshot.allowed_pods[row]))
+
+    def _missing(self, row: int) -> float:
+        """How large a part of what the pod asks for is missing, over all resources."""
+        short, full = self._short(row)
+        parts = [missing / amount for missing, amount in short.values()]
+        return sum(parts) + max(0, len(parts) + bool(full) - 1)
+
+    def _more(self, row: int) -> Edit | None:
+        short, full = self._short(row)
+        parts = [f"{_amount_text(name, missing)} more {name}" for name, (missing, _) in short.items()]
+        if full:
             parts.append(f"room for {full} more pod{'s' if full > 1 else ''}")
         if not parts:
-            return
-        variant = copy(node)
-        assert variant.status is not None
-        allocatable = variant.status.allocatable = dict(variant.status.allocatable or {})
-        for name, (short, _) in missing.items():
-            allocatable[name] = _quantity(name, int(snapshot.allocatable(name)[row]) + short)
-        if full > 0:
-            allocatable["pods"] = str(int(snapshot.allowed_pods[row]) + full)
-        part = sum(each for _, each in missing.values()) + len(parts) - 1
-        yield f"{' and '.join(parts)} on {{node}}", MORE_ON_NODE, part, variant
+            return None
+        wanted = {
+            name: _quantity(name, int(self._snapshot.allocatable(name)[row]) + missing)
+            for name, (missing, _) in short.items()
+        }
+        if full:
+            wanted["pods"] = str(int(self._snapshot.allowed_pods[row]) + full)
+        return f"{' and '.join(parts)} on {{node}}", partial(_enlarge, wanted)
 
     def _wanted_labels(self) -> Iterator[tuple[str, str]]:
         """Labels that the pod wants of a node: those of its selector, and the first way to fulfil its affinity."""
@@ -278,11 +320,42 @@ def _taint_text(taint: Taint) -> str:
     return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
 
-def _labelled(node: Node, labels: dict[str, str]) -> Node:
+Edit = tuple[str, Callable[[Node], None]]
+"""What is done to a node, in words and in deed."""
+_LABEL_TEXT = "label {node} with "
+
+
+def _effort(text: str) -> int:
+    if text.startswith(_LABEL_TEXT):
+        return LABEL
+    return UNCORDON if text.startswith("uncordon") else UNTAINT if text.startswith("remove the taint") else MORE_ON_NODE
+
+
+def _edited(node: Node, edits: Iterable[Edit]) -> Node:
     variant = copy(node)
-    assert variant.metadata is not None
-    variant.metadata.labels = {**(variant.metadata.labels or {}), **labels}
+    for _, edit in edits:
+        edit(variant)
     return variant
+
+
+def _uncordon(node: Node) -> None:
+    assert node.spec is not None
+    node.spec.unschedulable = None
+
+
+def _untaint(taint: Taint, node: Node) -> None:
+    assert node.spec is not None
+    node.spec.taints = [each for each in node.spec.taints or () if each != taint]
+
+
+def _label(key: str, value: str, node: Node) -> None:
+    assert node.metadata is not None
+    node.metadata.labels = {**(node.metadata.labels or {}), key: value}
+
+
+def _enlarge(allocatable: dict[str, str], node: Node) -> None:
+    node.status = node.status or NodeStatus()
+    node.status.allocatable = {**(node.status.allocatable or {}), **allocatable}
 
 
 def _reduced(pod: Pod, resource: str, by: int) -> Pod | None:

@@ -76,7 +76,11 @@ def _help(framework: Framework, info: PodInfo, verdicts: Verdicts) -> dict[str, 
     if not changes:
         nearest = closest(framework, info, verdicts)
         if nearest is not None:
-            found["closest"] = {"node": nearest[0], "refusedBy": [_status(each) for each in nearest[1]]}
+            found["closest"] = {
+                "node": nearest.node,
+                "refusedBy": [_status(each) for each in nearest.refusals],
+                "changes": nearest.changes,
+            }
     return found
 
 

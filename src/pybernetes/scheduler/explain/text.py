@@ -70,8 +70,8 @@ def _pending(report: dict[str, Any], title: str) -> list[str]:
             lines.append(f"  {number}. {change['change']}{f'  -> {_names(where)}' if several else ''}")
     elif report.get("closest"):
         closest = report["closest"]
-        lines += ["", f"No single change would do. Closest is {closest['node']}, which needs all of this solved:"]
-        lines += [f"  - {_said(each)}" for each in closest["refusedBy"]]
+        lines += ["", f"No single change would do. Closest is {closest['node']}, which needs all of this:"]
+        lines += [f"  - {each}" for each in closest["changes"] or map(_said, closest["refusedBy"])]
     return lines
 
 
