@@ -297,7 +297,7 @@ async def test_the_endpoint_and_the_command(live: Any, server: tools.ApiServer, 
 def test_requests_of_several_containers_shrink_together() -> None:
     from pybernetes.api.core.v1 import PodSpec
     from pybernetes.api.meta.v1 import ObjectMeta
-    from pybernetes.scheduler.explain.changes import _reduced
+    from pybernetes.scheduler.explain.edits import reduced
     from pybernetes.scheduler.framework.podinfo import PodInfo
 
     containers = [
@@ -305,8 +305,8 @@ def test_requests_of_several_containers_shrink_together() -> None:
         for name, cpu in (("a", "500m"), ("b", "1"))
     ]
     pod = Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(containers=containers))
-    smaller = _reduced(pod, "cpu", 700)
+    smaller = reduced(pod, "cpu", 700)
     assert smaller is not None
     assert PodInfo(smaller).requests["cpu"] == 800
     assert PodInfo(pod).requests["cpu"] == 1500
-    assert _reduced(pod, "cpu", 1600) is None
+    assert reduced(pod, "cpu", 1600) is None

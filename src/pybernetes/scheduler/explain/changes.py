@@ -7,24 +7,23 @@ only what works is told. Ideas come from what the pod demands and what nodes lac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from pybernetes.api.core.tolerations import tolerates
-from pybernetes.api.core.v1 import Node, NodeStatus, Pod
+from pybernetes.api.core.v1 import Node, Pod
 from pybernetes.api.core.v1.affinity import Taint, Toleration
-from pybernetes.api.quantity import Quantity
 from pybernetes.client.keys import copy
 
 from ..framework.plugin import RowArray
 from ..framework.podinfo import PodInfo
 from ..framework.runtime import Framework
 from ..framework.status import Status
+from .edits import Edit, add_label, amount_text, edited, enlarge, quantity, reduced, uncordon, untaint
 from .verdicts import Verdicts, judge
 
 MOST_TRIALS: Final = 120
@@ -127,9 +126,9 @@ class _Trials:
             if not len(some):
                 continue
             missing = int(some.min())
-            variant = _reduced(self._pod.pod, name, missing)
+            variant = reduced(self._pod.pod, name, missing)
             if variant is not None:
-                text = f"ask for {_amount_text(name, missing)} less {name} ({_amount_text(name, amount - missing)})"
+                text = f"ask for {amount_text(name, missing)} less {name} ({amount_text(name, amount - missing)})"
                 yield text, LESS_FOR_POD, missing / amount, variant
 
     def _taints(self) -> list[Taint]:
@@ -201,11 +200,11 @@ class _Trials:
         if node is None:
             return []
         wanted = self._edits(row, node)
-        if not self._fits_with(row, node, _edited(node, wanted)):
+        if not self._fits_with(row, node, edited(node, wanted)):
             return []
         for edit in list(wanted):
             fewer = [each for each in wanted if each is not edit]
-            if self._fits_with(row, node, _edited(node, fewer)):
+            if self._fits_with(row, node, edited(node, fewer)):
                 wanted = fewer
         return [text.replace("{node}", self._snapshot.names[row]) for text, _ in wanted]
 
@@ -235,27 +234,27 @@ class _Trials:
                 labels.append(edit)
             if effort == MORE_ON_NODE:
                 part = self._missing(row)
-            yield text, effort, part, _edited(node, [edit])
+            yield text, effort, part, edited(node, [edit])
         if len(labels) > 1:
             words = ", ".join(text.removeprefix(_LABEL_TEXT) for text, _ in labels)
-            yield f"{_LABEL_TEXT}{words}", LABEL, float(len(labels)), _edited(node, labels)
+            yield f"{_LABEL_TEXT}{words}", LABEL, float(len(labels)), edited(node, labels)
 
     def _edits(self, row: int, node: Node) -> list[Edit]:
         """Everything about the node that may be in the pod's way."""
         found: list[Edit] = []
         spec = node.spec
         if spec is not None and spec.unschedulable:
-            found.append(("uncordon {node}", _uncordon))
+            found.append(("uncordon {node}", uncordon))
         for taint in (spec.taints if spec else None) or ():
             if taint.effect != "PreferNoSchedule" and not _tolerated(self._pod, taint):
-                found.append((f"remove the taint {_taint_text(taint)} from {{node}}", partial(_untaint, taint)))
+                found.append((f"remove the taint {_taint_text(taint)} from {{node}}", partial(untaint, taint)))
         more = self._more(row)
         if more:
             found.append(more)
         labels = (node.metadata.labels if node.metadata else None) or {}
         for key, value in dict(self._wanted_labels()).items():
             if labels.get(key) != value:
-                found.append((f"{_LABEL_TEXT}{key}={value}", partial(_label, key, value)))
+                found.append((f"{_LABEL_TEXT}{key}={value}", partial(add_label, key, value)))
         return found
 
     def _short(self, row: int) -> tuple[dict[str, tuple[int, int]], int]:
@@ -277,18 +276,18 @@ class _Trials:
 
     def _more(self, row: int) -> Edit | None:
         short, full = self._short(row)
-        parts = [f"{_amount_text(name, missing)} more {name}" for name, (missing, _) in short.items()]
+        parts = [f"{amount_text(name, missing)} more {name}" for name, (missing, _) in short.items()]
         if full:
             parts.append(f"room for {full} more pod{'s' if full > 1 else ''}")
         if not parts:
             return None
         wanted = {
-            name: _quantity(name, int(self._snapshot.allocatable(name)[row]) + missing)
+            name: quantity(name, int(self._snapshot.allocatable(name)[row]) + missing)
             for name, (missing, _) in short.items()
         }
         if full:
             wanted["pods"] = str(int(self._snapshot.allowed_pods[row]) + full)
-        return f"{' and '.join(parts)} on {{node}}", partial(_enlarge, wanted)
+        return f"{' and '.join(parts)} on {{node}}", partial(enlarge, wanted)
 
     def _wanted_labels(self) -> Iterator[tuple[str, str]]:
         """Labels that the pod wants of a node: those of its selector, and the first way to fulfil its affinity."""
@@ -305,6 +304,7 @@ class _Trials:
             return
 
 
+_LABEL_TEXT = "label {node} with "
 _AFFINITIES = {
     "node_affinity": "node affinity",
     "pod_affinity": "pod affinity",
@@ -320,72 +320,7 @@ def _taint_text(taint: Taint) -> str:
     return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
 
-Edit = tuple[str, Callable[[Node], None]]
-"""What is done to a node, in words and in deed."""
-_LABEL_TEXT = "label {node} with "
-
-
 def _effort(text: str) -> int:
     if text.startswith(_LABEL_TEXT):
         return LABEL
     return UNCORDON if text.startswith("uncordon") else UNTAINT if text.startswith("remove the taint") else MORE_ON_NODE
-
-
-def _edited(node: Node, edits: Iterable[Edit]) -> Node:
-    variant = copy(node)
-    for _, edit in edits:
-        edit(variant)
-    return variant
-
-
-def _uncordon(node: Node) -> None:
-    assert node.spec is not None
-    node.spec.unschedulable = None
-
-
-def _untaint(taint: Taint, node: Node) -> None:
-    assert node.spec is not None
-    node.spec.taints = [each for each in node.spec.taints or () if each != taint]
-
-
-def _label(key: str, value: str, node: Node) -> None:
-    assert node.metadata is not None
-    node.metadata.labels = {**(node.metadata.labels or {}), key: value}
-
-
-def _enlarge(allocatable: dict[str, str], node: Node) -> None:
-    node.status = node.status or NodeStatus()
-    node.status.allocatable = {**(node.status.allocatable or {}), **allocatable}
-
-
-def _reduced(pod: Pod, resource: str, by: int) -> Pod | None:
-    """The pod asking for so much less, taken from its containers one after the other; None if that cannot be done."""
-    variant = copy(pod)
-    assert variant.spec is not None
-    before = PodInfo(pod).requests.get(resource, 0)
-    for container in variant.spec.containers or ():
-        requests = container.resources.requests if container.resources else None
-        if not requests or resource not in requests or by <= 0:
-            continue
-        assert container.resources is not None
-        has = PodInfo(Pod(metadata=pod.metadata, spec=msgspec.structs.replace(variant.spec, containers=[container])))
-        mine = has.requests.get(resource, 0)
-        taken = min(mine, by)
-        container.resources.requests = {**requests, resource: _quantity(resource, mine - taken)}
-        by -= taken
-    return variant if by <= 0 and PodInfo(variant).requests.get(resource, 0) < before else None
-
-
-def _quantity(resource: str, amount: int) -> str:
-    return f"{amount}m" if resource == "cpu" else str(amount)
-
-
-def _amount_text(resource: str, amount: int) -> str:
-    """As people write it: `500m`, `2`, `1536Mi`."""
-    if resource == "cpu":
-        return str(Quantity.milli(amount))
-    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
-        for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
-            if amount % size == 0:
-                return f"{amount // size}{unit}"
-    return str(amount)
