@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, PodSpec, Volume
+from pybernetes.api.core.v1 import PersistentVolumeClaim, Pod, PodSpec, Volume
 from pybernetes.client.keys import controller_of
-
-STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-"""From before there was a field; still stronger than the field."""
 
 
 def claim_name(pod_name: str, volume: Volume) -> str | None:
@@ -49,21 +46,6 @@ def not_made_for(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
 def not_found(name: str) -> str:
     """What the API says of a claim that is not there."""
     return f'persistentvolumeclaim "{name}" not found'
-
-
-def claim_class(claim: PersistentVolumeClaim) -> str:
-    """The storage class of a claim; "" is none."""
-    return _class(claim, claim.spec.storage_class_name if claim.spec else None)
-
-
-def volume_class(volume: PersistentVolume) -> str:
-    """The storage class of a volume; "" is none."""
-    return _class(volume, volume.spec.storage_class_name if volume.spec else None)
-
-
-def _class(obj: PersistentVolume | PersistentVolumeClaim, field: str | None) -> str:
-    annotations = (obj.metadata.annotations if obj.metadata else None) or {}
-    return annotations.get(STORAGE_CLASS_ANNOTATION, field or "")
 
 
 def _full_name(obj: Pod | PersistentVolumeClaim) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec, Pod, PodSpec, Volume
+from pybernetes.api.core.volumebinding import claim_class
 from pybernetes.api.storage.v1 import CSINode, StorageClass, VolumeAttachment
 
 from ..framework import (
@@ -39,7 +40,7 @@ from ..framework import (
     Status,
 )
 from ..snapshot.snapshot import Int64
-from .claims import claim_class, claim_name, claim_names, not_found, not_made_for, uses_claim
+from .claims import claim_name, claim_names, not_found, not_made_for, uses_claim
 
 EXCEEDED = Status(UNSCHEDULABLE, "node(s) exceed max volume count")
 NO_LIMIT = 1 << 40

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod
+from pybernetes.api.core.volumebinding import claim_class
 from pybernetes.api.storage.v1 import StorageClass
 
 from ..framework import (
@@ -33,7 +34,7 @@ from ..framework import (
     Rows,
     Status,
 )
-from .claims import claim_class, not_found, uses_claim
+from .claims import not_found, uses_claim
 
 CONFLICT = Status(UNRESOLVABLE, "node(s) had no available volume zone")
 

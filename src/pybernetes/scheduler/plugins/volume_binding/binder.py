@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable
 
 from pybernetes.api.core.nodeaffinity import node_selector_matches
 from pybernetes.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from pybernetes.api.core.volumebinding import SELECTED_NODE, annotations_of
 from pybernetes.client.keys import Key, key_of
 
 from ...framework import Handle
 from ..assumed import Assumed
-from .matching import SELECTED_NODE, annotations_of, fully_bound
+from .matching import fully_bound
 
 
 class BindingFailed(Exception):

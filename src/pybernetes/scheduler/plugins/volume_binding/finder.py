@@ -14,6 +14,14 @@ import numpy as np
 from pybernetes.api import labels
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from pybernetes.api.core.v1.affinity import NodeSelectorRequirement, NodeSelectorTerm
+from pybernetes.api.core.volumebinding import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    annotations_of,
+    claim_class,
+    volume_size,
+    wanted_size,
+)
 from pybernetes.api.meta.v1 import LabelSelector
 from pybernetes.api.quantity import parse
 from pybernetes.api.storage.v1 import CSIDriver, CSIStorageCapacity, StorageClass
@@ -23,8 +31,7 @@ from ...framework import Mask, RowArray
 from ...snapshot.selectors import match_node_selector, match_term
 from ...snapshot.snapshot import Snapshot
 from ..assumed import Assumed
-from ..claims import claim_class
-from .matching import NO_PROVISIONER, SELECTED_NODE, annotations_of, size, suitable, wanted_size
+from .matching import suitable
 
 CLASS_INDEX = "class"
 
@@ -70,7 +77,7 @@ class _Candidates:
         for volumes in (self.by_row.get(row, ()), self.anywhere):
             for volume in volumes:
                 if _name(volume) not in taken:
-                    if found is None or size(volume) < size(found):
+                    if found is None or volume_size(volume) < volume_size(found):
                         found = volume
                     break
         return found

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim
+from pybernetes.api.core.volumebinding import claim_class, volume_class, wanted_size
 from pybernetes.api.storage.v1 import CSIDriver, CSIStorageCapacity, StorageClass
 
 from ...config.v1.args import VolumeBindingArgs
@@ -39,11 +40,11 @@ from ...framework import (
     Status,
 )
 from ..assumed import Assumed
-from ..claims import claim_class, claim_names, not_found, not_made_for, volume_class
+from ..claims import claim_names, not_found, not_made_for
 from . import hints
 from .binder import Binder
 from .finder import CLASS_INDEX, Finder, PodClaims
-from .matching import bound_copy, fully_bound, provisioned_copy, wanted_size
+from .matching import bound_copy, fully_bound, provisioned_copy
 
 BIND_TIMEOUT = 600
 """Seconds; upstream's default of `bindTimeoutSeconds`."""
