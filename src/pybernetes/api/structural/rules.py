@@ -9,6 +9,7 @@ budget of cost; when it is used up the object is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from typing import Any, Final
 
@@ -111,11 +112,11 @@ def _field_path(text: str, schema: JSONSchemaProps) -> str:
     return path
 
 
-def compile_rules(schema: JSONSchemaProps | None) -> Rules | None:
-    """The rules of an object's schema; None if there are none."""
+def compile_rules(schema: JSONSchemaProps | None, *, root: bool = True) -> Rules | None:
+    """The rules of an object's schema, or of a part of one; None if there are none."""
     if schema is None or not has_rules(schema):
         return None
-    type = type_from_schema(as_json(schema), True)
+    type = type_from_schema(as_json(schema), root)
     place = _place(schema, schema, type) if type is not None else None
     return Rules(place) if place is not None else None
 
@@ -137,7 +138,15 @@ class Rules:
     ) -> list[FieldError]:
         """What the rules have against a value that was `old` before (None: nothing)."""
         run = _Run(budget, warn)
-        self._place.validate(run, None, value, old, (value, old) if old is not None else None, None)
+        with suppress(_Stop):
+            self._place.validate(run, None, value, old, (value, old) if old is not None else None, None)
+        return run.errors
+
+    def of_default(self, value: Any, path: Path) -> list[FieldError]:
+        """What they have against a default, which is compared with itself and not let off for that."""
+        run = _Run(RUNTIME_BUDGET, lambda _: None)
+        with suppress(_Stop):
+            self._place.validate(run, path, value, value, None, None)
         return run.errors
 
 
@@ -222,19 +231,10 @@ class _Place:
         """Ask the rules here and below. `now` and `above` are what can be compared with before: this and its parent."""
         if value is None:
             return
-        try:
-            self._validate(run, path, value, old, now, above)
-        except _Stop:
-            if path is not None:
-                raise
-
-    def _validate(
-        self, run: _Run, path: Path | None, value: Any, old: Any, now: Pair | None, above: Pair | None
-    ) -> None:
         if self._rules:
             self._ask(run, path, value, old, now, above)
         for each in self._alternatives:
-            each._validate(run, path, value, old, None, above)
+            each.validate(run, path, value, old, None, above)
         if isinstance(value, list):
             if self._items is not None:
                 before = self._by_key(old)
@@ -436,6 +436,21 @@ def validate_rules(schema: JSONSchemaProps, path: Path, *, unchanged: bool = Fal
         what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
         total.errors.append(forbidden(path, _too_expensive(what, total.total, TOTAL_COST_LIMIT)))
     return total.errors
+
+
+def validate_default_rules(schema: JSONSchemaProps, path: Path) -> list[FieldError]:
+    """What the rules of a schema have against its defaults, wherever they are."""
+    errors: list[FieldError] = []
+    if schema.default is not None:
+        rules = compile_rules(schema, root=bool(schema.x_kubernetes_embedded_resource))
+        errors += rules.of_default(schema.default, path.child("default")) if rules is not None else []
+    if isinstance(schema.items, JSONSchemaProps):
+        errors += validate_default_rules(schema.items, path.child("items"))
+    if isinstance(schema.additional_properties, JSONSchemaProps):
+        errors += validate_default_rules(schema.additional_properties, path.child("additionalProperties"))
+    for name, each in (schema.properties or {}).items():
+        errors += validate_default_rules(each, path.child("properties").key(name))
+    return errors
 
 
 def _check(
