@@ -472,6 +472,7 @@ _SPECIAL: dict[str, Callable[[list[Step], Call], Step]] = {
 }
 
 
+_PLAIN = frozenset((bool, int, UInt, float, str, bytes, list, dict, type(None)))
 _WRONG = (TypeError, AttributeError, ValueError)
 """What implementations raise for values that are not of the type that was declared for them."""
 
@@ -524,12 +525,22 @@ def _charged(steps: list[Step], impl: Callable[..., Any], cost: RuntimeCost) -> 
 
 def _dispatched(steps: list[Step], name: str, overloads: list[Overload]) -> Step:
     costs = {overload.id: runtime_cost(overload) for overload in overloads}
+    known: dict[tuple[type, ...], tuple[Callable[..., Any], RuntimeCost]] = {}  # what fits values of these types
 
     def call(frame: Frame) -> Any:
         values = tuple([step(frame) for step in steps])
-        overload = choose(name, overloads, values)
-        result = overload.impl(*values)
-        cost = costs[overload.id]
+        types = tuple(map(type, values))
+        found = known.get(types)
+        if found is None:
+            overload = choose(name, overloads, values)
+            found = overload.impl, costs[overload.id]
+            if _PLAIN.issuperset(types):
+                known[types] = found
+        impl, cost = found
+        try:
+            result = impl(*values)
+        except _WRONG:
+            raise EvaluationError("no such overload") from None
         frame.cost += cost if isinstance(cost, int) else cost(values, result)
         if frame.cost > frame.limit:
             raise CostLimitExceeded
