@@ -27,7 +27,7 @@ def compile_check(schema: JSONSchemaProps | None, *, without: tuple[str, ...] = 
     if schema is None:
         return lambda value: True
     checks = _checks(schema, without)
-    nullable = bool(schema.nullable)
+    nullable = bool(schema.nullable) and not schema.enum  # an enumeration may leave null out
     if len(checks) == 1:
         only = checks[0]
         return (lambda value: value is None or only(value)) if nullable else only
