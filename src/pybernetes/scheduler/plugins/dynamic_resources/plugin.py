@@ -31,6 +31,7 @@ from pybernetes.client.keys import copy, key_of, uid_of
 
 from ...config.v1.args import DynamicResourcesArgs
 from ...framework import (
+    ERROR,
     SKIP,
     UNRESOLVABLE,
     UNSCHEDULABLE,
@@ -78,6 +79,10 @@ MAX_ALTERNATIVES = 8
 
 CANNOT_ALLOCATE = Status(UNRESOLVABLE, "cannot allocate all claims")
 NOT_THERE = Status(UNRESOLVABLE, "resourceclaim not available on the node")
+
+
+_ASKED = "DynamicResources/asked"
+"""Written when `pre_filter` has had its say."""
 
 
 @dataclass(slots=True)
@@ -174,6 +179,7 @@ class DynamicResources(
     # -- filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult | Status | None:
+        state[_ASKED] = True
         classes = self._provided()
         resources = extended.wanted(dict(pod.requests), classes) if classes else frozenset()
         if not pod.spec.resource_claims and not resources:
@@ -292,6 +298,8 @@ class DynamicResources(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status | None]:
         """Give up devices that nobody uses where the pod cannot go."""
+        if _ASKED not in state:  # another plugin has refused the pod before: upstream fails here, and nobody preempts
+            return None, Status(ERROR, "not found")
         found: _State | None = state.get(self.name)
         if found is None:
             return None, Status(UNSCHEDULABLE, "no new claims to deallocate")
