@@ -29,6 +29,8 @@ async def admit_body(
     To be called when the body is read and before it has any effect.
     """
     info = request.info
+    if info.subresource and resource.namespaced and obj.metadata is not None:
+        obj.metadata.namespace = info.namespace
     attributes = Attributes(
         CREATE,
         resource,

@@ -167,7 +167,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     base = meta.generate_name
     generated = not meta.name and bool(base)
     if generated:
-        meta.name = generate_name(base or "")
+        attributes.name = meta.name = generate_name(base or "")
     meta.uid = new_uid()
     meta.creation_timestamp = context.now
     if store.strategy.guards:
@@ -186,7 +186,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
                 if present is not None and store.decode(present).metadata.deletion_timestamp:
                     error.message = f"object is being deleted: {error.message}"
                 raise
-            meta.name = generate_name(base or "")
+            attributes.name = meta.name = generate_name(base or "")
     raise GenerateNameConflict(store.resource.group, store.resource.plural, meta.name or "")
 
 
