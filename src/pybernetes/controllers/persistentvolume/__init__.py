@@ -1,0 +1,1 @@
+"""Volumes: bound to claims, attached to nodes, made larger."""
