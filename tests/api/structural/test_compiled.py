@@ -79,7 +79,7 @@ plausible = st.fixed_dictionaries(
 objects = plausible | st.dictionaries(keys, values, max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(objects)
 def test_accepting_is_pruning_dropping_nulls_and_defaulting(value: dict[str, Any]) -> None:
     exact = deepcopy(value)
@@ -90,7 +90,7 @@ def test_accepting_is_pruning_dropping_nulls_and_defaulting(value: dict[str, Any
     assert value == exact
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(objects)
 def test_a_check_is_sure_only_of_what_is_right(value: dict[str, Any]) -> None:
     wrong = validate_value(value, TYPED) + listtypes.validate(value, TYPED)
@@ -104,7 +104,7 @@ def test_a_check_is_sure_of_ordinary_objects() -> None:
     assert not CHECK({"b": 3})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(objects)
 def test_a_creator_owns_what_differs_from_nothing(value: dict[str, Any]) -> None:
     node = structural.node_of({"type": "object", "properties": {"spec": SCHEMA}})
