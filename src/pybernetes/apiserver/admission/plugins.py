@@ -91,7 +91,7 @@ PLUGINS: Final = (
     ),
     Entry(
         "MutatingAdmissionWebhook",
-        "webhooks.mutating:MutatingAdmissionWebhook",
+        "webhooks.plugins:MutatingAdmissionWebhook",
         True,
         follows="mutatingwebhookconfigurations",
     ),
@@ -103,7 +103,7 @@ PLUGINS: Final = (
     ),
     Entry(
         "ValidatingAdmissionWebhook",
-        "webhooks.validating:ValidatingAdmissionWebhook",
+        "webhooks.plugins:ValidatingAdmissionWebhook",
         True,
         follows="validatingwebhookconfigurations",
     ),

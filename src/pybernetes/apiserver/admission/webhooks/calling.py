@@ -17,9 +17,9 @@ from ...webhooks.client import CallFailed, WebhookClient
 from ...webhooks.identities import Identities
 from .. import documents
 from ..matching import namespaces_of
-from ..plugin import Attributes, Plugin
+from ..plugin import Attributes
 from ..requests import admission_request
-from .hooks import Hook, Hooks, Invocation
+from .hooks import Hook, Invocation
 from .metrics import METRICS
 from .review import Answer, Undecodable, Unusable, question, read, refusal, review_version
 
@@ -37,28 +37,24 @@ class Failure(Exception):
         self.code = code
 
 
-class WebhookPlugin(Plugin):
-    """Calls webhooks. `configurations` is where they are described, `kind` the word for metrics."""
+class Dispatcher:
+    """Calls webhooks. `kind` is the word for metrics."""
 
-    configurations = ""
     kind = ""
     mutating = False
 
-    def __init__(self, registry: Registry, configuration: Any = None) -> None:
-        super().__init__(registry, configuration)
-        self.hooks = Hooks(registry, self.configurations)
-        self.client = WebhookClient(registry, _identities(configuration, self.name))
-
-    def look(self, attributes: Attributes) -> Awaitable[None] | None:
-        """The calls that a request needs; None for the many that need none."""
-        found = self.hooks.concerned(attributes)
-        return self.dispatch(attributes, found) if found else None
+    def __init__(self, registry: Registry, configuration: Any, name: str) -> None:
+        """Raises ValueError for a configuration that is none."""
+        self.registry = registry
+        self.name = name
+        self.client = WebhookClient(registry, _identities(configuration, name))
 
     async def dispatch(self, attributes: Attributes, invocations: tuple[Invocation, ...]) -> None:
-        """Make the calls."""
+        """Make the calls that a request needs."""
         raise NotImplementedError
 
-    async def stop(self) -> None:
+    async def close(self) -> None:
+        """Close all connections."""
         await self.client.close()
 
     async def wanted(self, hook: Hook, attributes: Attributes, target: Resource) -> bool:

@@ -6,7 +6,6 @@ before the change and want that (reinvocationPolicy IfNeeded).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ from pybernetes.api.resources import Resource
 
 from .. import documents
 from ..plugin import Attributes
-from .calling import Failure, WebhookPlugin, refused
+from .calling import Dispatcher, Failure, refused
 from .hooks import Hook, Invocation
 
 _MUTATION = "mutation.webhook.admission.k8s.io/"
@@ -40,16 +39,11 @@ class Rounds:
         self.invoked = set()
 
 
-class MutatingAdmissionWebhook(WebhookPlugin):
-    """Upstream's MutatingAdmissionWebhook."""
+class MutatingDispatcher(Dispatcher):
+    """Calls mutating webhooks."""
 
-    name = "MutatingAdmissionWebhook"
-    configurations = "mutatingwebhookconfigurations"
     kind = "admit"
     mutating = True
-
-    def admit(self, attributes: Attributes) -> Awaitable[None] | None:
-        return self.look(attributes)
 
     async def dispatch(self, attributes: Attributes, invocations: tuple[Invocation, ...]) -> None:
         notes = attributes.notes = attributes.notes or {}

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 
 from pybernetes.api.resources import Resource
 
 from ..plugin import Attributes
-from .calling import WebhookPlugin, refused
+from .calling import Dispatcher, refused
 from .hooks import Hook, Invocation
 
 _FAILED_OPEN = "failed-open.validation.webhook.admission.k8s.io/"
 
 
-class ValidatingAdmissionWebhook(WebhookPlugin):
-    """Upstream's ValidatingAdmissionWebhook."""
+class ValidatingDispatcher(Dispatcher):
+    """Calls validating webhooks."""
 
-    name = "ValidatingAdmissionWebhook"
-    configurations = "validatingwebhookconfigurations"
     kind = "validating"
-
-    def validate(self, attributes: Attributes) -> Awaitable[None] | None:
-        return self.look(attributes)
 
     async def dispatch(self, attributes: Attributes, invocations: tuple[Invocation, ...]) -> None:
         calls = [
