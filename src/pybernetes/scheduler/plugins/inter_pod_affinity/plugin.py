@@ -121,15 +121,16 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, state: CycleState, pod: PodInfo, rows: Rows) -> Mask:
         required: _Required = state[self.name]
-        return self._liked(required, rows) & self._not_disliked(required, rows) & self._not_forbidden(pod, rows)
+        mask = self._apart(required.anti_affinity, self._forbidding(pod), rows)
+        return mask & self._liked(required, rows) if required.affinity else mask
 
     def refusals(self, state: CycleState, pod: PodInfo, rows: RowArray) -> Refusals:
         required: _Required = state[self.name]
         found: list[tuple[Status, RowArray]] = []
         answers: tuple[tuple[Status, Callable[[Rows], Mask]], ...] = (
             (NOT_LIKED, lambda some: self._liked(required, some)),
-            (DISLIKED, lambda some: self._not_disliked(required, some)),
-            (DISLIKED_BY_OTHERS, lambda some: self._not_forbidden(pod, some)),
+            (DISLIKED, lambda some: self._apart(required.anti_affinity, (), some)),
+            (DISLIKED_BY_OTHERS, lambda some: self._apart((), self._forbidding(pod), some)),
         )
         for status, answer in answers:
             mask = answer(rows)
@@ -147,25 +148,23 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             mask &= values != 0 if alone else (each.sums > 0).take(values)
         return mask
 
-    def _not_disliked(self, required: _Required, rows: Rows) -> Mask:
-        snapshot = self.handle.snapshot
-        mask: Mask = np.ones(snapshot.count(rows), dtype=np.bool_)
-        for each in required.anti_affinity:
-            mask &= (each.sums == 0).take(snapshot.label(each.key)[rows])
-        return mask
-
-    def _not_forbidden(self, pod: PodInfo, rows: Rows) -> Mask:
+    def _apart(self, disliked: Sequence[Domains], forbidding: Sequence[Term], rows: Rows) -> Mask:
+        """Where none of those is that the pod, or who, cannot bear the other. Domains first, then rows once a label."""
         snapshot = self.handle.snapshot
         allowed: dict[str, Mask] = {}
-        for each in self._forbidding(pod):
-            key = each.term.topology_key
+        for key in (*(each.key for each in disliked), *(each.term.topology_key for each in forbidding)):
             if key not in allowed:
+                snapshot.label(key)  # brings its values, if it was never asked for
                 allowed[key] = np.ones(len(snapshot.label_values), dtype=np.bool_)
-            each.forbid(allowed[key])
-        mask: Mask = np.ones(snapshot.count(rows), dtype=np.bool_)
+        for each in disliked:
+            allowed[each.key][: len(each.sums)] &= each.sums == 0
+        for term in forbidding:
+            term.forbid(allowed[term.term.topology_key])
+        mask: Mask | None = None
         for key, by_value in allowed.items():
-            mask &= by_value.take(snapshot.label(key)[rows])
-        return mask
+            here = by_value.take(snapshot.label(key)[rows])
+            mask = here if mask is None else mask & here
+        return np.ones(snapshot.count(rows), dtype=np.bool_) if mask is None else mask
 
     def _forbidding(self, pod: PodInfo) -> list[Term]:
         found = self._others.about(pod, self._labels_of(pod.namespace))
