@@ -8,7 +8,8 @@ import msgspec
 
 from pybernetes.api.apiextensions.v1 import JSONSchemaProps
 from pybernetes.api.field import FieldError, Path
-from pybernetes.api.structural.rules import Rules, compile_rules, validate_default_rules, validate_rules
+from pybernetes.api.structural.rulecosts import validate_default_rules, validate_rules
+from pybernetes.api.structural.rules import Rules, compile_rules
 
 V = "x-kubernetes-validations"
 
