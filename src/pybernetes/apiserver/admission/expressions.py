@@ -19,7 +19,7 @@ from pybernetes.api.cel.libraries.authorizer import (
 from pybernetes.api.cel.values import CostLimitExceeded, EvaluationError
 from pybernetes.api.resources import Resource
 
-from ..authn.user import AUTHENTICATED, User
+from ..authn.user import User
 from ..authz.authorizer import Decision
 from ..authz.union import decide
 from ..registry.registry import Registry
@@ -126,7 +126,7 @@ class MatchConditions:
 async def _ask(registry: Registry, user: Any, question: Question) -> Answer:
     if question.user is not None:
         namespace, name = question.user
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         user = User(f"system:serviceaccount:{namespace}:{name}", groups=groups)
     if question.path:
         info = RequestInfo(question.path, question.verb, {})

@@ -15,6 +15,8 @@ from .params import Misconfigured, collect
 from .table import Binding, Hook, Policies
 
 if TYPE_CHECKING:
+    from pybernetes.api.resources import Resource
+
     from ...registry.registry import Registry
     from .evaluating import Scene
 
@@ -172,12 +174,19 @@ class ValidatingAdmissionPolicy(Plugin):
 
     async def _dispatch(self, attributes: Attributes, hooks: tuple[Hook[Evaluator], ...]) -> None:
         denied: list[Denied] = []
+        scenes: dict[Resource, Scene] = {}
         for hook in hooks:
-            await self._check(hook, attributes, denied)
+            await self._check(hook, attributes, denied, scenes)
         if denied:
             raise denied[0].error(attributes)
 
-    async def _check(self, hook: Hook[Evaluator], attributes: Attributes, denied: list[Denied]) -> None:
+    async def _check(
+        self,
+        hook: Hook[Evaluator],
+        attributes: Attributes,
+        denied: list[Denied],
+        scenes: dict[Resource, Scene],
+    ) -> None:
         try:
             target = await hook.constraints.target(attributes, self.registry)
         except APIError as error:
@@ -186,7 +195,6 @@ class ValidatingAdmissionPolicy(Plugin):
             return
         if target is None:
             return
-        scene: Scene | None = None
         notes: dict[str, list[str]] = {}
         for binding in hook.bindings:
             try:
@@ -202,11 +210,12 @@ class ValidatingAdmissionPolicy(Plugin):
                     denied.append(Denied(hook.name, binding.name, f"failed to configure binding: {error}", ""))
                 continue
             for each in params:
+                scene = scenes.get(target)
                 if scene is None:
                     from .evaluating import Scene, namespace_of
 
                     namespace = await namespace_of(self.registry, attributes)
-                    scene = await Scene.make(self.registry, attributes, target, namespace)
+                    scene = scenes[target] = await Scene.make(self.registry, attributes, target, namespace)
                 started = time.perf_counter()
                 decisions, said = await hook.evaluator.validate(scene, each)
                 seconds = time.perf_counter() - started
