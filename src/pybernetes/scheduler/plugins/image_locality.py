@@ -41,12 +41,14 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
         if not names:
             return scores
         highest = MAX_CONTAINER_THRESHOLD * (len(pod.spec.containers or ()) + len(pod.spec.init_containers or ()))
-        spread = {name: snapshot.image_nodes[name] / snapshot.num_nodes for name in names}
+        worth = {
+            name: int(snapshot.image_sizes[name] * (snapshot.image_nodes[name] / snapshot.num_nodes)) for name in names
+        }
         for index, row in enumerate(snapshot.row_numbers(rows).tolist()):
             if not snapshot.alive[row]:
                 continue
             images = snapshot.info(row).images
-            total = sum(int(images[name] * spread[name]) for name in names if name in images)
+            total = sum(worth[name] for name in names if name in images)
             if total > MIN_THRESHOLD:
                 scores[index] = MAX_SCORE * (min(total, highest) - MIN_THRESHOLD) // (highest - MIN_THRESHOLD)
         return scores

@@ -27,8 +27,8 @@ class NodeInfo:
         """Host ports in use, and by how many pods."""
         self.claims: dict[str, int] = {}
         """`namespace/name` of PersistentVolumeClaims in use, and by how many pods."""
-        self.images: dict[str, int] = {}
-        """Names of images on the node, and their sizes."""
+        self.images: set[str] = set()
+        """Names of images on the node; `snapshot.image_sizes` has their sizes."""
 
     @property
     def labels(self) -> dict[str, str]:

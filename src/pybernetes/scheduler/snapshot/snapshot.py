@@ -94,6 +94,8 @@ class Snapshot:
         """The texts of value ids."""
         self.image_nodes: dict[str, int] = {}
         """On how many nodes an image is."""
+        self.image_sizes: dict[str, int] = {}
+        """As the first node that had it told; upstream knows one size for all nodes."""
         self.rows_with_ports: dict[int, None] = {}
         """Rows on which some pod uses a host port."""
         self.node_changes = Journal()
@@ -322,16 +324,17 @@ class Snapshot:
             tracker.node_changed(row)
 
     def _set_images(self, info: NodeInfo, node: Node | None) -> None:
-        images: dict[str, int] = {}
+        for name in info.images:
+            _tally(self.image_nodes, name, -1)
+            if name not in self.image_nodes:
+                del self.image_sizes[name]
+        info.images = set()
         for image in (node.status.images if node and node.status else None) or ():
             for name in image.names or ():
-                images[name] = image.size_bytes or 0
-        if images.keys() != info.images.keys():
-            for name in info.images.keys() - images.keys():
-                _tally(self.image_nodes, name, -1)
-            for name in images.keys() - info.images.keys():
-                _tally(self.image_nodes, name, 1)
-        info.images = images
+                if name not in info.images:
+                    info.images.add(name)
+                    _tally(self.image_nodes, name, 1)
+                    self.image_sizes.setdefault(name, image.size_bytes or 0)
 
     def _taint_set(self, taints: list[Taint]) -> int:
         key = tuple((each.key or "", each.value or "", each.effect or "") for each in taints)
