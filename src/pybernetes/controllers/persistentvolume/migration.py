@@ -70,3 +70,20 @@ def deletion_finalizers(volume: PersistentVolume) -> list[str] | None:
     elif policy in ("Retain", "Recycle"):
         wanted = [each for each in wanted if each != IN_TREE_FINALIZER]
     return wanted if wanted != present else None
+
+
+SOURCES: Final = {
+    "aws_elastic_block_store": "kubernetes.io/aws-ebs",
+    "azure_disk": "kubernetes.io/azure-disk",
+    "azure_file": "kubernetes.io/azure-file",
+    "cinder": "kubernetes.io/cinder",
+    "gce_persistent_disk": "kubernetes.io/gce-pd",
+    "portworx_volume": "kubernetes.io/portworx-volume",
+    "vsphere_volume": "kubernetes.io/vsphere-volume",
+}
+"""The plugins for which drivers stand in, by the field of a volume that is theirs."""
+
+
+def migrated_plugin(volume: PersistentVolume) -> str | None:
+    """The plugin that a volume is of, if a driver stands in for it."""
+    return next((plugin for source, plugin in SOURCES.items() if getattr(volume.spec, source, None) is not None), None)
