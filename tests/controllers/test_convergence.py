@@ -166,13 +166,11 @@ class Chaos:
     def _deployments(self, owner: dict[str, Any], pods: list[Any], owners: dict[str, dict[str, Any]]) -> list[str]:
         sets = [each for each in owners.values() if _owner(each, "Deployment") == owner["metadata"]["uid"]]
         wanted, status = owner["spec"]["replicas"], owner.get("status", {})
-        if not sets and owner["spec"].get("paused"):
-            return []  # a paused one makes no ReplicaSet, not even the first
         if sum(each["spec"]["replicas"] for each in sets) != wanted:
             return [f"{_name(owner)}: its ReplicaSets want {[each['spec']['replicas'] for each in sets]}, not {wanted}"]
         image = _image(owner["spec"]["template"]["spec"])
         old = [each for each in sets if each["spec"]["replicas"] and _image(each["spec"]["template"]["spec"]) != image]
-        if old and not owner["spec"].get("paused"):
+        if old:
             return [f"{_name(owner)}: {_name(old[0])} is of an old template"]
         if (
             status.get("availableReplicas", 0) != wanted
@@ -247,6 +245,8 @@ async def _converges(harness: MakeHarness, seed: int, steps: int) -> None:
             if chaos.random.random() < 0.4:
                 h.clock.advance(chaos.random.choice((0.5, 5, 60)))
         h.faults.stop()
+        for item in await chaos.items("deployments"):  # one that is paused stays in the middle of whatever it did
+            await chaos._patch("deployments", _name(item), {"spec": {"paused": False}})
         last: list[str] = []
 
         async def right() -> bool:
