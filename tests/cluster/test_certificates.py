@@ -15,7 +15,8 @@ from pybernetes import pki
 from pybernetes.cluster import certificates
 
 COMPONENTS = ["controller-manager", "controller-manager-serving", "scheduler", "scheduler-serving"]
-ALL = ["ca", "apiserver", "admin", *COMPONENTS, "sa"]
+FRONT_PROXY = ["front-proxy-ca", "front-proxy-client"]
+ALL = ["ca", "apiserver", "admin", *COMPONENTS, *FRONT_PROXY, "sa"]
 
 
 def ensure(folder: Path, *addresses: str, days: float = 0) -> list[str]:
@@ -34,6 +35,7 @@ def test_the_first_start_makes_everything_private_and_the_second_nothing(tmp_pat
         *("controller-manager.crt", "controller-manager.key"),
         *("controller-manager-serving.crt", "controller-manager-serving.key"),
         *("scheduler.crt", "scheduler.key", "scheduler-serving.crt", "scheduler-serving.key"),
+        *("front-proxy-ca.crt", "front-proxy-ca.key", "front-proxy-client.crt", "front-proxy-client.key"),
     }
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -61,6 +63,8 @@ def test_the_administrator_is_in_the_group_of_masters(tmp_path: Path) -> None:
         ("apiserver.crt", ["apiserver"]),
         ("admin.key", ["admin"]),
         ("ca.key", ["ca", "apiserver", "admin", *COMPONENTS]),
+        ("front-proxy-ca.crt", FRONT_PROXY),
+        ("front-proxy-client.key", ["front-proxy-client"]),
         ("sa.key", ["sa"]),
         ("sa.pub", ["sa"]),
     ],
@@ -87,9 +91,9 @@ def test_a_new_address_renews_only_the_serving_certificate(tmp_path: Path) -> No
     ("days", "made_again"),
     [
         (330, []),
-        (340, ["apiserver", "admin", *COMPONENTS]),
-        (3650 - 365 - 31, ["apiserver", "admin", *COMPONENTS]),
-        (3650 - 365 - 29, ["ca", "apiserver", "admin", *COMPONENTS]),
+        (340, ["apiserver", "admin", *COMPONENTS, "front-proxy-client"]),
+        (3650 - 365 - 31, ["apiserver", "admin", *COMPONENTS, "front-proxy-client"]),
+        (3650 - 365 - 29, ["ca", "apiserver", "admin", *COMPONENTS, *FRONT_PROXY]),
     ],
 )
 def test_certificates_are_renewed_before_they_end(tmp_path: Path, days: int, made_again: list[str]) -> None:
@@ -133,7 +137,7 @@ def test_while_it_runs_certificates_are_renewed_and_the_authority_stays(tmp_path
     ensure(tmp_path)
     authority = (tmp_path / "ca.crt").read_bytes()
     now = datetime.datetime.now(datetime.UTC)
-    for days, expected in ((300, []), (336, ["apiserver", "admin", *COMPONENTS]), (9 * 365 + 100, None)):
+    for days, expected in ((300, []), (336, ["apiserver", "admin", *COMPONENTS, "front-proxy-client"]), (9 * 365 + 100, None)):
         moment = now + datetime.timedelta(days=days)
         made = certificates.ensure(tmp_path, ["10.96.0.1"], moment, running=True)
         assert expected is None or made[: len(expected)] == expected

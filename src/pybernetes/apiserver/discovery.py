@@ -106,7 +106,12 @@ def groups(registry: Registry) -> list[Group]:
     for group in scheme.groups():
         more = sorted(versions.pop(group.name, set()) - set(group.versions), key=priority)
         found.append(replace(group, versions=(*group.versions, *more)) if more else group)
-    return found + [Group(name, tuple(sorted(versions[name], key=priority))) for name in sorted(versions)]
+    found += [Group(name, tuple(sorted(versions[name], key=priority))) for name in sorted(versions)]
+    if registry.aggregated:
+        from .aggregation.merging import merged
+
+        return merged(found, registry.aggregated.values())
+    return found
 
 
 def _resources(registry: Registry, group: str, version: str) -> list[Resource]:
@@ -150,7 +155,9 @@ def aggregated(path: str, registry: Registry) -> dict[str, Any]:
         if bool(group.name) == (path == "/api"):
             continue
         versions = [
-            {
+            registry.aggregated[group.name, each].entry
+            if (group.name, each) in registry.aggregated
+            else {
                 "version": each,
                 "resources": [_discovery(resource) for resource in _resources(registry, group.name, each)],
                 "freshness": "Current",

@@ -66,9 +66,13 @@ class Dispatcher:
 
     async def __call__(self, request: Request) -> Response | None:
         info = request.info
+        registry = self.registry
+        if registry.aggregated:
+            server = registry.aggregated.get(group_version(info))
+            if server is not None:
+                return await server(request)
         if not info.is_resource:
             return await self.paths(request)
-        registry = self.registry
         resource = registry.served(info.group, info.version, info.resource)
         if resource is None:
             resource = await registry.find(info.group, info.version, info.resource)
@@ -128,6 +132,16 @@ class Dispatcher:
         if handler is None:
             raise PathNotFound
         return await handler(registry, store, request)
+
+
+def group_version(info: RequestInfo) -> tuple[str, str]:
+    """The group and version that a path is below, whether it is of a resource or of what there is."""
+    if info.is_resource:
+        return info.group, info.version
+    parts = info.path.split("/", 4)
+    if len(parts) > 3 and parts[1] == "apis":
+        return parts[2], parts[3]
+    return "", "v1" if len(parts) > 1 and parts[1] == "api" else ""
 
 
 def _placed(info: RequestInfo, resource: Resource) -> bool:

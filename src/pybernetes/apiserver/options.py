@@ -50,6 +50,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--admission-control-config-file", type=_file, help="an AdmissionConfiguration: what plugins need to know")
     add("--default-not-ready-toleration-seconds", type=int, default=300, help="how long pods stay on a lost node")
     add("--default-unreachable-toleration-seconds", type=int, default=300, help="the same for one out of reach")
+    certificate = "as whom this server comes to those that extend it"
+    add("--proxy-client-cert-file", type=_file, help=certificate)
+    add("--proxy-client-key-file", type=_file, help="the key of that certificate")
     add("--shutdown-delay-duration", type=_seconds, default=0.0, help="serve on for this long after SIGTERM")
     add("-v", "--v", type=int, default=0, help="how much to log")
     options = parser.parse_args(argv)
@@ -59,6 +62,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser.error(str(error))
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         parser.error("--tls-cert-file and --tls-private-key-file go together")
+    if bool(options.proxy_client_cert_file) != bool(options.proxy_client_key_file):
+        parser.error("--proxy-client-cert-file and --proxy-client-key-file must be specified together")
     problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins) + check_flags(options)
     problems += audit_flags.check_flags(options)
     if options.enable_priority_and_fairness and _total_seats(options) <= 0:

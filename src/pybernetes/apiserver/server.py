@@ -23,6 +23,7 @@ from pybernetes.store.cache import Cache
 
 from .admission import configuration, plugins
 from .admission.plugin import Chain
+from .aggregation.start import Aggregation
 from .authn import setup as authn
 from .authz.chain import AuthorizerChain
 from .bootstrap import bootstrap, keep
@@ -167,6 +168,11 @@ class APIServer:
             await plugin.start()
         await bootstrap(self.registry, address, self.port)
         await reconcile_policy(self.registry)
+        aggregation = Aggregation(
+            self.registry, self.options.proxy_client_cert_file, self.options.proxy_client_key_file
+        )
+        await aggregation.start()
+        self._in_background(aggregation.run())
         if self._flows is not None:
             await self._flows.ensure()
             self._in_background(self._flows.run())

@@ -343,7 +343,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]
         # A watch may be silent for long: let the kernel find out that the other side is gone (Go's numbers).
-        _keep_alive(transport.get_extra_info("socket"))
+        keep_alive(transport.get_extra_info("socket"))
         self._client.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -400,7 +400,8 @@ class _Connection(asyncio.Protocol):
         self._wake()
 
 
-def _keep_alive(connection: socket.socket | None) -> None:
+def keep_alive(connection: socket.socket | None) -> None:
+    """Let the kernel find out that the other side of a silent connection is gone."""
     if connection is None:
         return
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

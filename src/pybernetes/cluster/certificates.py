@@ -22,6 +22,10 @@ CONTROLLER_MANAGER_SERVING = "controller-manager-serving"
 SCHEDULER = "scheduler"
 SCHEDULER_SERVING = "scheduler-serving"
 SERVICE_ACCOUNT = "sa"
+FRONT_PROXY_AUTHORITY = "front-proxy-ca"
+FRONT_PROXY_CLIENT = "front-proxy-client"
+"""As whom the API server comes to servers that extend it. An authority of its own: what it signs may say in headers who
+somebody is, which nobody must be able to do with a certificate of the cluster."""
 
 GROUPS = {ADMIN: {"system:masters"}}
 """Who is in a group by certificate; older clusters had more of them there."""
@@ -80,6 +84,7 @@ def ensure(
             _write(folder, name, issue())
             made.append(name)
 
+    made += _ensure_front_proxy(folder, now, running=running)
     if _ensure_service_account_key(folder):
         made.append(SERVICE_ACCOUNT)
     return made
@@ -93,6 +98,20 @@ def due(identity: pki.Identity | None, authority: pki.Identity, names: set[str],
         or pki.expires_within(identity, RENEW_BEFORE, now)
         or not names <= pki.subject_names(identity)
     )
+
+
+def _ensure_front_proxy(folder: Path, now: datetime.datetime, *, running: bool) -> list[str]:
+    made = []
+    authority = _read(folder, FRONT_PROXY_AUTHORITY)
+    if authority is None and running:
+        return []
+    if authority is None or (not running and pki.expires_within(authority, RENEW_AUTHORITY_BEFORE, now)):
+        authority = _write(folder, FRONT_PROXY_AUTHORITY, pki.create_authority(FRONT_PROXY_AUTHORITY))
+        made.append(FRONT_PROXY_AUTHORITY)
+    if due(_read(folder, FRONT_PROXY_CLIENT), authority, set(), now):
+        _write(folder, FRONT_PROXY_CLIENT, pki.issue_client(authority, FRONT_PROXY_CLIENT))
+        made.append(FRONT_PROXY_CLIENT)
+    return made
 
 
 def _ensure_service_account_key(folder: Path) -> bool:

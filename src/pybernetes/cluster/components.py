@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pybernetes.cluster import files
 from pybernetes.cluster.layout import Layout
@@ -84,6 +85,7 @@ def api_server(
         f"--tls-cert-file={pki / 'apiserver.crt'}",
         f"--tls-private-key-file={pki / 'apiserver.key'}",
         f"--client-ca-file={pki / 'ca.crt'}",
+        *front_proxy(pki),
         f"--etcd-servers={etcd_servers}",
         f"--service-account-issuer={ISSUER}",
         f"--service-account-key-file={pki / 'sa.pub'}",
@@ -101,6 +103,20 @@ def api_server(
         argv=(*PYTHON, "apiserver", *flags),
         ready=Probe(BIND_ADDRESS, port, pki),
     )
+
+
+def front_proxy(pki: Path) -> list[str]:
+    """As whom the API server comes to servers that extend it, and what it believes of others who come so."""
+    return [
+        f"--proxy-client-cert-file={pki / 'front-proxy-client.crt'}",
+        f"--proxy-client-key-file={pki / 'front-proxy-client.key'}",
+        f"--requestheader-client-ca-file={pki / 'front-proxy-ca.crt'}",
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-uid-headers=X-Remote-Uid",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+    ]
 
 
 def controller_manager(layout: Layout, api_port: int, port: int) -> Component:

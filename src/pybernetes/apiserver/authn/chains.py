@@ -32,6 +32,16 @@ class Trust:
         self.pem = _certificates(path)
         self._watched = Watched([path])
         self._roots: list[Certificate] | None = None
+        self._ders: frozenset[bytes] | None = None
+
+    @property
+    def roots(self) -> frozenset[bytes]:
+        """The authorities in DER."""
+        if self._ders is None:
+            end = "-----END CERTIFICATE-----"
+            blocks = [each[each.index("-----BEGIN CERTIFICATE-----") :] + end for each in self.pem.split(end)[:-1]]
+            self._ders = frozenset(ssl.PEM_cert_to_DER_cert(each) for each in blocks)
+        return self._ders
 
     def refresh(self) -> None:
         """Read the file if it has changed; one that cannot be read is told, and the old authorities stay."""
@@ -43,7 +53,7 @@ class Trust:
             log.error("%s has changed and cannot be read, the old authorities stay: %s", self.path, error)
             return
         self.pem = pem
-        self._roots = None
+        self._roots = self._ders = None
         self.generation += 1
 
     def problem(self, chain: list[bytes], now: float) -> str:
@@ -86,6 +96,15 @@ def presented(connection: Any) -> list[bytes]:
     own = tls.getpeercert(True)
     chain = [each.public_bytes(2) for each in tls._sslobj.get_unverified_chain() or ()]  # 2: DER
     return [own, *(each for each in chain if each != own)] if own else []
+
+
+def verified_root(tls: Any) -> bytes:
+    """The authority at which the chain ends that TLS has verified, in DER; empty if it cannot be told."""
+    if hasattr(tls, "get_verified_chain"):  # Python 3.13
+        chain = [bytes(each) for each in tls.get_verified_chain()]
+    else:
+        chain = [each.public_bytes(2) for each in tls._sslobj.get_verified_chain() or ()]  # 2: DER
+    return chain[-1] if chain else b""
 
 
 def _leads_to(

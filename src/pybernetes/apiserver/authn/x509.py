@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ..http import Connection, Request
-from .chains import Trust, presented
+from .chains import Trust, presented, verified_root
 from .user import AUTHENTICATED, CREDENTIAL_ID, BadCredential, User
 
 _UID = "1.3.6.1.4.1.57683.2"  # Kubernetes' own name for a user's uid in a subject
@@ -56,7 +56,7 @@ class ClientCertificate:
     def _meet(self, connection: Connection, certificate: dict[str, Any]) -> Peer:
         """What TLS told of a certificate; it has verified it unless the session is an older one, taken up again."""
         tls = connection.transport.get_extra_info("ssl_object")
-        verified = not self._shared and not tls.session_reused
+        verified = not tls.session_reused and (not self._shared or verified_root(tls) in self._trust.roots)
         ends = ssl.cert_time_to_seconds(certificate["notAfter"])
         return Peer(user_of(certificate, tls.getpeercert(True)), ends, tls.context.generation if verified else 0)
 

@@ -15,6 +15,7 @@ from pybernetes.api.errors import APIError
 from ..flowcontrol.controller import Flow, FlowController
 from ..flowcontrol.levels import Rejected
 from ..flowcontrol.turns import Turns
+from ..handler import group_version
 from ..http import Handler, Request, Response
 
 if TYPE_CHECKING:
@@ -79,6 +80,14 @@ class PriorityAndFairness:
                 turns.end(key)
                 release()
 
+        if self._registry.aggregated and group_version(info) in self._registry.aggregated:
+            # It waits for another server, which takes no time of ours: a seat, but no turn.
+            if verb == "watch":
+                release()
+            try:
+                return await self._next(request)
+            finally:
+                release()
         if verb == "watch":
             request.initialized = initialized
         try:

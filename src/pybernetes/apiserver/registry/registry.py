@@ -18,6 +18,7 @@ from .resource_store import ResourceStore
 from .strategy import Strategy
 
 if TYPE_CHECKING:
+    from ..aggregation.service import RemoteService
     from ..authn.tokens import Tokens
     from ..authz.resolver import RuleResolver
     from ..subresources.token import TokenPolicy
@@ -47,6 +48,10 @@ class Registry:
         """Waits until everything is served that is defined."""
         self.generation = 0
         """Counts the changes of what is served."""
+        self.followers: list[Callable[[], None]] = []
+        """Called when other resources are served than before."""
+        self.aggregated: dict[tuple[str, str], RemoteService] = {}
+        """Who serves a group and version instead of us; mostly nobody."""
 
     def store(self, group: str, version: str, plural: str) -> ResourceStore:
         """The store of a resource that is kept. Raises PathNotFound if nothing is served there."""
@@ -90,6 +95,8 @@ class Registry:
             self._stores[resource.group, resource.version, resource.plural] = store
             self._custom[resource.group, resource.version, resource.plural] = resource
         self.generation += 1
+        for follower in self.followers:
+            follower()
 
     def resources(self) -> list[Resource]:
         """Everything that is served: what is built in, then what is not, by name."""

@@ -63,7 +63,7 @@ class WebhookClient:
         except TimeoutError:
             raise CallFailed(f"{shown}: context deadline exceeded") from None
         except (OSError, Unresolved, ssl.SSLError) as error:
-            raise CallFailed(f"{shown}: {_words(error)}") from None
+            raise CallFailed(f"{shown}: {words(error)}") from None
         if answer.status < 200 or answer.status > 206:
             raise _refused(answer.status, answer.body)
         return answer.body
@@ -124,7 +124,7 @@ def _tls(bundle: str | None, identity: Identity) -> ssl.SSLContext:
     return context
 
 
-def _words(error: BaseException) -> str:
+def words(error: BaseException) -> str:
     """A failure as Go tells it."""
     cause: BaseException = error
     while cause.__cause__ is not None:

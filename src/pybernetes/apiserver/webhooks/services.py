@@ -22,21 +22,26 @@ class Unresolved(Exception):
 
 async def resolve(registry: Registry, namespace: str, name: str, port: int) -> tuple[str, int]:
     """Host and port of one that serves this port of the Service. Raises Unresolved."""
+    return random.choice(await candidates(registry, namespace, name, port))
+
+
+async def candidates(registry: Registry, namespace: str, name: str, port: int) -> list[tuple[str, int]]:
+    """Host and port of all that serve this port of the Service, at least one. Raises Unresolved."""
     service = await lister(registry, "", "v1", "services").find(namespace, name)
     if service is None:
         raise Unresolved(f"service {quote(name)} not found")
     spec = service.spec
     if spec.type == "ExternalName":
-        return spec.external_name or "", port
+        return [(spec.external_name or "", port)]
     wanted = next((each for each in spec.ports or () if each.port == port), None)
     if wanted is None:
         raise Unresolved(f"no service port {port} found for service {quote(name)}")
     found = _endpoints(registry, namespace, name, wanted)
     if found:
-        return random.choice(found)
+        return found
     if not spec.cluster_ip or spec.cluster_ip == "None":
         raise Unresolved(f"no endpoints available for service {quote(name)}")
-    return spec.cluster_ip, port
+    return [(spec.cluster_ip, port)]
 
 
 def _endpoints(registry: Registry, namespace: str, name: str, wanted: Any) -> list[tuple[str, int]]:
