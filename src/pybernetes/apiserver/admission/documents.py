@@ -54,7 +54,7 @@ async def restore(registry: Registry, attributes: Attributes, found: Document, t
         return await _restored(registry, attributes, found, target)
     except InternalError:
         raise
-    except (APIError, ValueError) as error:
+    except (APIError, ValueError, RecursionError) as error:
         raise InternalError(str(error)) from None
 
 

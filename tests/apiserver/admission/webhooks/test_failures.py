@@ -242,3 +242,15 @@ def test_connections_are_used_again_and_closed_ones_replaced(
     for index in range(20):
         assert create(api, place, f"c{index}").status == 201
     assert len(os.listdir(f"/proc/{api.server.pid}/fd")) < 200
+
+
+def test_a_patch_that_nests_without_end_is_an_error(
+    api: Client, hooks: WebhookServer, place: str, register: Register
+) -> None:
+    deep = b'[{"op":"add","path":"/data","value":' + b"[" * 900 + b"]" * 900 + b"}]"
+    hooks.paths["/deep"] = lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": _encoded(deep)}
+    register("mutating", "/deep")
+    answer = create(api, place)
+    assert answer.status == 500
+    assert answer.message.startswith("Internal error occurred: ")
+    assert "Traceback" not in answer.message
