@@ -63,6 +63,8 @@ def patched(document: dict[str, Any], operations: list[Any]) -> dict[str, Any]:
         if "testing value" in why or "testing path" in why:
             return document
         raise Unfit(f"JSON Patch: {why}") from None
+    except RecursionError:
+        raise Unfit("JSON Patch: exceeded max depth") from None
     return result
 
 

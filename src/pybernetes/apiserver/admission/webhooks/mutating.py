@@ -107,6 +107,8 @@ class MutatingDispatcher(Dispatcher):
             raise InternalError(error.why.partition(": ")[2] or error.why) from None
         except APIError as error:
             raise InternalError(error.message) from None
+        except RecursionError:
+            raise InternalError("exceeded max depth") from None
         if not isinstance(patched, dict):
             raise InternalError("the patched object is not a JSON object")
         attributes.new = await documents.restore(self.registry, attributes, patched, target)
