@@ -1,9 +1,8 @@
 """Heads of requests that came before, taken apart once.
 
 Whoever talks to an API server asks the same way again and again: same path, same headers, only the body differs. The
-bytes of such a head are looked up as a whole, which saves the parser's calls for each header and taking the path
-apart.
-A head is kept if it is plain: the body's length said in it, the connection kept, nothing to be agreed on beforehand.
+bytes of such a head are looked up as a whole, which saves the parser's calls for each header and taking the path apart.
+It is kept if the body's length is said in it, the connection stays, and nothing is to be agreed on beforehand.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import msgspec
 
 MOST = 512  # heads that are kept; the oldest goes first
 LONGEST = 4096  # bytes of a head worth keeping
-_NOT_PLAIN = ("transfer-encoding", "upgrade", "expect", "connection", "te", "trailer")
+_FOR_OTHERS = ("impersonate-", "x-remote-")
+_NOT_KEPT = ("transfer-encoding", "upgrade", "expect", "connection", "te", "trailer")
 
 
 class Head(msgspec.Struct, gc=False):
@@ -26,6 +26,8 @@ class Head(msgspec.Struct, gc=False):
     headers: dict[str, str]
     length: int
     """Of the body, in bytes."""
+    plain: bool = False
+    """Whether no header speaks for somebody else (`Impersonate-*`, `X-Remote-*`), so that nobody need look again."""
     info: Any = None
     """What the path and query ask for, once somebody has found out."""
 
@@ -38,9 +40,10 @@ class Heads:
         self.get = self._known.get
 
     def add(self, raw: bytes, head: Head) -> None:
-        """Keep a head, if it is plain."""
-        if len(raw) > LONGEST or any(name in head.headers for name in _NOT_PLAIN):
+        """Keep a head, if it can be."""
+        if len(raw) > LONGEST or any(name in head.headers for name in _NOT_KEPT):
             return
+        head.plain = not any(name.startswith(_FOR_OTHERS) for name in head.headers)
         if len(self._known) >= MOST:
             del self._known[next(iter(self._known))]
         self._known[raw] = head

@@ -20,6 +20,7 @@ class Authentication:
         request.user = await self._authenticate(request)
         headers = request.headers
         headers.pop("authorization", None)
-        for name in [each for each in headers if each.startswith(STANDARD_PREFIX)]:
-            del headers[name]
+        if request.head is None or not request.head.plain:
+            for name in [each for each in headers if each.startswith(STANDARD_PREFIX)]:
+                del headers[name]
         return await self._next(request)

@@ -47,6 +47,8 @@ class Impersonation:
         self._authorizers = authorizers
 
     async def __call__(self, request: Request) -> Response | None:
+        if request.head is not None and request.head.plain:
+            return await self._next(request)
         asked = [name for name in request.headers if name.startswith("impersonate-")]
         if asked:
             wanted = wanted_user(request)
