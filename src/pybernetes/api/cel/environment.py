@@ -17,10 +17,11 @@ from . import macros
 from .ast import CompileError, Node, Problem
 from .checker import check
 from .estimate import Estimate, estimate_cost
+from .frames import UNSET, Frame
 from .functions import Library, merged
 from .literals import check_literals
 from .parser import parse
-from .planner import UNSET, Frame, Plan
+from .planner import Plan
 from .types import Type
 from .values import CostLimitExceeded, EvaluationError
 
