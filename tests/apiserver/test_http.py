@@ -230,3 +230,73 @@ def test_every_answer_has_a_date_and_an_audit_id_of_its_own(client: Client) -> N
     assert len({answer.headers["Audit-Id"] for answer in answers}) == len(answers)
     for answer in answers:
         assert abs(parsedate_to_datetime(answer.headers["Date"]).timestamp() - time.time()) < 5
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("GET /version HTTP/1.1\r\n", 400),
+        ("GET /version HTTP/1.1\r\nHost: a\r\nHost: b\r\n", 400),
+        ("GET /version HTTP/1.1\r\nHost: a b/\r\n", 400),
+        ("GET /version\r\n", 400),
+        ("GET /version HTTP/2.0\r\nHost: x\r\n", 505),
+        ("GET /version HTTP/1.1\r\nHost: x\r\nExpect: a miracle\r\n", 417),
+        ("POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n", 501),
+        ("POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n", 501),
+        ("POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n", 400),
+        ("GET /version HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 5\r\n", 400),
+        ("GET /version HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n", 400),
+        ("GET /version HTTP/1.1\r\nHost: x\r\nContent-Length : 5\r\n", 400),
+        ("GET /version HTTP/1.1\nHost: x\n", 400),
+        ("GET /version HTTP/1.1\r\nHost: x\r\nX: a\rY: b\r\n", 400),
+        ("GET /version HTTP/1.1\r\nHost: x\r\nX: a\r\n Y: b\r\n", 400),
+        ("POST /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\nContent-Length: 40\r\n", 400),
+        ("GET /version HTTP/1.0\r\n", 200),
+    ],
+)
+def test_what_a_proxy_could_read_in_another_way_ends_the_connection(client: Client, head: str, status: int) -> None:
+    """Nothing behind such a head is read as a request: what is smuggled in a body never runs."""
+    with raw(client) as connection:
+        connection.sendall(f"{head}\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        data = b""
+        while part := connection.recv(65536):
+            data += part
+    assert data.count(b"HTTP/1.1 ") == 1
+    assert data.startswith(b"HTTP/1.1 %d " % status), data
+
+
+def test_what_comes_behind_the_body_is_no_header(client: Client) -> None:
+    """A proxy that takes identities out of heads does not look there."""
+    with raw(client) as connection:
+        connection.sendall(
+            b"GET /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+            b"Trailer: Authorization\r\n\r\n0\r\nAuthorization: Bearer %b\r\n\r\n" % client.token.encode()
+        )
+        assert read_answer(connection)[0] in (401, 403)
+
+
+def test_a_wish_to_leave_http_that_is_not_granted_loses_no_request(client: Client) -> None:
+    wish = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    with raw(client) as connection:
+        for _ in range(2):
+            connection.sendall(wish + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            data = b""
+            while b"\r\n\r\nok" not in data:
+                part = connection.recv(65536)
+                assert part, data
+                data += part
+            assert data.count(b"HTTP/1.1 200") == 2
+
+
+def test_a_header_that_comes_twice_has_two_values_each_time(client: Client) -> None:
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\nContent-Type: application/json\r\n"
+        "Impersonate-User: jane\r\nImpersonate-Group: a\r\nImpersonate-Group: b\r\nContent-Length: 2\r\n\r\n{}"
+    )
+    with raw(client) as connection:
+        for _ in range(3):
+            connection.sendall(head.encode())
+            status, body = read_answer(connection)
+            assert status == 201
+            assert json.loads(body)["status"]["userInfo"]["groups"] == ["a", "b", "system:authenticated"]

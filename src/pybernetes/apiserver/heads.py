@@ -1,4 +1,4 @@
-"""Heads of requests that came before, taken apart once.
+"""Heads of requests: which are none, and those that came before, taken apart once.
 
 Whoever talks to an API server asks the same way again and again: same path, same headers, only the body differs. The
 bytes of such a head are looked up as a whole, which saves the parser's calls for each header and taking the path apart.
@@ -7,6 +7,8 @@ It is kept if the body's length is said in it, the connection stays, and nothing
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -15,6 +17,26 @@ MOST = 512  # heads that are kept; the oldest goes first
 LONGEST = 4096  # bytes of a head worth keeping
 _FOR_OTHERS = ("impersonate-", "x-remote-")
 _NOT_KEPT = ("transfer-encoding", "upgrade", "expect", "connection", "te", "trailer")
+_HOST = re.compile(r"[!$%&'()*+,\-.:;=@\[\]_~0-9A-Za-z]*")  # what Go lets stand in a Host header
+
+
+def problem_of(version: str, headers: dict[str, str], repeated: Container[str]) -> tuple[int, str] | None:
+    """Status and message for a head that a proxy in front could read in another way than we do; Go's rules."""
+    if version not in ("1.1", "1.0"):
+        return (505, "HTTP Version Not Supported") if version == "2.0" else (400, "Bad Request")
+    host = headers.get("host")
+    if host is None:
+        if version == "1.1":
+            return 400, "Bad Request: missing required Host header"
+    elif "host" in repeated:
+        return 400, "Bad Request: too many Host headers"
+    elif not _HOST.fullmatch(host):
+        return 400, "Bad Request: malformed Host header"
+    if headers.get("transfer-encoding", "chunked").lower() != "chunked":
+        return 501, "Unsupported transfer encoding"
+    if headers.get("expect", "").lower() not in ("100-continue", ""):
+        return 417, "Expectation Failed"
+    return None
 
 
 class Head(msgspec.Struct, gc=False):

@@ -25,7 +25,7 @@ import msgspec
 
 from pybernetes.api.randomness import new_uid
 
-from .heads import Head, Heads
+from .heads import Head, Heads, problem_of
 from .tcp import confirmed, unconfirmed
 
 MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
@@ -183,6 +183,7 @@ class Connection(asyncio.Protocol):
         self._keep_alive = True
         self._streaming = False
         self._upgraded: Callable[[bytes], None] | None = None
+        self._after: bytes | None = None  # what came behind a wish to leave HTTP that nobody has answered yet
         self._refused: tuple[int, str] | None = None  # what came last is no request; nothing after it is read
         self._resume: asyncio.Future[None] | None = None  # set while the write buffer is too full
         self._receiving = False  # between the first byte of a request and its end
@@ -224,6 +225,9 @@ class Connection(asyncio.Protocol):
             return self._upgraded(data)
         if self._refused:
             return None
+        if self._after is not None:
+            self._after += data
+            return self._limit_after()
         if self._receiving:
             self._whole = None
         else:
@@ -235,9 +239,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            rest = data[upgrade.args[0] :]
-            if rest and self._upgraded:
-                self._upgraded(rest)
+            self._after = data[upgrade.args[0] :]
         except httptools.HttpParserCallbackError as error:
             refused = error.__context__
             self._refuse(*(refused.args if isinstance(refused, _Refused) else (400, "Bad Request")))
@@ -270,6 +272,8 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count(len(name) + len(value))
+        if self._head_complete:
+            return  # behind the body: a proxy that has judged the head may not have looked there
         key = name.decode("latin-1").lower()
         text = value.decode("latin-1")
         if key in self._headers:
@@ -280,10 +284,17 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._head_complete = True
-        length = self._headers.get("content-length")
+        headers = self._headers
+        problem = problem_of(self._parser.get_http_version(), headers, self._repeated or ())
+        if problem is not None:
+            raise _Refused(*problem)
+        length = headers.get("content-length")
+        if self._parser.should_upgrade() and (length not in (None, "0") or "transfer-encoding" in headers):
+            # The parser would take the body for what comes behind the request, and so for another request.
+            raise _Refused(400, "Bad Request: a body and an upgrade in one request are not supported")
         if length is not None and length.isdecimal() and int(length) > self.server.max_body:
             raise _Refused(413, f"Request entity too large: limit is {self.server.max_body}")
-        if self._headers.get("expect", "").lower() == "100-continue" and not self._task:
+        if headers.get("expect", "").lower() == "100-continue" and not self._task:
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
@@ -318,6 +329,8 @@ class Connection(asyncio.Protocol):
 
     def _learn(self, request: Request, whole: bytes) -> None:
         """Remember the head, if the request is all that arrived."""
+        if request.repeated is not None:
+            return  # each value counts by itself: groups of a user, for example
         length = len(request.body)
         if request.headers.get("content-length", "0") == str(length) and whole.endswith(b"\r\n\r\n" + request.body):
             raw = whole[: len(whole) - length]
@@ -361,6 +374,10 @@ class Connection(asyncio.Protocol):
         self._active = self._loop.time()
         if self._upgraded:
             return
+        if self._after is not None and not self._waiting:
+            self._go_on()
+        if self._task:
+            return
         if not self._keep_alive or self.server.draining:
             self.transport.close()
         elif self._waiting:
@@ -369,6 +386,20 @@ class Connection(asyncio.Protocol):
                 self.transport.resume_reading()
         elif self._refused:
             self._close_with_refusal(*self._refused)
+
+    def _go_on(self) -> None:
+        """The wish to leave HTTP was answered without leaving it: what came behind it is the next request."""
+        data, self._after = self._after, None
+        self.transport.resume_reading()
+        if self._keep_alive and not self.server.draining:
+            self._parser = httptools.HttpRequestParser(self)
+            if data:
+                self.data_received(data)
+
+    def _limit_after(self) -> None:
+        """Whoever sends on and on before the wish is answered is not read for a while."""
+        if self._after is not None and len(self._after) > MAX_HEADER_BYTES:
+            self.transport.pause_reading()
 
     async def _send(self, request: Request, response: Response) -> None:
         body = response.body
@@ -440,6 +471,10 @@ class Connection(asyncio.Protocol):
         """Leave HTTP: send `head` (a 101 answer), and hand everything that arrives from now on to `receiver`."""
         self._upgraded = receiver
         self.write(head)
+        rest, self._after = self._after, None
+        self.transport.resume_reading()
+        if rest:
+            receiver(rest)
 
     def write(self, data: bytes | memoryview) -> None:
         """Send bytes; does not wait."""
