@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from functools import cache
-from pathlib import Path
 
 from pybernetes.api.resources import RESOURCES
+from pybernetes.flags import boolean, file
 from pybernetes.store.base import Store
 
 from .watched import Watched
@@ -15,10 +15,10 @@ from .watched import Watched
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags about encryption at rest."""
     add = parser.add_argument_group("encryption at rest").add_argument
-    add("--encryption-provider-config", type=_file, help="an EncryptionConfiguration: what is stored how")
+    add("--encryption-provider-config", type=file, help="an EncryptionConfiguration: what is stored how")
     add(
         "--encryption-provider-config-automatic-reload",
-        type=_flag,
+        type=boolean,
         nargs="?",
         const=True,
         default=False,
@@ -62,16 +62,3 @@ def _table() -> dict[str, tuple[str, str]]:
         if resource.stored:
             table.setdefault(resource.storage_prefix, (resource.group, resource.plural))
     return table | {"/registry/events/": ("", "events")}
-
-
-def _file(text: str) -> Path:
-    path = Path(text)
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(f"no such file: {text}")
-    return path
-
-
-def _flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise argparse.ArgumentTypeError(f"not a boolean: {text}")
-    return text.lower() == "true"

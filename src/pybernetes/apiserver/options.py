@@ -7,7 +7,7 @@ import ipaddress
 import socket
 from pathlib import Path
 
-from pybernetes.api.times import parse_duration
+from pybernetes.flags import boolean, file, seconds, words
 
 from . import encryption as encryption_flags
 from . import tls as tls_flags
@@ -24,36 +24,36 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--bind-address", type=_address, default="0.0.0.0", help="address to listen on")
     add("--secure-port", type=_port, default=6443, help="port to listen on, 0 = any free one")
     add("--advertise-address", type=_address, help="address that others reach this server at")
-    add("--tls-cert-file", type=_file, help="the server's certificate, with its chain")
-    add("--tls-private-key-file", type=_file, help="the key of the certificate")
+    add("--tls-cert-file", type=file, help="the server's certificate, with its chain")
+    add("--tls-private-key-file", type=file, help="the key of the certificate")
     add("--cert-dir", type=Path, default=Path("/var/run/kubernetes"), help="where a self-signed certificate is kept")
-    add_flags(parser, _file, _seconds)
-    audit_flags.add_flags(parser, _file, _seconds, _boolean)
+    add_flags(parser)
+    audit_flags.add_flags(parser)
     add("--etcd-servers", required=True, help="etcd's endpoints, or sqlite:///path/to/file.db, or memory://")
-    add("--etcd-cafile", type=_file)
-    add("--etcd-certfile", type=_file)
-    add("--etcd-keyfile", type=_file)
-    add("--etcd-compaction-interval", type=_seconds, default=300.0, help="0 = never compact")
-    add("--event-ttl", type=_seconds, default=3600.0, help="how long events are kept")
+    add("--etcd-cafile", type=file)
+    add("--etcd-certfile", type=file)
+    add("--etcd-keyfile", type=file)
+    add("--etcd-compaction-interval", type=seconds, default=300.0, help="0 = never compact")
+    add("--event-ttl", type=seconds, default=3600.0, help="how long events are kept")
     add("--service-cluster-ip-range", default="10.96.0.0/16", help="one or two CIDRs for Services")
     add("--service-node-port-range", type=_range, default=(30000, 32767))
     authn_flags.add_flags(parser)
     tls_flags.add_flags(parser)
     encryption_flags.add_flags(parser)
-    add("--enable-priority-and-fairness", type=_boolean, nargs="?", const=True, default=True, help="queues, not limits")
+    add("--enable-priority-and-fairness", type=boolean, nargs="?", const=True, default=True, help="queues, not limits")
     add("--max-requests-inflight", type=int, default=400, help="reads at once, 0 = no limit")
     add("--max-mutating-requests-inflight", type=int, default=200, help="writes at once, 0 = no limit")
     more = "admission plugins to use beside the usual ones"
-    add("--enable-admission-plugins", type=_names, action="extend", default=[], help=more)
+    add("--enable-admission-plugins", type=words, action="extend", default=[], help=more)
     fewer = "usual admission plugins not to use"
-    add("--disable-admission-plugins", type=_names, action="extend", default=[], help=fewer)
-    add("--admission-control-config-file", type=_file, help="an AdmissionConfiguration: what plugins need to know")
+    add("--disable-admission-plugins", type=words, action="extend", default=[], help=fewer)
+    add("--admission-control-config-file", type=file, help="an AdmissionConfiguration: what plugins need to know")
     add("--default-not-ready-toleration-seconds", type=int, default=300, help="how long pods stay on a lost node")
     add("--default-unreachable-toleration-seconds", type=int, default=300, help="the same for one out of reach")
     certificate = "as whom this server comes to those that extend it"
-    add("--proxy-client-cert-file", type=_file, help=certificate)
-    add("--proxy-client-key-file", type=_file, help="the key of that certificate")
-    add("--shutdown-delay-duration", type=_seconds, default=0.0, help="serve on for this long after SIGTERM")
+    add("--proxy-client-cert-file", type=file, help=certificate)
+    add("--proxy-client-key-file", type=file, help="the key of that certificate")
+    add("--shutdown-delay-duration", type=seconds, default=0.0, help="serve on for this long after SIGTERM")
     add("-v", "--v", type=int, default=0, help="how much to log")
     options = parser.parse_args(argv)
     try:
@@ -96,13 +96,6 @@ def _address(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _file(text: str) -> Path:
-    path = Path(text)
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(f"no such file: {text}")
-    return path
-
-
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"not a port: {text}")
@@ -114,25 +107,6 @@ def _range(text: str) -> tuple[int, int]:
     if not dash or not low.isdigit() or not high.isdigit() or not 0 < int(low) <= int(high) < 65536:
         raise argparse.ArgumentTypeError(f"not a range of ports: {text}")
     return int(low), int(high)
-
-
-def _seconds(text: str) -> float:
-    try:
-        return parse_duration(text) / 1e9
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _names(text: str) -> list[str]:
-    return [part for part in text.split(",") if part]
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() in ("1", "t", "true"):
-        return True
-    if text.lower() in ("0", "f", "false"):
-        return False
-    raise argparse.ArgumentTypeError(f"not true or false: {text!r}")
 
 
 def _total_seats(options: argparse.Namespace) -> int:

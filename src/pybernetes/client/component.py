@@ -1,29 +1,111 @@
-"""What the commands of our components have in common: waiting for the server, ending, serving, one of several."""
+"""What the components' commands have in common: logs, waiting for the server, serving, one of several, the end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import secrets
 import signal
 import socket
 import ssl
+import sys
 import tempfile
 import time
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pybernetes.api import errors
 
 from .client import Client
 from .clock import Clock
-from .health import serving_tls
-from .leaderelection import LeaderElector
+from .health import HealthServer, serving_tls
+from .leaderelection import LeaderElector, LeadershipLost
 
 SERVER_TIMEOUT = 10.0  # upstream's
 log = logging.getLogger(__name__)
+
+
+class Worker(Protocol):
+    """What a component is there for."""
+
+    started: asyncio.Event
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+
+class Serving(Protocol):
+    """The flags about a component's own port."""
+
+    bind_address: str
+    secure_port: int
+    tls_cert_file: str
+    tls_private_key_file: str
+    client_ca_file: str
+
+
+def log_to_stderr(verbosity: int) -> None:
+    """Warnings and worse; with -v=2 what happens, with -v=4 everything."""
+    level = logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity >= 2 else logging.WARNING
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
+
+
+def run_until_done(main: Coroutine[Any, Any, int]) -> int:
+    """Run a component's coroutine on a quick event loop; the exit code."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+def is_ready(worker: Worker, elector: LeaderElector | None) -> bool:
+    """Whether it works. A replica that waits for the lock is as ready as it can be."""
+    return worker.started.is_set() or (elector is not None and not elector.is_leader)
+
+
+async def serve_and_work(
+    worker: Worker,
+    client: Client,
+    health: HealthServer,
+    elector: LeaderElector | None,
+    options: Serving,
+    *,
+    program: str,
+    command: str,
+) -> int:
+    """Serve health and metrics, and work (with an elector: while it leads) until a signal comes; the exit code."""
+    await wait_for_server(client)
+    if options.secure_port:
+        tls = component_tls(program, options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
+        await health.start(options.bind_address, options.secure_port, tls)
+    work = asyncio.create_task(elector.run(worker.run) if elector else worker.run())
+    freezing = asyncio.create_task(_freeze_when_started(worker))
+    end_on_signals(work)
+    try:
+        await work
+    except asyncio.CancelledError:
+        return 0
+    except LeadershipLost as error:
+        # As upstream: what was begun may be half done, only a new process is sure to act on nothing old.
+        print(f"{command}: {error}", file=sys.stderr)
+        return 1
+    finally:
+        freezing.cancel()
+        await health.stop()
+    return 0
+
+
+async def _freeze_when_started(worker: Worker) -> None:
+    """What is alive after the start stays alive: the collector need not look at it again. (Kinds are not collected.)"""
+    await worker.started.wait()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 async def wait_for_server(client: Client) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-import gc
-import logging
 import os
 import sys
 
@@ -15,7 +12,6 @@ from pybernetes.client.clock import SystemClock
 from pybernetes.client.events import EventBroadcaster
 from pybernetes.client.health import HealthServer
 from pybernetes.client.informers import InformerFactory
-from pybernetes.client.leaderelection import LeadershipLost
 
 from .base import ControllerContext
 from .identity import Identities
@@ -23,9 +19,6 @@ from .manager import Manager, choose
 from .options import Options, parse
 
 PROGRAM = "kube-controller-manager"
-log = logging.getLogger(__name__)
-
-
 NICE = 5
 """Behind an API server on the same machine: when processors are short, answers come before what follows from them."""
 
@@ -33,15 +26,11 @@ NICE = 5
 def main(argv: list[str]) -> int:
     """Run the controllers; the exit code."""
     options = parse(argv)
-    level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
+    component.log_to_stderr(options.v)
     os.nice(NICE)
     try:
         names = choose(options.controllers)
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_run(options, names))
+        return component.run_until_done(_run(options, names))
     except (config.ConfigError, OSError, ValueError) as error:
         print(f"pyb controller-manager: {error}", file=sys.stderr)
         return 1
@@ -90,39 +79,14 @@ async def _run(options: Options, names: list[str]) -> int:
             context.metrics,
             {
                 "ping": lambda: True,
-                # A replica that waits for the lock is as ready as it can be.
-                "controllers": lambda: manager.started.is_set() or (elector is not None and not elector.is_leader),
+                "controllers": lambda: component.is_ready(manager, elector),
             },
             client,
         )
-        await component.wait_for_server(client)
-        if options.secure_port:
-            tls = component.component_tls(
-                PROGRAM, options.tls_cert_file, options.tls_private_key_file, options.client_ca_file
-            )
-            await health.start(options.bind_address, options.secure_port, tls)
-        work = asyncio.create_task(elector.run(manager.run) if elector else manager.run())
-        freezing = asyncio.create_task(_freeze_when_started(manager))
-        component.end_on_signals(work)
         try:
-            await work
-        except asyncio.CancelledError:
-            return 0
-        except LeadershipLost as error:
-            # As upstream: what was begun may be half done, only a new process is sure to act on nothing old.
-            print(f"pyb controller-manager: {error}", file=sys.stderr)
-            return 1
+            return await component.serve_and_work(
+                manager, client, health, elector, options, program=PROGRAM, command="pyb controller-manager"
+            )
         finally:
-            freezing.cancel()
-            await health.stop()
             if context.identities:
                 await context.identities.close()
-    return 0
-
-
-async def _freeze_when_started(manager: Manager) -> None:
-    """What is alive after the start stays alive: the collector need not look at it again. (Kinds are not collected.)"""
-    await manager.started.wait()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, get_type_hints
 
-from pybernetes.api.times import TimeError, parse_duration
+from pybernetes.flags import boolean, seconds
 
 Seconds = float
 """A duration: `1h2m3s` on the command line, seconds here."""
@@ -144,7 +144,7 @@ def parse(argv: list[str]) -> Options:
         help = each.metadata["help"].replace("%", "%%")
         if kind is bool:
             parser.add_argument(
-                *names, dest=each.name, type=_boolean, nargs="?", const=True, default=each.default, help=help
+                *names, dest=each.name, type=boolean, nargs="?", const=True, default=each.default, help=help
             )
         else:
             parser.add_argument(*names, dest=each.name, type=_TYPES.get(kind, _list), default=each.default, help=help)
@@ -155,23 +155,8 @@ class _Seconds:
     """Stands for `Seconds` while the flags are made: at run time a float is a float."""
 
 
-def _boolean(text: str) -> bool:
-    if text.lower() in ("1", "t", "true"):
-        return True
-    if text.lower() in ("0", "f", "false"):
-        return False
-    raise argparse.ArgumentTypeError(f"not true or false: {text!r}")
-
-
-def _seconds(text: str) -> float:
-    try:
-        return parse_duration(text) / 1e9
-    except TimeError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
 def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-_TYPES: dict[Any, Callable[[str], Any]] = {str: str, int: int, float: float, _Seconds: _seconds}
+_TYPES: dict[Any, Callable[[str], Any]] = {str: str, int: int, float: float, _Seconds: seconds}

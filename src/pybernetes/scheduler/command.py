@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-import gc
-import logging
 import os
 import sys
 from pathlib import Path
@@ -17,7 +14,6 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
 from pybernetes.client.health import HealthServer
 from pybernetes.client.informers import InformerFactory
-from pybernetes.client.leaderelection import LeadershipLost
 
 from .config import load
 from .config.spec import build
@@ -34,14 +30,12 @@ NICE = 1
 """Behind an API server on the same machine, before the controllers: answers come before what follows from them."""
 DEFAULT_QPS = 50.0
 """What a configuration file says that says nothing. It is upstream's; here it means no limit, since none is needed."""
-log = logging.getLogger(__name__)
 
 
 def main(argv: list[str]) -> int:
     """Run the scheduler; the exit code."""
     options = parse(argv)
-    level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
+    component.log_to_stderr(options.v)
     try:
         config, check_all_filters = _configuration(options)
         if options.write_config_to:
@@ -50,10 +44,7 @@ def main(argv: list[str]) -> int:
         spec = build(config, check_all_filters=check_all_filters)
         spec.pod_max_in_unschedulable_seconds = options.pod_max_in_unschedulable_pods_duration
         os.nice(NICE)
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_run(options, config, spec))
+        return component.run_until_done(_run(options, config, spec))
     except (clientconfig.ConfigError, OSError, ValueError) as error:
         print(f"pyb scheduler: {error}", file=sys.stderr)
         return 1
@@ -137,41 +128,14 @@ async def _run(options: Options, config: KubeSchedulerConfiguration, spec: Sched
             metrics.registry,
             {
                 "ping": lambda: True,
-                # A replica that waits for the lock is as ready as it can be.
-                "scheduler": lambda: scheduler.started.is_set() or (elector is not None and not elector.is_leader),
+                "scheduler": lambda: component.is_ready(scheduler, elector),
             },
             client,
             {PATH: page(scheduler, memory)},
         )
-        await component.wait_for_server(client)
-        if options.secure_port:
-            tls = component.component_tls(
-                PROGRAM, options.tls_cert_file, options.tls_private_key_file, options.client_ca_file
-            )
-            await health.start(options.bind_address, options.secure_port, tls)
-        work = asyncio.create_task(elector.run(scheduler.run) if elector else scheduler.run())
-        freezing = asyncio.create_task(_freeze_when_started(scheduler))
-        component.end_on_signals(work)
-        try:
-            await work
-        except asyncio.CancelledError:
-            return 0
-        except LeadershipLost as error:
-            # As upstream: what was begun may be half done, only a new process is sure to act on nothing old.
-            print(f"pyb scheduler: {error}", file=sys.stderr)
-            return 1
-        finally:
-            freezing.cancel()
-            await health.stop()
-    return 0
-
-
-async def _freeze_when_started(scheduler: Scheduler) -> None:
-    """What is alive after the start stays alive: the collector need not look at it again. (Kinds are not collected.)"""
-    await scheduler.started.wait()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+        return await component.serve_and_work(
+            scheduler, client, health, elector, options, program=PROGRAM, command="pyb scheduler"
+        )
 
 
 def _seconds(text: str | None) -> float:

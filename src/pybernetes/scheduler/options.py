@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybernetes.api.times import TimeError, parse_duration
+from pybernetes.flags import boolean, seconds
 
 WITHOUT_EFFECT = (
     "authentication-skip-lookup",
@@ -115,9 +115,9 @@ def parse(argv: Sequence[str]) -> Options:
         flags = ["-v", "--v"] if name == "v" else [flag]
         options: dict[str, Any] = {"dest": name, "help": help, "default": argparse.SUPPRESS}
         if "bool" in _KINDS[name]:
-            parser.add_argument(*flags, type=_boolean, nargs="?", const=True, **options)
+            parser.add_argument(*flags, type=boolean, nargs="?", const=True, **options)
         elif name.endswith(("_duration", "_deadline", "_period")):
-            parser.add_argument(*flags, type=_seconds, **options)
+            parser.add_argument(*flags, type=seconds, **options)
         else:
             kind = float if "float" in _KINDS[name] else int if "int" in _KINDS[name] else str
             parser.add_argument(*flags, type=kind, **options)
@@ -130,18 +130,3 @@ def parse(argv: Sequence[str]) -> Options:
         del found[name]
         print(f"pyb scheduler: --{name.partition(': ')[2]} has no effect", file=sys.stderr)
     return Options(**found)
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() in ("1", "t", "true"):
-        return True
-    if text.lower() in ("0", "f", "false"):
-        return False
-    raise argparse.ArgumentTypeError(f"not true or false: {text!r}")
-
-
-def _seconds(text: str) -> float:
-    try:
-        return parse_duration(text) / 1e9
-    except TimeError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

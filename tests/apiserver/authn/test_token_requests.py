@@ -269,7 +269,7 @@ def test_a_file_without_a_key_is_told_of_at_once(tmp_path: Path) -> None:
         (["--oidc-issuer-url=https://x", "--oidc-client-id=x", "--oidc-signing-algs=HS256"], "unsupported signing alg"),
         (["--requestheader-username-headers=X-Remote-User"], "needs --requestheader-client-ca-file"),
         (["--tls-cipher-suites=TLS_NULL"], "not supported or doesn't exist"),
-        (["--anonymous-auth=maybe"], "not a boolean"),
+        (["--anonymous-auth=maybe"], "not true or false"),
     ],
 )
 def test_flags_that_cannot_be_are_refused_at_once(

@@ -20,8 +20,6 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api.yaml import yaml_to_json
-
 _VERSIONS = ("apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1")
 _ALONE = {"imagePolicy": "ImagePolicyWebhook", "podNodeSelectorPluginConfig": "PodNodeSelector"}
 """Files of old, by what is in them, and the plugin that each was for."""
@@ -82,6 +80,8 @@ def check_kind(configuration: Any, kind: str, versions: Iterable[str], plugin: s
 
 
 def _document(file: Path) -> dict[str, Any]:
+    from pybernetes.api.yaml import yaml_to_json
+
     try:
         value = msgspec.json.decode(yaml_to_json(file.read_bytes())[0])
     except OSError as error:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from pathlib import Path
+
+from pybernetes.flags import boolean, file, seconds
 
 API_VERSION = "audit.k8s.io/v1"
 MODES = ("batch", "blocking", "blocking-strict")
 FORMATS = ("legacy", "json")
 
 
-def add_flags(
-    parser: argparse.ArgumentParser,
-    file: Callable[[str], Path],
-    seconds: Callable[[str], float],
-    boolean: Callable[[str], bool],
-) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the audit log."""
     add = parser.add_argument
     add("--audit-policy-file", type=file, help="what is recorded; without it nothing is")

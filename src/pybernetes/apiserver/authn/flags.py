@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pybernetes.api.times import parse_duration
+from pybernetes.flags import boolean, file, seconds, words
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 _MAXIMUM = (3600.0, float(1 << 32))  # seconds; what --service-account-max-token-expiration may be
@@ -15,45 +15,45 @@ _MAXIMUM = (3600.0, float(1 << 32))  # seconds; what --service-account-max-token
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add them to a parser."""
     add = parser.add_argument_group("authentication").add_argument
-    add("--anonymous-auth", type=_flag, nargs="?", const=True, help="let in who presents no credential; true")
-    add("--client-ca-file", type=_file, help="who this CA has signed is the certificate's common name")
-    add("--requestheader-client-ca-file", type=_file, help="who this CA has signed may say in headers who users are")
-    add("--requestheader-allowed-names", type=_list, default=[], help="of these, those with one of these names")
+    add("--anonymous-auth", type=boolean, nargs="?", const=True, help="let in who presents no credential; true")
+    add("--client-ca-file", type=file, help="who this CA has signed is the certificate's common name")
+    add("--requestheader-client-ca-file", type=file, help="who this CA has signed may say in headers who users are")
+    add("--requestheader-allowed-names", type=words, default=[], help="of these, those with one of these names")
     add("--requestheader-username-headers", type=_headers, default=(), help="X-Remote-User is common")
     add("--requestheader-uid-headers", type=_headers, default=(), help="X-Remote-Uid is suggested")
     add("--requestheader-group-headers", type=_headers, default=(), help="X-Remote-Group is suggested")
     add("--requestheader-extra-headers-prefix", type=_headers, default=(), help="X-Remote-Extra- is suggested")
-    add("--basic-auth-file", type=_file, help='passwords: password,user,uid,"group1,group2"')
-    add("--enable-bootstrap-token-auth", type=_flag, nargs="?", const=True, default=False, help="for nodes that join")
-    add("--token-auth-file", type=_file, help='bearer tokens: token,user,uid,"group1,group2"')
+    add("--basic-auth-file", type=file, help='passwords: password,user,uid,"group1,group2"')
+    add("--enable-bootstrap-token-auth", type=boolean, nargs="?", const=True, default=False, help="for nodes that join")
+    add("--token-auth-file", type=file, help='bearer tokens: token,user,uid,"group1,group2"')
     add("--service-account-issuer", action="append", help="who tokens say has made them; the first signs, all count")
-    add("--service-account-key-file", type=_file, action="append", help="keys that tokens may be signed with")
-    add("--service-account-signing-key-file", type=_file, help="the private key that tokens are signed with")
-    add("--service-account-lookup", type=_flag, nargs="?", const=True, default=True, help="check Secrets of tokens")
-    add("--service-account-max-token-expiration", type=_seconds, default=0.0, help="longest life of a token")
+    add("--service-account-key-file", type=file, action="append", help="keys that tokens may be signed with")
+    add("--service-account-signing-key-file", type=file, help="the private key that tokens are signed with")
+    add("--service-account-lookup", type=boolean, nargs="?", const=True, default=True, help="check Secrets of tokens")
+    add("--service-account-max-token-expiration", type=seconds, default=0.0, help="longest life of a token")
     add(
         "--service-account-extend-token-expiration",
-        type=_flag,
+        type=boolean,
         nargs="?",
         const=True,
         default=True,
         help="let tokens that kubelets ask for by default live a year",
     )
     add("--service-account-jwks-uri", default="", help="where the keys are published, if not at this server")
-    add("--authentication-config", type=_file, help="an AuthenticationConfiguration: OpenID Connect, anonymous")
+    add("--authentication-config", type=file, help="an AuthenticationConfiguration: OpenID Connect, anonymous")
     add("--oidc-issuer-url", default="", help="the issuer of ID tokens")
     add("--oidc-client-id", default="", help="whom ID tokens are meant for")
-    add("--oidc-ca-file", type=_file, help="who may sign the issuer's certificate; the machine's authorities")
+    add("--oidc-ca-file", type=file, help="who may sign the issuer's certificate; the machine's authorities")
     add("--oidc-username-claim", default="sub", help="the claim that is the user's name")
     add("--oidc-username-prefix", default="", help="put before it; - = nothing; the issuer, unless it is an email")
     add("--oidc-groups-claim", default="", help="the claim that is the user's groups")
     add("--oidc-groups-prefix", default="", help="put before each of them")
     add("--oidc-signing-algs", type=_algorithms, default=["RS256"], help="with which issuers may sign")
     add("--oidc-required-claim", type=_pair, action="append", default=[], help="claim=value, to be in every token")
-    add("--authentication-token-webhook-config-file", type=_file, help="a kubeconfig: who to ask about tokens")
+    add("--authentication-token-webhook-config-file", type=file, help="a kubeconfig: who to ask about tokens")
     add("--authentication-token-webhook-version", choices=("v1", "v1beta1"), default="v1beta1", help="of TokenReview")
-    add("--authentication-token-webhook-cache-ttl", type=_seconds, default=120.0, help="how long answers are kept")
-    add("--api-audiences", type=_list, default=[], help="whom tokens for this server are meant for; the issuers")
+    add("--authentication-token-webhook-cache-ttl", type=seconds, default=120.0, help="how long answers are kept")
+    add("--api-audiences", type=words, default=[], help="whom tokens for this server are meant for; the issuers")
     add("--external-hostname", default="", help="the name of this server for those outside")
 
 
@@ -108,7 +108,7 @@ def _check_oidc(options: argparse.Namespace) -> None:
 def _algorithms(text: str) -> list[str]:
     from .oidc.configuration import ALGORITHMS
 
-    names = _list(text)
+    names = words(text)
     for name in names:
         if name not in ALGORITHMS:
             raise argparse.ArgumentTypeError(f'oidc: unsupported signing alg: "{name}"')
@@ -133,28 +133,3 @@ def _headers(text: str) -> tuple[str, ...]:
     if "" in names:
         raise argparse.ArgumentTypeError("empty value in a list of headers")
     return names
-
-
-def _file(text: str) -> Path:
-    path = Path(text)
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(f"no such file: {text}")
-    return path
-
-
-def _flag(text: str) -> bool:
-    found = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(text.lower())
-    if found is None:
-        raise argparse.ArgumentTypeError(f"not a boolean: {text}")
-    return found
-
-
-def _seconds(text: str) -> float:
-    try:
-        return parse_duration(text) / 1e9
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

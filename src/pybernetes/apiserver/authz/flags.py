@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from pathlib import Path
+
+from pybernetes.flags import file, seconds, words
 
 MODES = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
 _WEBHOOK_FLAGS = (
@@ -15,10 +15,10 @@ _WEBHOOK_FLAGS = (
 )
 
 
-def add_flags(parser: argparse.ArgumentParser, file: Callable[[str], Path], seconds: Callable[[str], float]) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of authorization; `check_flags` sets what was left out."""
     add = parser.add_argument
-    add("--authorization-mode", type=_list, action="extend", help=f"who decides, in order: {','.join(MODES)}")
+    add("--authorization-mode", type=words, action="extend", help=f"who decides, in order: {','.join(MODES)}")
     add("--authorization-config", type=file, help="an AuthorizationConfiguration, instead of the other flags")
     add("--authorization-policy-file", type=file, help="policy of ABAC: one JSON object a line")
     add("--authorization-webhook-config-file", type=file, help="whom to ask, as a kubeconfig")
@@ -62,7 +62,3 @@ def check_flags(options: argparse.Namespace) -> list[str]:
         if getattr(options, name) is None:
             setattr(options, name, default)
     return problems
-
-
-def _list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

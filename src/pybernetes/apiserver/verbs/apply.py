@@ -14,7 +14,6 @@ from pybernetes.api import gojson
 from pybernetes.api.errors import BadRequest, Conflict
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, resetfields
-from pybernetes.api.yaml import YAMLProblem
 from pybernetes.store.cache import Item
 
 from ..bodies import yaml_as_json
@@ -80,6 +79,8 @@ async def apply_object(
 
 def apply_config(request: Request, options: WriteOptions) -> dict[str, Any]:
     """The configuration in the body, YAML or JSON. Raises BadRequest."""
+    from pybernetes.api.yaml import YAMLProblem
+
     try:
         json, repeated = yaml_as_json(request)
     except YAMLProblem as problem:

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from pybernetes.api import field, gojson, strict
 from pybernetes.api.base import Struct
 from pybernetes.api.quote import quote
-from pybernetes.api.yaml import YAMLProblem, yaml_to_json
 
 from .defaults import set_defaults
 from .v1 import GROUP_VERSION
@@ -66,6 +65,8 @@ def parse(data: bytes) -> tuple[Any, list[str]]:
     """A file's value with `gojson.Pairs` for objects, and what to say about keys that YAML had twice."""
     repeated: list[str] = []
     if not data.lstrip().startswith(b"{"):
+        from pybernetes.api.yaml import YAMLProblem, yaml_to_json
+
         try:
             data, lines = yaml_to_json(data)
         except YAMLProblem as problem:

@@ -11,7 +11,6 @@ from pybernetes.client.health import Page
 
 from ..scheduler import Scheduler
 from .memory import Memory
-from .report import why
 
 PATH = "/debug/why"
 _JSON = "application/json"
@@ -27,6 +26,8 @@ def page(scheduler: Scheduler, memory: Memory) -> Page:
             return _problem("400 Bad Request", "name is required: /debug/why?namespace=NAMESPACE&name=NAME")
         if not scheduler.started.is_set():
             return _problem("503 Service Unavailable", "this scheduler does not lead, or has not started yet")
+        from .report import why
+
         report = why(scheduler, memory, namespace, name)
         if report is None:
             return _problem(

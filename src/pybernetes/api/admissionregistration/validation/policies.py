@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from ...cel.escaping import RESERVED
 from ...core.validation.common import validate_qualified_name
 from ...equality import semantically_equal
 from ...field import FieldError, Path, duplicate, invalid, not_supported, required
@@ -41,32 +42,6 @@ PATCH_TYPES: Final = ("ApplyConfiguration", "JSONPatch")
 _SPEC = Path("spec")
 _STATUS = Path("status")
 _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
-# Words that CEL keeps for itself.
-_RESERVED: Final = frozenset(
-    {
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    }
-)
 
 
 def validate_validating_admission_policy(obj: ValidatingAdmissionPolicy) -> list[FieldError]:
@@ -233,7 +208,7 @@ def _validate_variable(variable: Variable, path: Path) -> list[FieldError]:
     name = variable.name or ""
     if not name.strip():
         errors.append(required(path.child("name"), "name is not specified"))
-    elif not _is_identifier(name) or name in _RESERVED:
+    elif not _is_identifier(name) or name in RESERVED:
         errors.append(invalid(path.child("name"), name, "must be a valid CEL identifier"))
     if not (variable.expression or "").strip():
         errors.append(required(path.child("expression"), "expression is not specified"))

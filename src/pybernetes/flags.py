@@ -1,0 +1,38 @@
+"""What the values of our programs' flags may look like: types for `argparse`, with Go's forms and our complaints."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pybernetes.api.times import parse_duration
+
+
+def boolean(text: str) -> bool:
+    """Go's words for true and false, in any case."""
+    if text.lower() in ("1", "t", "true"):
+        return True
+    if text.lower() in ("0", "f", "false"):
+        return False
+    raise argparse.ArgumentTypeError(f"not true or false: {text!r}")
+
+
+def seconds(text: str) -> float:
+    """A duration as Go writes it, `1h30m`, in seconds."""
+    try:
+        return parse_duration(text) / 1e9
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def file(text: str) -> Path:
+    """A file that exists: a wrong name is told at the start, not when the file is needed."""
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"no such file: {text}")
+    return path
+
+
+def words(text: str) -> list[str]:
+    """Words with commas between them; empty ones do not count."""
+    return [part.strip() for part in text.split(",") if part.strip()]
