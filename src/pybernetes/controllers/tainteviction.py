@@ -13,20 +13,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from pybernetes.api import errors
-from pybernetes.api.core.podconditions import find_pod_condition
 from pybernetes.api.core.tolerations import tolerates
-from pybernetes.api.core.v1 import Node, ObjectReference, Pod, PodCondition, Taint, Toleration
-from pybernetes.api.times import rfc3339
+from pybernetes.api.core.v1 import Node, ObjectReference, Pod, Taint, Toleration
 from pybernetes.client.clock import Timer
 from pybernetes.client.events import NORMAL
 from pybernetes.client.keys import Key, key_of, uid_of
 
 from .base import Controller
-from .meta import generation_of
+from .disruptiontarget import mark
 from .nodes import NO_EXECUTE, index_by_node, pods_on, taints_of
 from .pods import node_of
 
 WORKERS: Final = 8
+MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
 LATENCY_BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 180.0, 240.0)
 
 
@@ -174,7 +173,8 @@ class TaintEvictionController(Controller[Node]):
         try:
             pod = await self.client.get(Pod, key.name, key.namespace)
             if uid_of(pod) == eviction.uid:
-                await self._mark(key, pod)
+                now = self.clock.now()
+                await mark(self.client, pod, now, "DeletionByTaintManager", MESSAGE)
                 await self.client.delete(Pod, key.name, key.namespace, uid=eviction.uid)
                 self._deleted.inc()
                 self._latency.observe(self.clock.now() - eviction.due)
@@ -183,25 +183,6 @@ class TaintEvictionController(Controller[Node]):
         if self.scheduled.get(key) is eviction:  # else another pod of this name has come meanwhile
             del self.scheduled[key]
         return None
-
-    async def _mark(self, key: Key, pod: Pod) -> None:
-        wanted = PodCondition(
-            type="DisruptionTarget",
-            status="True",
-            reason="DeletionByTaintManager",
-            message="Taint manager: deleting due to NoExecute taint",
-            observed_generation=generation_of(pod),
-        )
-        present = find_pod_condition(pod.status, "DisruptionTarget")
-        turned = present is None or present.status != "True"
-        wanted.last_transition_time = (
-            rfc3339(self.clock.now()) if turned or present is None else present.last_transition_time
-        )
-        if present is not None:
-            wanted.last_probe_time = present.last_probe_time
-        if present != wanted:
-            patch = {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [wanted]}}
-            await self.client.patch(Pod, key.name, patch, key.namespace, type="strategic", subresource="status")
 
     def _pod_seen(self, pod: Pod) -> None:
         self.queue.add(key_of(pod))

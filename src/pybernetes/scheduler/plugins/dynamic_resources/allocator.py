@@ -14,6 +14,7 @@ from decimal import Decimal
 
 from pybernetes.api.core.v1 import Node
 from pybernetes.api.core.v1.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from pybernetes.api.resource.tolerations import tolerates
 from pybernetes.api.resource.v1 import (
     AllocationResult,
     DeviceAllocationConfiguration,
@@ -441,17 +442,7 @@ def _node_selector(taken: Sequence[_Taken], node: Node) -> NodeSelector | None:
 def _blocks(taint: DeviceTaint, request: _Request) -> bool:
     if taint.effect not in ("NoSchedule", "NoExecute"):
         return False
-    return not any(_tolerates(each, taint) for each in request.tolerations or ())
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in (None, "", "Equal"):
-        return (toleration.value or "") == (taint.value or "")
-    return toleration.operator == "Exists"
+    return not any(tolerates(each, taint) for each in request.tolerations or ())
 
 
 def _uses(device: PoolDevice) -> list[tuple[str, str, Decimal]]:
