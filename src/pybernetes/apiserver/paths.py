@@ -17,7 +17,7 @@ from .metrics import Metrics
 from .negotiation import output_format
 from .output import write
 
-PathHandler = Callable[[Request], Awaitable[Response]]
+PathHandler = Callable[[Request], Awaitable[Response | None]]
 _READS = ("get", "head")
 _WITH_SLASH = ("/api", "/version")
 """Paths that are the same with a slash at the end."""
@@ -41,7 +41,7 @@ class Paths:
         """Serve one more path."""
         (self._prefixes if prefix else self._exact)[path] = handler
 
-    async def __call__(self, request: Request) -> Response:
+    async def __call__(self, request: Request) -> Response | None:
         path = request.info.path
         if path.startswith(_WITH_SLASH):
             path = path.rstrip("/")

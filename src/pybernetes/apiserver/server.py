@@ -23,7 +23,7 @@ from pybernetes.store.cache import Cache
 
 from .admission import configuration, plugins
 from .admission.plugin import Chain
-from .aggregation.start import Aggregation
+from .aggregation.start import Aggregation, remote_openapi
 from .authn import setup as authn
 from .authz.chain import AuthorizerChain
 from .bootstrap import bootstrap, keep
@@ -101,7 +101,11 @@ class APIServer:
         COLLECTORS.append(authenticators.collect)
         authn.issue_tokens(self.registry, options)
         paths = Paths(self.health, self.metrics, Discovery(self.registry))
-        openapi = OpenAPI(lambda: self.registry.generation, lambda: custom_kinds(self.registry))
+        openapi = OpenAPI(
+            lambda: self.registry.generation,
+            lambda: custom_kinds(self.registry),
+            lambda: remote_openapi(self.registry),
+        )
         paths.add("/openapi", openapi, prefix=True)
         authn.publish_keys(paths, options, lambda: f"{advertised(options)}:{self.port}")
         handler = Dispatcher(self.registry, paths)

@@ -25,6 +25,7 @@ from ..verbs.writing import create_object, write_object
 if TYPE_CHECKING:
     from pybernetes.api.apiregistration.v1 import APIService, APIServiceCondition
 
+    from .openapi import RemoteOpenAPI
     from .service import RemoteService
 
 log = logging.getLogger(__name__)
@@ -245,3 +246,14 @@ class Aggregation:
             return new
 
         await write_object(self._store, name, transform, context)
+
+
+def remote_openapi(registry: Registry) -> RemoteOpenAPI | None:
+    """The documents of other servers, if there are any."""
+    if not registry.aggregated:
+        return None
+    if registry.remote_openapi is None:
+        from .openapi import RemoteOpenAPI
+
+        registry.remote_openapi = RemoteOpenAPI(registry)
+    return registry.remote_openapi

@@ -95,8 +95,8 @@ def merge(base: Packed, parts: list[Packed], protobuf: bool) -> Packed:
         paths, definitions = zip(*(part.body.split(FRAGMENTS) for part in parts), strict=True)
         head, inside, rest = whole.partition(b'"paths":{')
         middle, between, tail = rest.partition(b'},"definitions":{')
-        whole = b"".join([head, inside, *(each + b"," for each in paths), middle])
-        whole = b"".join([whole, between, *(each + b"," for each in definitions), tail])
+        whole = b"".join([head, inside, *(each + b"," for each in paths if each), middle])
+        whole = b"".join([whole, between, *(each + b"," for each in definitions if each), tail])
     return Packed(etag, gzip.compress(whole, _QUICK))
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from email.utils import formatdate
 from hashlib import sha512
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,6 +23,10 @@ from ..http import Request, Response
 from ..negotiation import JSON
 from .build import Order, Packed, build, merge
 from .kinds import CustomKind
+
+if TYPE_CHECKING:
+    from ..aggregation.openapi import RemoteOpenAPI
+    from ..aggregation.service import RemoteService
 
 log = logging.getLogger(__name__)
 
@@ -48,15 +52,22 @@ class OpenAPI:
     is made anew.
     """
 
-    def __init__(self, generation: Callable[[], int] = lambda: 0, custom: Callable[[], Custom] = dict) -> None:
+    def __init__(
+        self,
+        generation: Callable[[], int] = lambda: 0,
+        custom: Callable[[], Custom] = dict,
+        remote: Callable[[], RemoteOpenAPI | None] = lambda: None,
+    ) -> None:
+        """`remote` are the documents of other servers, if there are any."""
         self._generation = generation
         self._custom = custom
+        self._remote = remote
         self._base: dict[_Form, dict[str, Packed]] = {}
         self._parts: dict[_Form, dict[str, tuple[Any, Packed]]] = {}
         self._made: dict[_Form, _Made] = {}
         self._making: dict[_Form, asyncio.Task[_Made]] = {}
 
-    async def __call__(self, request: Request) -> Response:
+    async def __call__(self, request: Request) -> Response | None:
         path = request.path.rstrip("/")
         if path == "/openapi/v2":
             return await self._document(request, 2, "")
@@ -69,16 +80,22 @@ class OpenAPI:
     async def _index(self, request: Request) -> Response:
         made = await self._documents((3, False))
         paths = {path: {"serverRelativeURL": _url(path, document)} for path, document in made.documents.items()}
+        if remote := self._remote():
+            others = {path: {"serverRelativeURL": url} for path, (url, _) in (await remote.index()).items()}
+            paths = dict(sorted({**others, **paths}.items()))
         body = msgspec.json.encode({"paths": paths})
         headers = _headers(sha512(body).hexdigest().upper(), made.at)
         return _unchanged(request, headers) or Response(body, headers=headers)
 
-    async def _document(self, request: Request, version: int, path: str) -> Response:
+    async def _document(self, request: Request, version: int, path: str) -> Response | None:
         media = _accepted(request, version)
         made = await self._documents((version, media != JSON))
         document = made.documents.get(path)
         if document is None:
-            raise PathNotFound
+            found = await self._elsewhere(path)
+            if not isinstance(found, Packed):
+                return await found(request)
+            document, media = found, JSON
         headers = _headers(document.etag, made.at)
         wanted = request.info.query.get("hash", "") if version == 3 else ""
         if wanted and wanted != document.etag:
@@ -91,6 +108,14 @@ class OpenAPI:
         if "gzip" in request.headers.get("accept-encoding", ""):
             return Response(document.body, 200, media, [*headers, ("Content-Encoding", "gzip")])
         return Response(await asyncio.to_thread(gzip.decompress, document.body), 200, media, headers)
+
+    async def _elsewhere(self, path: str) -> RemoteService | Packed:
+        """The document of another server, or the server that has it. Raises PathNotFound."""
+        remote = self._remote()
+        _, found = (await remote.index()).get(path, ("", None)) if remote else ("", None)
+        if found is None:
+            raise PathNotFound
+        return found
 
     async def _documents(self, form: _Form) -> _Made:
         made = self._made.get(form)
@@ -119,12 +144,25 @@ class OpenAPI:
             documents = base
             if version == 3:
                 documents = dict(sorted({**base, **parts}.items()))
-            elif parts:
-                documents = {"": await asyncio.to_thread(merge, base[""], list(parts.values()), protobuf)}
+            else:
+                added = [*parts.values(), *await self._remote_parts(protobuf)]
+                if added:
+                    documents = {"": await asyncio.to_thread(merge, base[""], added, protobuf)}
         finally:
             del self._making[form]
         made = self._made[form] = _Made(generation, documents, formatdate(usegmt=True))
         return made
+
+    async def _remote_parts(self, protobuf: bool) -> list[Packed]:
+        """What other servers add to version 2. Which names are taken already, the JSON form tells."""
+        remote = self._remote()
+        if not remote:
+            return []
+        form = (2, False)
+        if form not in self._base:
+            self._base[form] = await build(Order(2, False))
+        custom = await self._custom_parts(form)
+        return await remote.parts(self._base[form][""], custom.values(), protobuf)
 
     async def _custom_parts(self, form: _Form) -> dict[str, Packed]:
         """What custom kinds add, by path."""

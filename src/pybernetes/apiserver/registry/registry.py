@@ -18,6 +18,7 @@ from .resource_store import ResourceStore
 from .strategy import Strategy
 
 if TYPE_CHECKING:
+    from ..aggregation.openapi import RemoteOpenAPI
     from ..aggregation.service import RemoteService
     from ..authn.tokens import Tokens
     from ..authz.resolver import RuleResolver
@@ -52,6 +53,7 @@ class Registry:
         """Called when other resources are served than before."""
         self.aggregated: dict[tuple[str, str], RemoteService] = {}
         """Who serves a group and version instead of us; mostly nobody."""
+        self.remote_openapi: RemoteOpenAPI | None = None
 
     def store(self, group: str, version: str, plural: str) -> ResourceStore:
         """The store of a resource that is kept. Raises PathNotFound if nothing is served there."""
