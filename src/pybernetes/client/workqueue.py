@@ -100,11 +100,6 @@ class WorkQueue(Generic[T]):
         """How many items will be added later."""
         return len(self._delayed)
 
-    @property
-    def shutting_down(self) -> bool:
-        """Whether nothing is accepted any more."""
-        return self._shutting_down
-
     def add(self, item: T) -> None:
         """The item needs work, now."""
         if self._shutting_down or not self._core.add(item):

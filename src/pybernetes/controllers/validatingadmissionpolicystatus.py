@@ -33,10 +33,10 @@ class ValidatingAdmissionPolicyStatusController(Controller[ValidatingAdmissionPo
 
     name = "validatingadmissionpolicy-status-controller"
     kind = ValidatingAdmissionPolicy
-    workers = 5
 
     def setup(self) -> None:
         """Know the kinds that users have defined."""
+        self.workers = self.options.concurrent_validating_admission_policy_status_syncs
         self.definitions = self.informer(CustomResourceDefinition)
 
     def queue_name(self) -> str:

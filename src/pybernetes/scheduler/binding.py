@@ -8,7 +8,6 @@ make two bindings.
 from __future__ import annotations
 
 import logging
-from typing import Protocol
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import Pod
@@ -24,12 +23,6 @@ log = logging.getLogger(__name__)
 
 BOUND_ELSEWHERE = "bound elsewhere"
 GONE = "gone"
-
-
-class Nominate(Protocol):
-    """Writes `status.nominatedNodeName`, so that others know where a pod that is being prepared will go."""
-
-    async def __call__(self, pod: PodInfo, node_name: str) -> None: ...
 
 
 class Outcome(Exception):

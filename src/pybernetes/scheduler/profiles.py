@@ -13,30 +13,6 @@ from .framework.extender import Extender
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
-DEFAULT_PLUGINS: dict[str, int] = {
-    "SchedulingGates": 0,
-    "PrioritySort": 0,
-    "NodeUnschedulable": 0,
-    "NodeName": 0,
-    "TaintToleration": 3,
-    "NodeAffinity": 2,
-    "NodePorts": 0,
-    "NodeResourcesFit": 1,
-    "VolumeRestrictions": 0,
-    "NodeVolumeLimits": 0,
-    "VolumeBinding": 0,
-    "VolumeZone": 0,
-    "PodTopologySpread": 2,
-    "InterPodAffinity": 2,
-    "DynamicResources": 2,
-    "DefaultPreemption": 0,
-    "NodeResourcesBalancedAllocation": 1,
-    "ImageLocality": 1,
-    "DefaultBinder": 0,
-    "NodeDeclaredFeatures": 0,
-}
-"""Upstream's default plugins (its `multiPoint`), in order, with their weights (0 = not a score, or 1)."""
-
 
 @dataclass(slots=True)
 class ProfileSpec:

@@ -377,7 +377,6 @@ class Scheduler:
         self.metrics.attempts.inc(result, framework.profile_name)
         self.metrics.attempt_seconds.observe(time.perf_counter() - begun, result, framework.profile_name)
         message = status.message if diagnosis is None else diagnosis.message()
-        queued.last_diagnosis = None
         queued.unschedulable_plugins = set(diagnosis.unschedulable_plugins) if diagnosis else set()
         queued.pending_plugins = set(diagnosis.pending_plugins) if diagnosis else set()
         if not rejected:

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-UNLIMITED = 2**64 - 1
-"""What upstream calls an unknown size."""
-
 
 class Field:
     """One field of an object type: its type and the key under which JSON has it."""
@@ -130,7 +127,6 @@ A, B = param("A"), param("B")
 LIST_A = list_of(A)
 MAP_AB = map_of(A, B)
 LIST_DYN = list_of(DYN)
-MAP_STRING_DYN = map_of(STRING, DYN)
 
 Mapping = dict[str, Type]
 

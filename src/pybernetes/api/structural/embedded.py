@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from .. import strict, zeros
-from ..apiextensions.schemas import subschemas
 from ..apiextensions.v1 import JSONSchemaProps
 from ..field import FieldError, Path, invalid, required
 from ..meta.v1.objectmeta import ObjectMeta
@@ -124,8 +123,3 @@ def _validate_one(value: dict[str, Any], path: Path | None) -> list[FieldError]:
         metadata.name = metadata.name or "fakename"  # it need not have one
         errors += validate_object_meta(metadata, bool(metadata.namespace), name_is_path_segment, at)
     return errors
-
-
-def has_embedded(schema: JSONSchemaProps | None) -> bool:
-    """Whether the schema has objects inside anywhere."""
-    return any(each.x_kubernetes_embedded_resource for each in subschemas(schema))

@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from .. import zeros
-from ..meta.v1.objectmeta import ObjectMeta
 
 Content = dict[str, Any]
 
@@ -59,13 +58,6 @@ def plain(obj: CustomObject) -> Content:
     """The object as plain JSON values; the content is shared, the metadata is not."""
     metadata: Content = msgspec.json.decode(zeros.encode(obj.metadata))
     return {"apiVersion": obj.api_version, "kind": obj.kind, "metadata": metadata, **obj.content}
-
-
-def from_plain(value: Content) -> CustomObject:
-    """The object of plain JSON values, whose metadata must fit; nothing is shared but what is not metadata."""
-    content = {key: each for key, each in value.items() if key not in TYPE_META}
-    metadata = msgspec.json.decode(msgspec.json.encode(value.get("metadata") or {}), type=ObjectMeta)
-    return CustomObject(value.get("kind"), value.get("apiVersion"), metadata, content)
 
 
 def whole_numbers(value: Any) -> Any:

@@ -47,11 +47,6 @@ class CustomResourceStore(ResourceStore):
         self.asks_webhook = converter.remote
         self.form = f"{resource.api_version} {floor}"
 
-    @property
-    def custom_resource(self) -> CustomResource:
-        """The resource, with its definition."""
-        return self._of
-
     def _setup(self) -> None:
         self.custom = self._of.custom
         self._attributes = self.custom.attributes

@@ -60,7 +60,6 @@ class PodInfo:
 
     __slots__ = (
         "_affinity",
-        "_fragments",
         "key",
         "labels",
         "name",
@@ -90,7 +89,6 @@ class PodInfo:
         """CPU (thousandths) and memory with scoring's defaults for containers that ask for nothing."""
         self.requests, self.nonzero_requests = _requests(pod, self.spec)
         self._affinity: _Affinity | None = None
-        self._fragments: dict[str, Any] | None = None
 
     def assumed(self, pod: Pod) -> PodInfo:
         """The same for a copy of the pod that differs only in its node and labels."""
@@ -137,13 +135,6 @@ class PodInfo:
         """Whether it says anything about pods beside it."""
         affinity = self.spec.affinity
         return affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
-
-    @property
-    def fragments(self) -> dict[str, Any]:
-        """What plugins sign this pod with (`Plugin.sign`), by the plugin's name; filled by the framework."""
-        if self._fragments is None:
-            self._fragments = {}
-        return self._fragments
 
     def _terms(self) -> _Affinity:
         found = self._affinity

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from .podinfo import PodInfo
-
-if TYPE_CHECKING:
-    from .diagnosis import Diagnosis
 
 
 @dataclass(slots=True, eq=False)
@@ -32,7 +28,6 @@ class QueuedPodInfo:
     gating_plugin: str = ""
     """The PreEnqueue plugin that keeps it out of the queue."""
     was_flushed_from_unschedulable: bool = False
-    last_diagnosis: Diagnosis | None = None
 
     @property
     def gated(self) -> bool:

@@ -46,7 +46,6 @@ from .plugin import (
     ScorePlugin,
 )
 from .podinfo import PodInfo
-from .recorder import Attempt
 from .shared import LocalPlugins, PluginError, Shared, SharedWork
 from .state import CycleState
 from .status import Code, Status
@@ -390,15 +389,6 @@ class Framework:
                 log.exception("%s: post_bind of %s failed", plugin.name, pod.key)
 
     # -- explaining
-
-    def diagnose(self, attempt: Attempt) -> Diagnosis:
-        """Why each node that was refused was; while the attempt is at hand (in `AttemptRecorder.record`)."""
-        if attempt.diagnosis is not None:
-            return attempt.diagnosis
-        diagnosis = Diagnosis(self.snapshot.num_nodes, self.snapshot.size)
-        assert attempt.alive is not None
-        self.explain_masks(attempt.state, attempt.pod, attempt.alive[: attempt.size].copy(), attempt.masks, diagnosis)
-        return diagnosis
 
     def explain_masks(
         self, state: CycleState, pod: PodInfo, left: Any, masks: dict[str, Any], diagnosis: Diagnosis

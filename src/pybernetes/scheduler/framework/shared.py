@@ -101,11 +101,6 @@ class Shared:
         self._capacity = 0
         self._ask_pre_filters(pod)
 
-    @property
-    def scoring(self) -> bool:
-        """Whether scores are kept already."""
-        return self._scores is not None
-
     def sync(self, pod: PodInfo) -> None:
         """Catch up with what has changed."""
         snapshot = self._snapshot
