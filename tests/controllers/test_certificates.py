@@ -139,13 +139,19 @@ def test_lifetimes_are_between_ten_minutes_and_the_flag(asked: int | None, secon
     assert lifetime(asked, 3600.0).total_seconds() == seconds
 
 
-def test_files_of_one_signer_switch_the_common_ones_off() -> None:
+def test_signers_have_the_common_files_or_their_own() -> None:
     assert signer_files(Options()) == {}
     common = Options(cluster_signing_cert_file="c", cluster_signing_key_file="k")
     assert signer_files(common).keys() == {CLIENT, SERVING, API, "kubernetes.io/legacy-unknown"}
-    common.cluster_signing_kubelet_client_cert_file = "x"
-    common.cluster_signing_kubelet_client_key_file = "y"
-    assert signer_files(common) == {CLIENT: ("x", "y")}
+    own = Options(cluster_signing_kubelet_client_cert_file="x", cluster_signing_kubelet_client_key_file="y")
+    assert signer_files(own) == {CLIENT: ("x", "y")}
+    own.cluster_signing_cert_file, own.cluster_signing_key_file = "c", "k"
+    with pytest.raises(ValueError, match="default and per controller certs at the same time"):
+        signer_files(own)
+    half = Options(cluster_signing_legacy_unknown_key_file="k")
+    missing = "--cluster-signing-legacy-unknown-key-file needs --cluster-signing-legacy-unknown-cert-file too"
+    with pytest.raises(ValueError, match=missing):
+        signer_files(half)
 
 
 THEN = "2026-01-01T00:00:00Z"

@@ -111,8 +111,8 @@ async def test_a_controller_whose_loop_fails_ends_the_manager_loudly(
 
 
 async def test_health_is_for_everybody_and_metrics_for_whom_the_server_allows(server: tools.ApiServer) -> None:
-    from pybernetes.client.metrics import Registry
     from pybernetes.client.health import HealthServer, serving_tls
+    from pybernetes.client.metrics import Registry
 
     pki = server.folder / "pki"
     healthy = True
@@ -149,9 +149,22 @@ async def test_health_is_for_everybody_and_metrics_for_whom_the_server_allows(se
         await health.stop()
 
 
-def test_a_flag_that_a_controller_refuses_is_one_line_and_exit_code_1(server: tools.ApiServer) -> None:
-    flags = [f"--kubeconfig={server.kubeconfig}", "--leader-elect=false", "--secure-port=0", "--allocate-node-cidrs"]
-    command = [*tools.PYTHON, "controller-manager", *flags, "--cluster-cidr=nonsense"]
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (["--allocate-node-cidrs", "--cluster-cidr=nonsense"], "invalid CIDR address: nonsense"),
+        (["--cidr-allocator-type=nonsense"], "invalid CIDR allocator type: nonsense"),
+        (
+            ["--enable-hostpath-provisioner"],
+            "--enable-hostpath-provisioner: making volumes in folders of the host is not supported",
+        ),
+    ],
+)
+def test_a_flag_that_a_controller_refuses_is_one_line_and_exit_code_1(
+    server: tools.ApiServer, refused: list[str], words: str
+) -> None:
+    flags = [f"--kubeconfig={server.kubeconfig}", "--leader-elect=false", "--secure-port=0"]
+    command = [*tools.PYTHON, "controller-manager", *flags, *refused]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert done.stderr.splitlines() == ["pyb controller-manager: invalid CIDR address: nonsense"]
+    assert done.stderr.splitlines() == [f"pyb controller-manager: {words}"]

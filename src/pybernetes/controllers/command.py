@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import sys
 
@@ -18,6 +19,8 @@ from .identity import Identities
 from .manager import Manager, choose
 from .options import Options, parse
 
+log = logging.getLogger(__name__)
+
 PROGRAM = "kube-controller-manager"
 NICE = 5
 """Behind an API server on the same machine: when processors are short, answers come before what follows from them."""
@@ -28,6 +31,8 @@ def main(argv: list[str]) -> int:
     options = parse(argv)
     component.log_to_stderr(options.v)
     os.nice(NICE)
+    if options.cluster_name != Options().cluster_name:
+        log.warning("--cluster-name has no effect: only cloud providers use it, and there are none")
     try:
         names = choose(options.controllers)
         return component.run_until_done(_run(options, names))

@@ -73,8 +73,8 @@ class Options:
 
     allocate_node_cidrs: bool = _flag(False, "give each node a range of pod addresses")
     cluster_cidr: str = _flag("", "one or two ranges of pod addresses")
-    cluster_name: str = _flag("kubernetes", "prefix of what the cluster calls itself elsewhere")
-    cidr_allocator_type: str = _flag("RangeAllocator", "how ranges of pod addresses are given")
+    cluster_name: str = _flag("kubernetes", "no effect: only cloud providers use it, and there are none")
+    cidr_allocator_type: str = _flag("RangeAllocator", "how pod addresses are given; RangeAllocator only")
     service_cluster_ip_range: str = _flag("", "one or two ranges of Service addresses")
     node_cidr_mask_size: int = _flag(0, "size of a node's range; 0 = 24 (IPv4), 64 (IPv6)")
     node_cidr_mask_size_ipv4: int = _flag(0, "size of a node's IPv4 range; 0 = 24")
@@ -119,7 +119,7 @@ class Options:
 
     enable_garbage_collector: bool = _flag(True, "the API server's flag of this name must agree")
     enable_dynamic_provisioning: bool = _flag(True, "volumes are made for claims")
-    enable_hostpath_provisioner: bool = _flag(False, "volumes are made in folders of the host, for tests")
+    enable_hostpath_provisioner: bool = _flag(False, "refused: volumes in folders of the host are not supported")
     namespace_sync_period: Seconds = _flag(300.0, "how often ending namespaces are looked at again")
     pvclaimbinder_sync_period: Seconds = _flag(15.0, "how often volumes and claims are looked at again")
     attach_detach_reconcile_sync_period: Seconds = _flag(60.0, "how often attachments are looked at again")

@@ -95,16 +95,21 @@ class CertificateSigningRequestSigningController(Controller[CertificateSigningRe
 
 
 def signer_files(options: Options) -> dict[str, tuple[str, str]]:
-    """The certificate and key file of each signer. Files of its own for one mean that the common ones are for none."""
+    """The certificate and key file of each signer, its own or the common ones; ValueError if both or half are given."""
     own = {}
     for signer, flag in _FLAGS.items():
-        files = (
-            getattr(options, f"cluster_signing_{flag}_cert_file"),
-            getattr(options, f"cluster_signing_{flag}_key_file"),
-        )
-        if any(files):
+        certificate, key = (f"cluster_signing_{flag}_{part}_file" for part in ("cert", "key"))
+        files = getattr(options, certificate), getattr(options, key)
+        if any(files) and not all(files):
+            given, missing = (certificate, key) if files[0] else (key, certificate)
+            raise ValueError(f"{_spelled(given)} needs {_spelled(missing)} too")
+        if all(files):
             own[signer] = files
     common = options.cluster_signing_cert_file, options.cluster_signing_key_file
-    if not own and all(common):
-        return dict.fromkeys(_FLAGS, common)
-    return {signer: files for signer, files in own.items() if all(files)}
+    if own and all(common):
+        raise ValueError("cannot specify default and per controller certs at the same time")
+    return own or (dict.fromkeys(_FLAGS, common) if all(common) else {})
+
+
+def _spelled(field: str) -> str:
+    return "--" + field.replace("_", "-")

@@ -20,7 +20,7 @@ from ..meta import is_deleting
 from ..nodes import tell_status
 from .allocator import RangeAllocator, ranges_of
 from .cidrset import CIDRError
-from .settings import settings
+from .settings import check_allocator, settings
 
 WORKERS: Final = 30
 LOOK_AGAIN: Final = 60.0
@@ -36,6 +36,7 @@ class NodeIpamController(Controller[Node]):
     def setup(self) -> None:
         """Read the flags."""
         self.allocator: RangeAllocator | None = None
+        check_allocator(self.options.cidr_allocator_type)
         if not self.options.allocate_node_cidrs:
             return
         self.recorder = self.context.events.recorder("cidrAllocator")

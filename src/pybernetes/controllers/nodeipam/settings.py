@@ -22,10 +22,7 @@ class Settings:
 
 def settings(options: Options) -> Settings:
     """Read the flags; `CIDRError` in upstream's words if they contradict each other."""
-    if options.cidr_allocator_type != "RangeAllocator":
-        if options.cidr_allocator_type == "CloudAllocator":
-            raise CIDRError("--cidr-allocator-type is set to 'CloudAllocator' but cloud provider is not configured")
-        raise CIDRError(f"invalid CIDR allocator type: {options.cidr_allocator_type}")
+    check_allocator(options.cidr_allocator_type)
     if not options.cluster_cidr.strip():
         raise CIDRError("Controller: Must specify --cluster-cidr if --allocate-node-cidrs is set")
     networks = _networks(options.cluster_cidr)
@@ -42,6 +39,14 @@ def settings(options: Options) -> Settings:
     if len(services) > 1 and services[0].version == services[1].version:
         raise CIDRError("serviceCIDR and secondaryServiceCIDR are not dualstack (from different IPfamiles)")
     return Settings(tuple((network, prefixes[network.version]) for network in networks), services)
+
+
+def check_allocator(type: str) -> None:
+    """`CIDRError` if there is no such allocator, whether or not it is to be used."""
+    if type == "CloudAllocator":
+        raise CIDRError("--cidr-allocator-type is set to 'CloudAllocator' but cloud provider is not configured")
+    if type != "RangeAllocator":
+        raise CIDRError(f"invalid CIDR allocator type: {type}")
 
 
 def _networks(text: str) -> tuple[IPNetwork, ...]:

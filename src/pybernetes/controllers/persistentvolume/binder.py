@@ -69,6 +69,8 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
 
     def setup(self) -> None:
         """Follow volumes, classes, and pods by their claims."""
+        if self.options.enable_hostpath_provisioner:
+            raise ValueError("--enable-hostpath-provisioner: making volumes in folders of the host is not supported")
         self.recorder = self.context.events.recorder("persistentvolume-controller")
         self.claims: Latest[PersistentVolumeClaim] = Latest(self.own)
         self.own.add_index(_WAITING, _waiting_class)
