@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import random
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from apiserver.admission.conftest import server_with
+from backends import Answer, Asked, Backend, kubeconfig_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -200,34 +199,19 @@ def test_a_bad_configuration_is_refused(change: dict[str, Any], complaint: str) 
         read_configuration({**HEAD, **change})
 
 
-class _Metrics(BaseHTTPRequestHandler):
-    """Serves what one pod uses."""
-
+def test_a_server_learns_from_metrics_and_remembers(tmp_path: Path) -> None:
     namespace = ""
 
-    def do_GET(self) -> None:
+    def metrics(asked: Asked) -> Answer:
+        """What one pod uses."""
+        if asked.path != "/apis/metrics.k8s.io/v1beta1/pods":
+            return Answer({}, 404)
         usage = {"cpu": "250m", "memory": "100Mi"}
-        item = {"metadata": {"name": "old", "namespace": self.namespace}, "containers": [{"name": "a", "usage": usage}]}
-        found = self.path == "/apis/metrics.k8s.io/v1beta1/pods"
-        body = json.dumps({"kind": "PodMetricsList", "items": [item]} if found else {}).encode()
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        item = {"metadata": {"name": "old", "namespace": namespace}, "containers": [{"name": "a", "usage": usage}]}
+        return Answer({"kind": "PodMetricsList", "items": [item]})
 
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def test_a_server_learns_from_metrics_and_remembers(tmp_path: Path) -> None:
-    backend = HTTPServer(("127.0.0.1", 0), _Metrics)
-    thread = threading.Thread(target=backend.serve_forever)
-    thread.start()
-    cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{backend.server_port}"}}
-    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
-    config = {"kind": "Config", "apiVersion": "v1", "clusters": [cluster], "contexts": [context]}
-    config |= {"users": [{"name": "u", "user": {}}], "current-context": "x"}
-    (tmp_path / "metrics.conf").write_text(json.dumps(config))
+    backend = Backend(metrics)
+    (tmp_path / "metrics.conf").write_text(json.dumps(kubeconfig_of(backend.origin)))
     history = tmp_path / "usage.json"
     own = {**HEAD, "kubeConfigFile": str(tmp_path / "metrics.conf"), "samplePeriodSeconds": 0.05}
     plugins = [{"name": "InitialResources", "configuration": {**own, "historyFile": str(history)}}]
@@ -240,8 +224,8 @@ def test_a_server_learns_from_metrics_and_remembers(tmp_path: Path) -> None:
     )
     try:
         with server_with(tmp_path, *flags) as client:
-            _Metrics.namespace = client.namespace()
-            path = f"/api/v1/namespaces/{_Metrics.namespace}/pods"
+            namespace = client.namespace()
+            path = f"/api/v1/namespaces/{namespace}/pods"
 
             def create(name: str) -> dict[str, Any]:
                 body = {"metadata": {"name": name}, "spec": {"containers": [{"name": "a", "image": "web:1"}]}}
@@ -254,6 +238,4 @@ def test_a_server_learns_from_metrics_and_remembers(tmp_path: Path) -> None:
             assert 250 <= int(found["requests"]["cpu"].removesuffix("m")) <= 263
         assert "web:1" in history.read_text()
     finally:
-        backend.shutdown()
-        backend.server_close()
-        thread.join()
+        backend.close()

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import pytest
 from apiserver.client import Client as ApiClient
+from backends import Answer, Asked, Backend, kubeconfig_of
 
 from pybernetes.apiserver.audit.batching import Batching, BatchSettings
 from pybernetes.apiserver.audit.event import Event, encode, legacy_line, new_event
@@ -155,42 +154,22 @@ def test_flags_that_do_not_fit_are_refused(capsys: pytest.CaptureFixture[str], f
     assert problem in capsys.readouterr().err
 
 
-class Receiver(BaseHTTPRequestHandler):
-    """A webhook that first fails once, and then takes everything."""
-
-    events: ClassVar[list[dict[str, Any]]] = []
-    failures: ClassVar[list[int]] = []
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        assert (body["kind"], body["apiVersion"]) == ("EventList", "audit.k8s.io/v1")
-        if not self.failures:
-            self.failures.append(503)
-            self.send_response(503)
-        else:
-            self.events.extend(body["items"])
-            self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 def test_a_webhook_gets_the_events_although_it_failed_once(tmp_path: Path) -> None:
-    receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    events: list[dict[str, Any]] = []
+    failures: list[int] = []
+
+    def receive(asked: Asked) -> Answer:
+        body = asked.json
+        assert (body["kind"], body["apiVersion"]) == ("EventList", "audit.k8s.io/v1")
+        if not failures:
+            failures.append(503)
+            return Answer(status=503)
+        events.extend(body["items"])
+        return Answer()
+
+    receiver = Backend(receive)
     kubeconfig = tmp_path / "webhook.kubeconfig"
-    address = f"http://127.0.0.1:{receiver.server_port}/audit"
-    kubeconfig.write_text(
-        json.dumps(
-            {
-                "clusters": [{"name": "c", "cluster": {"server": address}}],
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
-                "current-context": "c",
-            }
-        )
-    )
+    kubeconfig.write_text(json.dumps(kubeconfig_of(f"{receiver.origin}/audit")))
     policy = tmp_path / "policy.yaml"
     policy.write_text(
         "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, omitStages: [RequestReceived]}]"
@@ -204,9 +183,9 @@ def test_a_webhook_gets_the_events_although_it_failed_once(tmp_path: Path) -> No
     try:
         with api_server(tmp_path / "server", *flags) as server:
             ApiClient(server).get("/api/v1/pods", User_Agent="sent")
-            wait_until(lambda: "sent" in [each.get("userAgent") for each in Receiver.events], "the event has arrived")
+            wait_until(lambda: "sent" in [each.get("userAgent") for each in events], "the event has arrived")
             ApiClient(server).get("/api/v1/nodes", User_Agent="last")
-        assert "last" in [each.get("userAgent") for each in Receiver.events]  # what waits is sent before the end
-        assert Receiver.failures == [503]
+        assert "last" in [each.get("userAgent") for each in events]  # what waits is sent before the end
+        assert failures == [503]
     finally:
-        receiver.shutdown()
+        receiver.close()

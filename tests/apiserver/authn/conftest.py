@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from apiserver.authn.forge import HTTPSServer, Issuer
 from apiserver.client import Answer, Client
+from backends import kubeconfig_of
 
 import tools
 from pybernetes import pki
@@ -44,16 +45,16 @@ class World:
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("authn")
-    (folder / "issuer").mkdir()
-    (folder / "hook").mkdir()
     authority = pki.create_authority("others")
-    issuer, webhook = Issuer(folder / "issuer", authority), HTTPSServer(folder / "hook", authority)
+    issuer, webhook = Issuer(authority), HTTPSServer(authority)
     (folder / "others.crt").write_bytes(authority.certificate_pem)
     proxies = pki.create_authority("proxies")
     (folder / "proxies.crt").write_bytes(proxies.certificate_pem)
     (folder / "passwords.csv").write_text('secret,bob,7,"dev,ops"\nx:y,carol,8\n')
     (folder / "authentication.json").write_text(json.dumps(configuration(issuer, authority)))
-    (folder / "webhook.kubeconfig").write_text(json.dumps(kubeconfig(webhook.url, folder / "others.crt")))
+    (folder / "webhook.kubeconfig").write_text(
+        json.dumps(kubeconfig_of(f"{webhook.url}/review", folder / "others.crt"))
+    )
     flags = [
         "--authorization-mode=RBAC",
         f"--basic-auth-file={folder}/passwords.csv",
@@ -113,16 +114,4 @@ def configuration(issuer: Issuer, authority: pki.Identity) -> dict[str, object]:
             }
         ],
         "anonymous": {"enabled": True, "conditions": [{"path": "/readyz"}, {"path": "/version"}]},
-    }
-
-
-def kubeconfig(url: str, authority: Path) -> dict[str, object]:
-    """The kubeconfig of a webhook."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "hook", "cluster": {"server": f"{url}/review", "certificate-authority": str(authority)}}],
-        "users": [{"name": "api", "user": {}}],
-        "contexts": [{"name": "hook", "context": {"cluster": "hook", "user": "api"}}],
-        "current-context": "hook",
     }

@@ -6,14 +6,11 @@ import base64
 import hashlib
 import hmac
 import json
-import ssl
-import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
+from backends import Answer, Asked, Backend, server_tls
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
@@ -64,56 +61,26 @@ def claims_of(text: str) -> dict[str, Any]:
     return found
 
 
-class HTTPSServer:
+class HTTPSServer(Backend):
     """Answers GET and POST by a function of path, headers and body: (status, headers, body)."""
 
-    def __init__(self, folder: Path, authority: pki.Identity) -> None:
-        identity = pki.issue_server(authority, "127.0.0.1", ["127.0.0.1", "localhost"])
-        (folder / "server.crt").write_bytes(identity.certificate_pem)
-        (folder / "server.key").write_bytes(identity.key_pem)
+    def __init__(self, authority: pki.Identity) -> None:
         self.asked: list[tuple[str, dict[str, str], bytes]] = []
         self.answer: Callable[[str, dict[str, str], bytes], tuple[int, dict[str, str], Any]] = lambda *_: (404, {}, "")
-        outer = self
+        super().__init__(self._ask, server_tls(pki.issue_server(authority, "127.0.0.1", ["127.0.0.1", "localhost"])))
+        self.url = self.origin
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                outer.asked.append((self.path, headers, body))
-                status, extra, content = outer.answer(self.path, headers, body)
-                data = content.encode() if isinstance(content, str) else json.dumps(content).encode()
-                self.send_response(status)
-                for name, value in {"Content-Length": str(len(data)), **extra}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_POST = do_GET
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(folder / "server.crt", folder / "server.key")
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self.url = f"https://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def _ask(self, asked: Asked) -> Answer:
+        self.asked.append((asked.path, asked.headers, asked.body))
+        status, headers, content = self.answer(asked.path, asked.headers, asked.body)
+        return Answer(content, status, headers)
 
 
 class Issuer(HTTPSServer):
     """An OpenID Connect issuer: discovery, keys that can be rotated, claims that are kept elsewhere."""
 
-    def __init__(self, folder: Path, authority: pki.Identity) -> None:
-        super().__init__(folder, authority)
+    def __init__(self, authority: pki.Identity) -> None:
+        super().__init__(authority)
         self.keys: dict[str, PrivateKey] = {
             "rsa": rsa.generate_private_key(65537, 2048),
             "p256": ec.generate_private_key(ec.SECP256R1()),

@@ -29,7 +29,7 @@ WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 class World:
     def __init__(self, folder: Path) -> None:
         self.authority = pki.create_authority("issuers")
-        self.issuer = Issuer(folder, self.authority)
+        self.issuer = Issuer(self.authority)
         self.file = folder / "ca.crt"
         self.file.write_bytes(self.authority.certificate_pem)
 

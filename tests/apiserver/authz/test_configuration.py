@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from apiserver.client import Client
+from backends import kubeconfig_of
 
 from pybernetes.apiserver.authz import configuration
 from pybernetes.apiserver.authz.authorizer import AlwaysAllow, AlwaysDeny
@@ -45,16 +46,7 @@ def hook(file: Path, **changes: Any) -> dict[str, Any]:
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Path:
     file = tmp_path / "webhook.kubeconfig"
-    file.write_text(
-        json.dumps(
-            {
-                "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1/authorize"}}],
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "users": [{"name": "u", "user": {}}],
-                "current-context": "c",
-            }
-        )
-    )
+    file.write_text(json.dumps(kubeconfig_of("http://127.0.0.1:1/authorize")))
     return file
 
 

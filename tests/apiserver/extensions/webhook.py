@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import http.server
 import json
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,20 +16,35 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from backends import Answer, Asked, Backend
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-class ConversionWebhook:
+class ConversionWebhook(Backend):
     """A running webhook."""
 
-    def __init__(self, server: http.server.ThreadingHTTPServer, bundle: str) -> None:
-        self._server = server
+    def __init__(self, tls: ssl.SSLContext, bundle: str) -> None:
         self.bundle = bundle
-        self.port = server.server_address[1]
         self.reviews: list[dict[str, Any]] = []
+        super().__init__(self._answer, tls)
+
+    def __enter__(self) -> ConversionWebhook:
+        return self
+
+    def _answer(self, asked: Asked) -> Answer:
+        review = asked.json
+        self.reviews.append(review)
+        request, mode = review["request"], asked.path.split("?")[0].strip("/")
+        if mode == "hang":
+            time.sleep(2)
+        objects = [convert(each, request["desiredAPIVersion"]) for each in request["objects"]]
+        response = {"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": objects}
+        lie(mode, response)
+        answer = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "response": response}
+        return Answer("{" if mode == "broken" else answer, 500 if mode == "error" else 200)
 
     def config(self, mode: str = "good") -> dict[str, Any]:
         """What a definition says of it."""
@@ -79,44 +92,12 @@ def lie(mode: str, response: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def conversion_webhook(folder: Path) -> Iterator[ConversionWebhook]:
     """Serves on a free port; its certificate is kept in the folder."""
-    hook: ConversionWebhook
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-        def do_POST(self) -> None:
-            review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            hook.reviews.append(review)
-            request, mode = review["request"], self.path.split("?")[0].strip("/")
-            if mode == "hang":
-                time.sleep(2)
-            objects = [convert(each, request["desiredAPIVersion"]) for each in request["objects"]]
-            response = {"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": objects}
-            lie(mode, response)
-            answer = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "response": response}
-            body = b"{" if mode == "broken" else json.dumps(answer).encode()
-            self.send_response(500 if mode == "error" else 200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     certificate = self_signed()
     (folder / "hook.pem").write_bytes(certificate)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "hook.pem")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    hook = ConversionWebhook(server, base64.b64encode(certificate.partition(b"-----BEGIN EC")[0]).decode())
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(folder / "hook.pem")
+    with ConversionWebhook(tls, base64.b64encode(certificate.partition(b"-----BEGIN EC")[0]).decode()) as hook:
         yield hook
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def self_signed() -> bytes:

@@ -142,7 +142,7 @@ def rude() -> Iterator[Callable[[bytes | None], int]]:
             while True:
                 try:
                     connection, _ = listener.accept()
-                    secured = server.http.socket.context.wrap_socket(connection, server_side=True)
+                    secured = server.tls.wrap_socket(connection, server_side=True)
                     secured.recv(65536)
                     if answer is not None:
                         secured.sendall(answer)
