@@ -90,6 +90,7 @@ def api_server(folder: Path, *flags: str, store: str = "memory://", accounts: bo
         f"--service-account-key-file={pki}/sa.pub",
         f"--service-account-signing-key-file={pki}/sa.key",
         "--service-cluster-ip-range=10.96.0.0/12",
+        "--allow-privileged=true",
         *(() if accounts else ("--disable-admission-plugins=ServiceAccount",)),
         *flags,
     ]

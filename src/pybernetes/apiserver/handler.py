@@ -151,9 +151,10 @@ def _placed(info: RequestInfo, resource: Resource) -> bool:
     who may do everything in a namespace could do it to the cluster; but a Namespace is in itself.
     """
     if not resource.namespaced:
-        itself = resource.plural == "namespaces" and info.object_name == info.namespace
-        if info.namespace and not itself:
-            return False
+        if info.namespace:
+            itself = resource.plural == "namespaces" and not resource.group and info.object_name == info.namespace
+            if not itself or f"/namespaces/{info.namespace}/namespaces" in info.path:
+                return False
     elif not info.namespace and (info.name or not resource.stored):
         return False
     return not info.name or not _NAMED.isdisjoint(resource.verbs)

@@ -53,6 +53,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     certificate = "as whom this server comes to those that extend it"
     add("--proxy-client-cert-file", type=file, help=certificate)
     add("--proxy-client-key-file", type=file, help="the key of that certificate")
+    add("--allow-privileged", type=boolean, nargs="?", const=True, default=False, help="let containers be privileged")
     add("--shutdown-delay-duration", type=seconds, default=0.0, help="serve on for this long after SIGTERM")
     add("-v", "--v", type=int, default=0, help="how much to log")
     options = parser.parse_args(argv)

@@ -14,6 +14,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybernetes.api.core.validation.capabilities import CAPABILITIES
 from pybernetes.api.errors import APIError, RequestEntityTooLarge
 from pybernetes.api.resources import RESOURCES
 from pybernetes.api.times import SystemClock
@@ -84,6 +85,7 @@ class APIServer:
         self.registry = Registry(self.cache, SystemClock(), event_ttl=int(options.event_ttl))
         self.registry.service_cidrs = options.service_cidrs
         self.registry.node_ports = options.service_node_port_range
+        CAPABILITIES.allow_privileged = options.allow_privileged
         self.registry.admission = _admission(self.registry, options)
         self.health = Health()
         self.metrics = Metrics()

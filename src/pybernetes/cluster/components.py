@@ -91,6 +91,7 @@ def api_server(
         f"--service-account-key-file={pki / 'sa.pub'}",
         f"--service-account-signing-key-file={pki / 'sa.key'}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
+        "--allow-privileged=true",
         "--authorization-mode=Node,RBAC",
         "--enable-bootstrap-token-auth=true",
         "--enable-admission-plugins=NodeRestriction",

@@ -45,6 +45,8 @@ def test_a_namespace_is_in_itself_and_in_no_other(owner: User, admin: Client) ->
     check(owner.get(f"{mine}/status"), 200)
     check(owner.get(f"/api/v1/namespaces/{other}"), 403)
     check(owner.get(f"{mine}/namespaces/{other}"), 404)
+    check(owner.get(f"{mine}/namespaces/{owner.name}"), 404)
+    check(owner.put(f"{mine}/namespaces/{owner.name}/finalize", {}), 404)
     check(owner.get(f"{mine}/namespaces"), 404)
     check(owner.get("/api/v1/namespaces?watch=1&timeoutSeconds=1"), 403)
     check(owner.get(f"{mine}/namespaces?watch=1&timeoutSeconds=1"), 404)

@@ -34,6 +34,7 @@ _NODES = "system:nodes"
 _MASTERS = "system:masters"
 _ANONYMOUS = "system:anonymous"
 _MANY = 4  # values from which on a permission for all of them is asked for first; upstream's
+_TAKEN = 10_000  # users of whom that is remembered; upstream's
 
 Ask = Callable[[RequestInfo], Awaitable[object]]
 """Returns if the one who asks may. Raises Forbidden."""
@@ -45,6 +46,7 @@ class Impersonation:
     def __init__(self, next_: Handler, authorizers: Sequence[Authorizer]) -> None:
         self._next = next_
         self._authorizers = authorizers
+        self._taken: dict[str, str] = {}  # the mode in which a user last became another
 
     async def __call__(self, request: Request) -> Response | None:
         if request.head is not None and request.head.plain:
@@ -61,15 +63,28 @@ class Impersonation:
         return await self._next(request)
 
     async def _become(self, wanted: User, requestor: User, info: RequestInfo) -> tuple[User, str]:
-        """The user to go on as, and in which mode. Raises Forbidden, with what the first way open to them lacked."""
-        refusal: Forbidden | None = None
+        """The user to go on as, and in which mode.
+
+        Raises Forbidden, with what was lacking for the way that the requestor took last, else for the first.
+        """
+        refusals: dict[str, Forbidden] = {}
         for mode in modes(wanted, requestor):
             try:
-                return await self._try(mode, wanted, requestor, info), mode
+                user = await self._try(mode, wanted, requestor, info)
             except Forbidden as refused:
-                refusal = refusal or refused
-        assert refusal is not None  # the last mode is for everybody
-        raise refusal
+                refusals[mode] = refused
+                continue
+            self._remember(requestor.name, mode)
+            return user, mode
+        last = self._taken.get(requestor.name)
+        raise refusals[last] if last in refusals else next(iter(refusals.values()))
+
+    def _remember(self, name: str, mode: str) -> None:
+        taken = self._taken
+        if taken.get(name) != mode:
+            if len(taken) >= _TAKEN:
+                del taken[next(iter(taken))]
+            taken[name] = mode
 
     async def _try(self, mode: str, wanted: User, requestor: User, info: RequestInfo) -> User:
         if mode == "associated-node":

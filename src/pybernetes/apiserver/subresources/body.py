@@ -47,11 +47,15 @@ def decode_body(
 
 def check_place(meta: ObjectMeta | None, request: Request, kind: str) -> None:
     """What is posted to a subresource names the object of the path. Raises BadRequest."""
-    info = request.info
-    if meta is not None and meta.namespace and meta.namespace != info.namespace:
-        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-    if meta is None or meta.name != info.name:
+    check_namespace(meta, request)
+    if meta is None or meta.name != request.info.name:
         raise BadRequest(f"name in URL does not match name in {kind} object")
+
+
+def check_namespace(meta: ObjectMeta | None, request: Request) -> None:
+    """What is posted is in the namespace of the path, for which permission was given. Raises BadRequest."""
+    if meta is not None and meta.namespace and meta.namespace != request.info.namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def answer_object(

@@ -17,7 +17,7 @@ from ..negotiation import output_format
 from ..output import TRANSFORMS, ListMeta, answer, answer_list
 from ..registry.registry import Registry
 from ..subresources.binding import assign
-from ..subresources.body import decode_body, success
+from ..subresources.body import check_namespace, decode_body, success
 from ..verbs.admitting import admit_body
 from ..verbs.options import write_options
 from ..verbs.writing import context_for
@@ -30,6 +30,7 @@ async def bindings(registry: Registry, resource: Resource, request: Request) -> 
     name = binding.metadata.name if binding.metadata else None
     if not name:
         raise BadRequest("Name parameter required.")
+    check_namespace(binding.metadata, request)
     binding = await admit_body(registry, request, resource, binding, "v1", dry_run=options.dry_run, options=options)
     context = context_for(registry, request, dry_run=options.dry_run)
     context.subresource = "binding"

@@ -7,6 +7,7 @@ from typing import Final
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
 from ..containers import all_containers, all_containers_with_path
 from ..v1.pod import PodSpec
+from .capabilities import CAPABILITIES
 
 _SYSTEMS: Final = ("linux", "windows")
 _NOT_WINDOWS: Final = "cannot be set for a windows pod"
@@ -122,4 +123,6 @@ def validate_windows_host_process(spec: PodSpec, path: Path) -> list[FieldError]
         if not spec.host_network:
             detail = "hostNetwork must be true if pod contains any hostProcess containers"
             errors.append(invalid(path.child("hostNetwork"), False, detail))
+        if not CAPABILITIES.allow_privileged:
+            errors.append(forbidden(path, "hostProcess containers are disallowed by cluster policy"))
     return errors

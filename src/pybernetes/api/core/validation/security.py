@@ -17,6 +17,7 @@ from ..v1.security import (
     Sysctl,
     WindowsSecurityContextOptions,
 )
+from .capabilities import CAPABILITIES
 from .common import InternalForm, dns1123_subdomain, validate_id, validate_local_descending_path
 from .options import PodOptions, is_host_sysctl, sysctl_namespace
 
@@ -41,7 +42,10 @@ _DOTS: Final = re.compile(r"[. ]+")
 
 def validate_container_security_context(context: SecurityContext, host_users: bool, path: Path) -> list[FieldError]:
     """What one container may do."""
-    errors = validate_id(context.run_as_user, path, "runAsUser")
+    errors = []
+    if context.privileged and not CAPABILITIES.allow_privileged:
+        errors.append(forbidden(path.child("privileged"), "disallowed by cluster policy"))
+    errors += validate_id(context.run_as_user, path, "runAsUser")
     errors += validate_id(context.run_as_group, path, "runAsGroup")
     mount = context.proc_mount
     if mount is not None:

@@ -1,0 +1,14 @@
+"""What the cluster's owner lets pods ask for, said once when the API server starts (`--allow-privileged`)."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Capabilities(msgspec.Struct):
+    """Set before the first pod is judged and not changed afterwards: verdicts about pods are remembered."""
+
+    allow_privileged: bool = True
+
+
+CAPABILITIES = Capabilities()
