@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .podresources import Quantities, ResourceList, is_sidecar, quantity
+from .podresources import Quantities, ResourceList, aggregate, parsed, quantity, raise_to
 from .resourcenames import is_supported_pod_level
 from .v1.container import Container, ContainerStatus
 from .v1.pod import Pod, PodSpec, PodStatus
@@ -83,23 +83,8 @@ def _limits(container: Container, status: ContainerStatus | None, infeasible: bo
 def _aggregate(spec: PodSpec, status: PodStatus | None, part: _Part) -> Quantities:
     known = _statuses(status)
     infeasible = is_resize_infeasible(status)
-    total: Quantities = {}
-    for container in spec.containers or ():
-        _add(total, part(container, known.get(container.name), infeasible))
-    sidecars: Quantities = {}
-    peak: Quantities = {}
-    for container in spec.init_containers or ():
-        if is_sidecar(container):
-            wanted = part(container, known.get(container.name), infeasible)
-            _add(total, wanted)
-            _add(sidecars, wanted)
-            _raise(peak, sidecars)
-        else:
-            wanted = part(container, None, infeasible)
-            _add(wanted, sidecars)
-            _raise(peak, wanted)
-    _raise(total, peak)
-    return total
+    # An init container that ends cannot be resized: what its status says is not looked at.
+    return aggregate(spec, lambda each, stays: part(each, known.get(each.name) if stays else None, infeasible))
 
 
 def _statuses(status: PodStatus | None) -> dict[str | None, ContainerStatus]:
@@ -111,16 +96,5 @@ def _statuses(status: PodStatus | None) -> dict[str | None, ContainerStatus]:
 def _maximum(*lists: ResourceList | None) -> Quantities:
     result: Quantities = {}
     for each in lists:
-        _raise(result, {name: quantity(value) for name, value in (each or {}).items()})
+        raise_to(result, parsed(each))
     return result
-
-
-def _add(into: Quantities, more: Quantities) -> None:
-    for name, value in more.items():
-        into[name] = into[name] + value if name in into else value
-
-
-def _raise(into: Quantities, more: Quantities) -> None:
-    for name, value in more.items():
-        if name not in into or value > into[name]:
-            into[name] = value

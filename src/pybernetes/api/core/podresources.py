@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..quantity import Quantity, parse
-from .v1.compute import ResourceRequirements
 from .v1.container import Container
 from .v1.pod import PodSpec
 
@@ -32,32 +31,51 @@ def is_sidecar(container: Container) -> bool:
 
 def aggregate_container_requests(spec: PodSpec) -> Quantities:
     """The requests of all containers together."""
-    return _aggregate(spec, lambda resources: resources.requests)
+    return aggregate(spec, lambda each, _: parsed(each.resources.requests if each.resources else None))
 
 
 def aggregate_container_limits(spec: PodSpec) -> Quantities:
     """The limits of all containers together."""
-    return _aggregate(spec, lambda resources: resources.limits)
+    return aggregate(spec, lambda each, _: parsed(each.resources.limits if each.resources else None))
 
 
-def _aggregate(spec: PodSpec, part: Callable[[ResourceRequirements], ResourceList | None]) -> Quantities:
+def aggregate(spec: PodSpec, part: Callable[[Container, bool], Quantities]) -> Quantities:
+    """All containers together. `part` is what one takes, a dict of its own; its flag says that the container stays."""
     total: Quantities = {}
     for container in spec.containers or ():
-        if container.resources is not None:
-            _add(total, _parsed(part(container.resources)))
+        add(total, part(container, True))
     sidecars: Quantities = {}
     peak: Quantities = {}
     for container in spec.init_containers or ():
-        wanted = _parsed(part(container.resources)) if container.resources is not None else {}
-        if is_sidecar(container):
-            _add(total, wanted)
-            _add(sidecars, wanted)
+        stays = is_sidecar(container)
+        wanted = part(container, stays)
+        if stays:
+            add(total, wanted)
+            add(sidecars, wanted)
             wanted = sidecars
         else:
-            _add(wanted, sidecars)
-        _maximum(peak, wanted)
-    _maximum(total, peak)
+            add(wanted, sidecars)
+        raise_to(peak, wanted)
+    raise_to(total, peak)
     return total
+
+
+def parsed(resources: ResourceList | None) -> Quantities:
+    """The quantities of a field, in a dict of its own."""
+    return {name: quantity(value) for name, value in resources.items()} if resources else {}
+
+
+def add(into: Quantities, more: Quantities) -> None:
+    """Resource by resource, the sum."""
+    for name, value in more.items():
+        into[name] = into[name] + value if name in into else value
+
+
+def raise_to(into: Quantities, more: Quantities) -> None:
+    """Resource by resource, the larger one."""
+    for name, value in more.items():
+        if name not in into or value > into[name]:
+            into[name] = value
 
 
 def qos_class(spec: PodSpec | None) -> str:
@@ -93,18 +111,3 @@ def _add_positive(into: Quantities, more: ResourceList | None) -> int:
             found += 1
             into[name] = into[name] + value if name in into else value
     return found
-
-
-def _parsed(resources: ResourceList | None) -> Quantities:
-    return {name: quantity(value) for name, value in resources.items()} if resources else {}
-
-
-def _add(into: Quantities, more: Quantities) -> None:
-    for name, value in more.items():
-        into[name] = into[name] + value if name in into else value
-
-
-def _maximum(into: Quantities, more: Quantities) -> None:
-    for name, value in more.items():
-        if name not in into or value > into[name]:
-            into[name] = value

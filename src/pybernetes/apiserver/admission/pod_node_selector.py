@@ -10,15 +10,14 @@ only labels that its pods may select by:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final
 
 from pybernetes.api.core.v1 import Namespace, PodSpec
-from pybernetes.api.errors import NotFound
 from pybernetes.api.names import is_label_value, is_qualified_name
 
-from ..registry.lister import lister
-from .plugin import CREATE, Attributes, Plugin, forbidden
+from .namespaces import NamespacedPlugin
+from .plugin import CREATE, Attributes, forbidden
 
 if TYPE_CHECKING:
     from ..registry.registry import Registry
@@ -29,7 +28,7 @@ _CONFLICT: Final = "pod node label selector conflicts with its namespace node la
 _NOT_ALLOWED: Final = "pod node label selector labels conflict with its namespace whitelist"
 
 
-class PodNodeSelector(Plugin):
+class PodNodeSelector(NamespacedPlugin):
     """Upstream's PodNodeSelector."""
 
     name = "PodNodeSelector"
@@ -44,26 +43,10 @@ class PodNodeSelector(Plugin):
         self._selectors = {str(name): parse_selector(str(text or "")) for name, text in selectors.items()}
 
     def admit(self, attributes: Attributes) -> Awaitable[None] | None:
-        return self._with_namespace(attributes, self._merge)
+        return self.with_namespace(attributes, self._merge)
 
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:
-        return self._with_namespace(attributes, self._judge)
-
-    def _with_namespace(
-        self, attributes: Attributes, then: Callable[[Attributes, Namespace], None]
-    ) -> Awaitable[None] | None:
-        namespace = lister(self.registry, "", "v1", "namespaces").get("", attributes.namespace)
-        if namespace is None:
-            return self._look_again(attributes, then)
-        then(attributes, namespace)
-        return None
-
-    async def _look_again(self, attributes: Attributes, then: Callable[[Attributes, Namespace], None]) -> None:
-        """Another server may have made the namespace a moment ago."""
-        namespace = await lister(self.registry, "", "v1", "namespaces").find("", attributes.namespace)
-        if namespace is None:
-            raise NotFound("", "namespaces", attributes.namespace)
-        then(attributes, namespace)
+        return self.with_namespace(attributes, self._judge)
 
     def _merge(self, attributes: Attributes, namespace: Namespace) -> None:
         spec = attributes.new.spec = attributes.new.spec or PodSpec()

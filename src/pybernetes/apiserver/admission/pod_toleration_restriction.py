@@ -6,7 +6,7 @@ for something tolerates a node whose memory is short, because it will be spared.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,11 +15,10 @@ from pybernetes.api.base import Struct
 from pybernetes.api.core.podresources import qos_class
 from pybernetes.api.core.tolerations import covers, merge_tolerations
 from pybernetes.api.core.v1 import Namespace, PodSpec, Toleration
-from pybernetes.api.errors import NotFound
 
-from ..registry.lister import lister
 from .configuration import check_kind
-from .plugin import CREATE, UPDATE, Attributes, Plugin, forbidden
+from .namespaces import NamespacedPlugin
+from .plugin import CREATE, UPDATE, Attributes, forbidden
 
 if TYPE_CHECKING:
     from ..registry.registry import Registry
@@ -35,7 +34,7 @@ class _Configuration(Struct):
     whitelist: list[Toleration] | None = None
 
 
-class PodTolerationRestriction(Plugin):
+class PodTolerationRestriction(NamespacedPlugin):
     """Upstream's PodTolerationRestriction."""
 
     name = "PodTolerationRestriction"
@@ -53,26 +52,10 @@ class PodTolerationRestriction(Plugin):
                 raise ValueError(f"{self.name}: {error}") from None
 
     def admit(self, attributes: Attributes) -> Awaitable[None] | None:
-        return self._with_namespace(attributes, self._complete)
+        return self.with_namespace(attributes, self._complete)
 
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:
-        return self._with_namespace(attributes, self._judge)
-
-    def _with_namespace(
-        self, attributes: Attributes, then: Callable[[Attributes, Namespace], None]
-    ) -> Awaitable[None] | None:
-        namespace = lister(self.registry, "", "v1", "namespaces").get("", attributes.namespace)
-        if namespace is None:
-            return self._look_again(attributes, then)
-        then(attributes, namespace)
-        return None
-
-    async def _look_again(self, attributes: Attributes, then: Callable[[Attributes, Namespace], None]) -> None:
-        """Another server may have made the namespace a moment ago."""
-        namespace = await lister(self.registry, "", "v1", "namespaces").find("", attributes.namespace)
-        if namespace is None:
-            raise NotFound("", "namespaces", attributes.namespace)
-        then(attributes, namespace)
+        return self.with_namespace(attributes, self._judge)
 
     def _complete(self, attributes: Attributes, namespace: Namespace) -> None:
         spec = attributes.new.spec = attributes.new.spec or PodSpec()

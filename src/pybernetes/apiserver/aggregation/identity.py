@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import ssl
 from pathlib import Path
 
 from ..authn.user import User
 from ..watched import Watched
+from ..webhooks.bundles import client_tls
 
 AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))
 """Who asks when nobody has asked us."""
@@ -31,20 +30,10 @@ class ProxyClient:
 
     def context(self, bundle: str | None, *, insecure: bool) -> ssl.SSLContext:
         """TLS for a server that this bundle vouches for, or anybody. Raises ValueError with upstream's words."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
+        context = client_tls(None if insecure else bundle)
         if insecure:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        elif bundle:
-            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as Go: whatever is in the bundle is trusted
-            try:
-                context.load_verify_locations(cadata=base64.b64decode(bundle).decode("ascii"))
-            except (ssl.SSLError, UnicodeDecodeError, binascii.Error, ValueError):
-                raise ValueError("unable to load root certificates: unable to parse bytes as PEM block") from None
-        else:
-            context.load_default_certs()
         if self._files is not None:
             try:
                 context.load_cert_chain(*self._files)

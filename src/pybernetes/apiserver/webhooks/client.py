@@ -7,8 +7,6 @@ may hang, send without end, close in the middle or speak no HTTP; each of these 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import socket
 import ssl
 from typing import Any
@@ -21,6 +19,7 @@ from pybernetes.client.http import ConnectionFailed, HTTPClient, TooLarge
 from pybernetes.version import GIT_VERSION
 
 from ..registry.registry import Registry
+from .bundles import client_tls
 from .identities import Identities, Identity
 from .services import Unresolved, resolve
 
@@ -109,17 +108,10 @@ def _target(config: Any) -> tuple[str, str]:
 
 
 def _tls(bundle: str | None, identity: Identity) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as Go: whatever is in the bundle is trusted
-    if bundle:
-        try:
-            context.load_verify_locations(cadata=base64.b64decode(bundle).decode("ascii"))
-        except (ssl.SSLError, UnicodeDecodeError, binascii.Error, ValueError):
-            raise CallFailed("unable to load root certificates: unable to parse bytes as PEM block", 500) from None
-    else:
-        context.load_default_certs()
+    try:
+        context = client_tls(bundle)
+    except ValueError as error:
+        raise CallFailed(str(error), 500) from None
     identity.load(context)
     return context
 
