@@ -18,20 +18,22 @@ from pybernetes.controllers.persistentvolume.changes import (
     provisioned_claim,
     unbound_volume,
 )
-from pybernetes.controllers.persistentvolume.decisions import (
+from pybernetes.controllers.persistentvolume.claims import (
     AssignClass,
     Bind,
     ClaimDecision,
-    Mismatched,
-    Phase,
     Provision,
-    Release,
     Report,
     Say,
-    Unbind,
-    WakeClaim,
     best_volume,
     decide_claim,
+)
+from pybernetes.controllers.persistentvolume.volumes import (
+    Mismatched,
+    Phase,
+    Release,
+    Unbind,
+    WakeClaim,
     decide_reclaim,
     decide_volume,
 )
@@ -170,6 +172,12 @@ class TestNewClaim:
         assert found.said
         assert (found.said.type, found.said.reason, found.said.message) == ("Warning", "ProvisioningFailed", said)
 
+    def test_is_not_made_in_a_folder_of_the_host(self) -> None:
+        found = decide(claim(storageClassName="c"), classes=[storage_class("c", "kubernetes.io/host-path")])
+        assert isinstance(found, Provision)
+        assert found.said.reason == "ProvisioningFailed"
+        assert found.said.message.endswith('provisioning in volume plugin "kubernetes.io/host-path" is disabled')
+
     def test_of_an_old_plugin_is_provisioned_by_the_driver_in_its_place(self) -> None:
         found = decide(claim(storageClassName="c"), classes=[storage_class("c", "kubernetes.io/gce-pd")])
         assert isinstance(found, Provision)
@@ -282,6 +290,11 @@ class TestVolume:
             (
                 "Delete",
                 {"hostPath": {"path": "/x"}},
+                "host_path deleter only supports /tmp/.+ but received provided /x",
+            ),
+            (
+                "Delete",
+                {"hostPath": {"path": "/tmp/x"}},
                 'error getting deleter volume plugin for volume "v": no deletable volume plugin matched',
             ),
             (

@@ -34,25 +34,11 @@ from .changes import (
     provisioned_claim,
     unbound_volume,
 )
-from .decisions import (
-    AssignClass,
-    Bind,
-    Mismatched,
-    Phase,
-    Provision,
-    Release,
-    Report,
-    Said,
-    Say,
-    Unbind,
-    WakeClaim,
-    best_volume,
-    decide_claim,
-    decide_reclaim,
-    decide_volume,
-)
+from .claims import AssignClass, Bind, Provision, Report, Say, best_volume, decide_claim
 from .latest import Latest
 from .metrics import add_metrics
+from .said import Said
+from .volumes import Mismatched, Phase, Release, Unbind, WakeClaim, decide_reclaim, decide_volume
 
 _FREE: Final = "pv-free-by-class"
 _BY_CLAIM: Final = "pv-by-claim"

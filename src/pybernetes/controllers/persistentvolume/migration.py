@@ -32,6 +32,15 @@ CSI_DRIVERS: Final = {
 """By the plugin's name."""
 
 
+HOST_PATH: Final = "kubernetes.io/host-path"
+NFS: Final = "kubernetes.io/nfs"
+
+
+def no_plugin(name: str, able: str) -> str:
+    """What is said when volumes are asked of a plugin that makes, or deletes, none here."""
+    return f"no {able} volume plugin matched" if name in (HOST_PATH, NFS) else f"no volume plugin matched name: {name}"
+
+
 def migrated_annotations(obj: PersistentVolume | PersistentVolumeClaim) -> dict[str, str] | None:
     """The annotations with the driver that stands in for the plugin that made, or shall make, the volume.
 

@@ -1,4 +1,4 @@
-"""What is to be done about a claim, or a volume. Pure: from what is there to one of a few decisions.
+"""What is to be done about a claim. Pure: from what is there to one of a few decisions.
 
 A claim without the annotation `pv.kubernetes.io/bind-completed` is looking for a volume: the one it names, or the
 smallest that suits it, or one that an external provisioner makes. A claim with the annotation has had a volume, and if
@@ -32,27 +32,10 @@ from pybernetes.api.storage.v1 import StorageClass
 from pybernetes.client.events import NORMAL, WARNING
 
 from ..meta import annotations_of, created, is_deleting, name_of
-from .migration import CSI_DRIVERS, IN_TREE_PREFIX, MIGRATED_TO, PROVISIONED_BY
+from .migration import CSI_DRIVERS, HOST_PATH, IN_TREE_PREFIX, no_plugin
+from .said import Said
 
 _DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
-
-_PLUGINS = (
-    "kubernetes.io/csi",
-    "kubernetes.io/fc",
-    "kubernetes.io/host-path",
-    "kubernetes.io/iscsi",
-    "kubernetes.io/nfs",
-)
-"""Those of a controller manager today; none makes or deletes volumes here."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """What the user is told by an event."""
-
-    type: str
-    reason: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +62,7 @@ class AssignClass:
 
 @dataclass(frozen=True)
 class Provision:
-    """Let an external provisioner make a volume."""
+    """Name the one who is to make a volume."""
 
     provisioner: str
     said: Said
@@ -223,8 +206,11 @@ def _needs_any(
         return _cannot_provision(f"storageclass.storage.k8s.io {quote(wanted)} not found")
     provisioner = own.provisioner or ""
     driver = CSI_DRIVERS.get(provisioner, provisioner)
+    if driver == HOST_PATH:
+        failed = f"Failed to create provisioner: provisioning in volume plugin {quote(driver)} is disabled"
+        return Provision(driver, Said(WARNING, "ProvisioningFailed", failed))
     if driver.startswith(IN_TREE_PREFIX):
-        return _cannot_provision(_no_plugin(driver, "provisionable"))
+        return _cannot_provision(no_plugin(driver, "provisionable"))
     message = (
         f"Waiting for a volume to be created either by the external provisioner '{driver}' or manually by the system "
         "administrator. If volume creation is delayed, please verify that the provisioner is running and correctly "
@@ -242,89 +228,3 @@ def _waits(pods: list[str]) -> Said:
 
 def _cannot_provision(why: str) -> Say:
     return Say(Said(WARNING, "ProvisioningFailed", why))
-
-
-def _no_plugin(name: str, able: str) -> str:
-    return f"no {able} volume plugin matched" if name in _PLUGINS else f"no volume plugin matched name: {name}"
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Give the volume this phase."""
-
-    phase: str
-
-
-@dataclass(frozen=True)
-class Release:
-    """The claim does not need the volume any more: reclaim it."""
-
-
-@dataclass(frozen=True)
-class WakeClaim:
-    """The claim does not know of its volume yet."""
-
-
-@dataclass(frozen=True)
-class Mismatched:
-    """The claim and the volume that is reserved for it can never come together; each is told."""
-
-    volume: Said
-    claim: Said
-
-
-@dataclass(frozen=True)
-class Unbind:
-    """The claim has another volume: this one is free."""
-
-
-VolumeDecision = Phase | Release | WakeClaim | Mismatched | Unbind
-
-
-def decide_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None) -> VolumeDecision:
-    """What a volume needs; `claim` is the very one that the volume names (its uid), None if that is gone."""
-    reference = volume.spec.claim_ref if volume.spec else None
-    if reference is None or not reference.uid:
-        return Phase("Available")
-    if claim is None:
-        return Release()
-    chosen = claim.spec.volume_name if claim.spec else None
-    if not chosen:
-        if same_mode(volume, claim):
-            return WakeClaim()
-        here, there = quote(name_of(volume)), quote(name_of(claim))
-        text = "Cannot bind PersistentVolume{} to requested PersistentVolumeClaim{} due to incompatible volumeMode."
-        return Mismatched(
-            Said(WARNING, "VolumeMismatch", text.format("", f" {there}")),
-            Said(WARNING, "VolumeMismatch", text.format(f" {here}", "")),
-        )
-    if chosen == name_of(volume):
-        return Phase("Bound")
-    policy = volume.spec.persistent_volume_reclaim_policy if volume.spec else None
-    if PROVISIONED_BY in annotations_of(volume) and policy == "Delete":
-        return Release()  # it was made for this claim, and nobody else will want it
-    return Unbind()
-
-
-def decide_reclaim(volume: PersistentVolume) -> Said | None:
-    """Why a released volume cannot be reclaimed as it asks for; None if others do it or nothing is to be done."""
-    spec = volume.spec
-    annotations = annotations_of(volume)
-    if spec is None or annotations.get(MIGRATED_TO) or spec.persistent_volume_reclaim_policy == "Retain":
-        return None
-    if spec.persistent_volume_reclaim_policy == "Recycle":
-        return Said(WARNING, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
-    if spec.persistent_volume_reclaim_policy != "Delete":
-        message = "Volume has unrecognized PersistentVolumeReclaimPolicy"
-        return Said(WARNING, "VolumeUnknownReclaimPolicy", message)
-    provisioner = annotations.get(PROVISIONED_BY)
-    if provisioner:
-        if not provisioner.startswith(IN_TREE_PREFIX):
-            return None
-        return Said(WARNING, "VolumeFailedDelete", _no_plugin(provisioner, "deletable"))
-    if spec.csi is not None:
-        return None
-    has_plugin = any(source is not None for source in (spec.host_path, spec.nfs, spec.fc, spec.iscsi))
-    why = "no deletable volume plugin matched" if has_plugin else "no volume plugin matched"
-    message = f"error getting deleter volume plugin for volume {quote(name_of(volume))}: {why}"
-    return Said(WARNING, "VolumeFailedDelete", message)
