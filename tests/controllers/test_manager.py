@@ -17,7 +17,7 @@ from pybernetes.client.events import EventBroadcaster
 from pybernetes.client.informers import InformerFactory
 from pybernetes.controllers import manager
 from pybernetes.controllers.base import Controller, ControllerContext
-from pybernetes.controllers.manager import REGISTRY, Manager, available, choose, load
+from pybernetes.controllers.manager import ABSENT, REGISTRY, Manager, available, choose, load
 from pybernetes.controllers.options import Options, parse
 
 KNOWN = ["deployment-controller", "job-controller", "token-cleaner-controller"]
@@ -45,6 +45,19 @@ def test_the_flag_names_controllers_by_name_or_alias_and_the_first_word_about_on
 def test_an_unknown_controller_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match="is not in the list of known controllers"):
         choose([word], KNOWN)
+
+
+def test_controllers_of_upstream_that_are_not_here_can_be_switched_off_but_not_on() -> None:
+    assert choose(["*", "-service-lb-controller", "-route"], KNOWN) == choose(["*"], KNOWN)
+    with pytest.raises(
+        ValueError, match="the controller 'selinux-warning-controller' cannot be switched on: it is off"
+    ):
+        choose(["selinux-warning-controller"], KNOWN)
+    assert not ABSENT.keys() & REGISTRY.keys()
+
+
+def test_every_controller_of_the_table_is_there() -> None:
+    assert available() == list(REGISTRY)
 
 
 def test_every_controller_can_be_loaded_and_knows_its_name() -> None:

@@ -109,6 +109,27 @@ REGISTRY: dict[str, Entry] = {
 }
 
 
+_CLOUD = "it needs a cloud provider, and there are none"
+_GATE = "its feature gate {} is off by default, and the feature not supported"
+
+# Upstream's others: to switch one off is fine, to switch one on is refused with the reason.
+ABSENT: dict[str, str] = {
+    "service-lb-controller": _CLOUD,
+    "service": _CLOUD,
+    "node-route-controller": _CLOUD,
+    "route": _CLOUD,
+    "cloud-node-lifecycle-controller": _CLOUD,
+    "cloud-node-lifecycle": _CLOUD,
+    "kube-apiserver-serving-clustertrustbundle-publisher-controller": _GATE.format("ClusterTrustBundle"),
+    "podcertificaterequest-cleaner-controller": _GATE.format("PodCertificateRequest"),
+    "podgroup-protection-controller": _GATE.format("GenericWorkload"),
+    "resourcepoolstatusrequest-controller": _GATE.format("DRAResourcePoolStatus"),
+    "selinux-warning-controller": "it is off by default, and nodes with SELinux are not supported",
+    "storage-version-migrator-controller": _GATE.format("StorageVersionMigrator"),
+    "storageversion-garbage-collector-controller": _GATE.format("StorageVersionAPI"),
+}
+
+
 def choose(wanted: Sequence[str], known: Iterable[str] | None = None) -> list[str]:
     """The names that a `--controllers` flag means; ValueError if it names what is not there.
 
@@ -124,6 +145,10 @@ def choose(wanted: Sequence[str], known: Iterable[str] | None = None) -> list[st
             continue
         on, bare = not word.startswith("-"), word.removeprefix("-")
         name = aliases.get(bare, bare)
+        if name in ABSENT:
+            if on:
+                raise ValueError(f"the controller {bare!r} cannot be switched on: {ABSENT[name]}")
+            continue
         if name not in names:
             raise ValueError(f"{bare!r} is not in the list of known controllers")
         said.setdefault(name, on)
