@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from apiserver.client import Client
 
 
@@ -272,13 +273,21 @@ def test_an_owner_named_twice_counts_once(client: Client, namespace: str) -> Non
     assert made.warnings[0].endswith('duplicate UID(s) observed: u"')
 
 
-def test_a_timeout_that_is_no_duration_is_refused(client: Client) -> None:
-    answer = client.get("/api/v1/namespaces?timeout=x")
+@pytest.mark.parametrize(
+    "path", ["/api/v1/namespaces", "/api/v1/namespaces/default/status", "/version", "/apis", "/healthz"]
+)
+def test_a_timeout_that_is_no_duration_is_refused(client: Client, path: str) -> None:
+    answer = client.get(f"{path}?timeout=x")
     assert (answer.status, answer.message) == (
         400,
         'invalid timeout specified in the request URL - time: invalid duration "x"',
     )
-    assert client.get("/api/v1/namespaces?timeout=10s").status == 200
+    for fine in ("10s", "3m", "0s", ""):
+        assert client.get(f"{path}?timeout={fine}").status == 200
+
+
+def test_what_lasts_takes_no_notice_of_a_timeout(client: Client) -> None:
+    assert client.get("/api/v1/namespaces?watch=1&timeoutSeconds=1&timeout=x").status == 200
 
 
 def test_an_object_without_a_name_is_told_everything_that_is_wrong(client: Client, namespace: str) -> None:

@@ -43,6 +43,8 @@ _WRITES: dict[str, WriteVerb] = {
 
 
 _NAMED = frozenset(("get", "update", "patch", "delete"))
+_LASTING = ("watch", "proxy")
+_STREAMS = ("attach", "exec", "log", "portforward", "proxy")
 
 
 def _deprecated() -> dict[Resource, str]:
@@ -66,6 +68,8 @@ class Dispatcher:
 
     async def __call__(self, request: Request) -> Response | None:
         info = request.info
+        if "timeout" in info.query and not _lasts(info):
+            _check_timeout(info.query["timeout"])
         registry = self.registry
         if registry.aggregated:
             server = registry.aggregated.get(group_version(info))
@@ -91,8 +95,6 @@ class Dispatcher:
             raise PathNotFound if resource.package == "unstructured" else MethodNotAllowed
         if info.name:
             _check_name(info.name)
-        if "timeout" in info.query:
-            _check_timeout(info.query["timeout"])
         if resource in DEPRECATED:
             request.warnings.append(DEPRECATED[resource])
         if not resource.stored:
@@ -158,6 +160,11 @@ def _placed(info: RequestInfo, resource: Resource) -> bool:
     elif not info.namespace and (info.name or not resource.stored):
         return False
     return not info.name or not _NAMED.isdisjoint(resource.verbs)
+
+
+def _lasts(info: RequestInfo) -> bool:
+    """Whether a request may take as long as it likes; `timeout` means nothing to it then."""
+    return info.verb in _LASTING or info.subresource in _STREAMS
 
 
 def _check_timeout(text: str) -> None:
