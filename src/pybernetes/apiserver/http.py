@@ -25,6 +25,7 @@ import msgspec
 
 from pybernetes.api.randomness import new_uid
 
+from .handshakes import unverified
 from .heads import Head, Heads, problem_of
 from .tcp import confirmed, unconfirmed
 
@@ -168,6 +169,7 @@ class Connection(asyncio.Protocol):
         self.server = server
         self.transport: asyncio.Transport
         self.peer_certificate: Any = None
+        self.peer_verified = False
         self.peer_address = ""
         self._loop = server.loop
         self._parser: Any = httptools.HttpRequestParser(self)
@@ -204,7 +206,10 @@ class Connection(asyncio.Protocol):
             transport.close()
         peer = transport.get_extra_info("peername")
         self.peer_address = peer[0] if isinstance(peer, tuple) else ""
-        self.peer_certificate = transport.get_extra_info("peercert")
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
+            self.peer_certificate = transport.get_extra_info("peercert")
+            self.peer_verified = not unverified(tls)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.server.connections.discard(self)

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import msgspec
 
+from .handshakes import be_patient
 from .watched import Watched
 
 log = logging.getLogger(__name__)
@@ -159,15 +160,14 @@ class ServingTLS:
             log.error("certificates have changed and cannot be read, the old ones stay: %s", error)
 
     def _load(self) -> None:
-        contexts = {"": self._make(self._default)}
+        given: dict[str, Context] = {}
+        found: dict[str, Context] = {}
         for each in self._named:
             context = self._make(each)
             for name in each.names or _names_in(each.certificate):
-                if each.names:
-                    contexts[name] = context
-                else:
-                    contexts.setdefault(name, context)  # names that were given win over those in a certificate
-        self._contexts = contexts
+                (given if each.names else found).setdefault(name, context)  # who comes first wins
+        # Names that were given win over those in a certificate.
+        self._contexts = {"": self._make(self._default), **found, **given}
         self._trusted = [each.generation for each in self._authorities]
 
     def _hello(self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
@@ -200,6 +200,7 @@ class ServingTLS:
         if self._authorities:
             context.verify_mode = ssl.CERT_OPTIONAL
             context.generation = self._authorities[0].generation
+            be_patient(context)
         return context
 
 

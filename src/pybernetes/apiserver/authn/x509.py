@@ -56,7 +56,8 @@ class ClientCertificate:
     def _meet(self, connection: Connection, certificate: dict[str, Any]) -> Peer:
         """What TLS told of a certificate; it has verified it unless the session is an older one, taken up again."""
         tls = connection.transport.get_extra_info("ssl_object")
-        verified = not tls.session_reused and (not self._shared or verified_root(tls) in self._trust.roots)
+        verified = connection.peer_verified and not tls.session_reused
+        verified = verified and (not self._shared or verified_root(tls) in self._trust.roots)
         ends = ssl.cert_time_to_seconds(certificate["notAfter"])
         return Peer(user_of(certificate, tls.getpeercert(True)), ends, tls.context.generation if verified else 0)
 
