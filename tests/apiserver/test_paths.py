@@ -62,6 +62,14 @@ def test_health_in_detail(client: Client) -> None:
     assert "[+]etcd excluded: ok" in excluded
 
 
+@pytest.mark.parametrize("path", ["healthz", "livez", "readyz"])
+def test_the_steps_of_the_start_have_the_names_that_monitoring_asks_for(client: Client, path: str) -> None:
+    verbose = client.get(f"/{path}?verbose=1").body.decode().splitlines()
+    for name in ("log", "autoregister-completion", "poststarthook/crd-informer-synced"):
+        assert f"[+]{name} ok" in verbose
+    assert client.get(f"/{path}/poststarthook/scheduling/bootstrap-system-priority-classes").body == b"ok"
+
+
 def test_metrics_count_requests(client: Client, namespace: str) -> None:
     def count() -> float:
         for line in client.get("/metrics").body.decode().splitlines():

@@ -46,6 +46,7 @@ from .flowcontrol.controller import FlowController
 from .flowcontrol.turns import Turns
 from .handler import Dispatcher
 from .health import Health
+from .hooks import Hooks, Step
 from .http import Handler, HTTPServer, Response, Timeouts
 from .memory import trim_regularly
 from .metrics import COLLECTORS, Metrics
@@ -147,18 +148,17 @@ class APIServer:
         self.health.add("ping", _always)
         self.health.add("etcd", self._check_store)
         self.health.add("informer-sync", self._check_ready, ("readyz",))
+        hooks = Hooks(self.health, flows=self._flows is not None)
         self.health.add("shutdown", self._check_not_stopping, ("readyz",))
-        self.health.add("poststarthook/rbac/bootstrap-roles", self._check_ready, ("healthz", "readyz"))
-        if self._flows is not None:
-            hook = "poststarthook/priority-and-fairness-config-producer"
-            self.health.add(hook, self._check_ready, ("healthz", "readyz"))
         tls = serving_tls(self.options, self._authorities)
         loop = asyncio.get_running_loop()
         await self.store.start()
         await self.cache.start()
+        hooks.done(Step.CACHE)
         extensions = Extensions(self.registry)
         await extensions.start()
         self._in_background(extensions.run())
+        hooks.done(Step.EXTENSIONS)
         server = await loop.create_server(
             self._http,
             self.options.bind_address,
@@ -172,17 +172,23 @@ class APIServer:
         address = advertised(self.options)
         for plugin in self.registry.admission.plugins:
             await plugin.start()
+        hooks.done(Step.ADMISSION)
         await bootstrap(self.registry, address, self.port)
+        hooks.done(Step.BOOTSTRAP)
         await reconcile_policy(self.registry)
+        hooks.done(Step.ROLES)
         aggregation = Aggregation(
             self.registry, self.options.proxy_client_cert_file, self.options.proxy_client_key_file
         )
         await aggregation.start()
         self._in_background(aggregation.run())
+        hooks.done(Step.AGGREGATION)
         if self._flows is not None:
             await self._flows.ensure()
             self._in_background(self._flows.run())
+            hooks.done(Step.FLOWS)
         self._in_background(keep(self.registry, address, self.port))
+        hooks.done(Step.UPKEEP)
         self._in_background(trim_regularly())
         for batch in self._auditing.batches if self._auditing else ():
             self._in_background(batch.run())
