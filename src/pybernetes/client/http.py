@@ -14,13 +14,25 @@ import than all of this component. What it promises:
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import httptools
+
+from .connection import Connection, ConnectionFailed
+
+__all__ = [
+    "CONNECT_TIMEOUT",
+    "REQUEST_TIMEOUT",
+    "ConnectionFailed",
+    "HTTPClient",
+    "Headers",
+    "Response",
+    "Stream",
+    "TooLarge",
+]
 
 CONNECT_TIMEOUT = 10.0
 REQUEST_TIMEOUT = 65.0  # the server gives up after 60 s and says so
@@ -31,10 +43,6 @@ BUFFER_LIMIT = 1 << 20  # unread bytes of a stream before the socket is no longe
 
 Headers = Mapping[str, str | Sequence[str]]
 """Names to values; several values are several lines."""
-
-
-class ConnectionFailed(ConnectionError):
-    """The server could not be reached, or went away in the middle of an answer."""
 
 
 class TooLarge(ConnectionFailed):
@@ -65,7 +73,7 @@ class Stream:
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         while True:
-            piece = await self._connection.read_piece()
+            piece = await self._connection.read()
             if not piece:
                 return
             yield piece
@@ -138,7 +146,7 @@ class HTTPClient:
         async with asyncio.timeout(within):
             connection = await self._connect()
             try:
-                await connection.send(self._message(method, target, headers, body), streaming=True, method=method)
+                await connection.send(self._message(method, target, headers, body), streaming=True)
             except BaseException:
                 connection.transport.abort()
                 raise
@@ -161,7 +169,7 @@ class HTTPClient:
         while True:
             connection, reused = await self._take()
             try:
-                await connection.send(message, streaming=False, method=method)
+                await connection.send(message, streaming=False)
             except ConnectionFailed:
                 if reused and (method == "GET" or self._replay) and not connection.answered:
                     continue
@@ -266,93 +274,46 @@ class HTTPClient:
         self._open.discard(connection)
 
 
-class _Connection(asyncio.Protocol):
-    """One connection; one request at a time. `_waiter` is set exactly while somebody waits for the parser."""
-
-    transport: asyncio.Transport
+class _Connection(Connection):
+    """A connection of the pool; the headers of an answer by name, in lower case."""
 
     def __init__(self, client: HTTPClient) -> None:
         self._client = client
-        self._loop = asyncio.get_running_loop()
+        self._streaming = False
+        super().__init__()
         self.lost: asyncio.Future[None] = self._loop.create_future()
-        self.idle_since = 0.0
-        self._waiter: asyncio.Future[None] | None = None
-        self._error: Exception | None = None
-        self._paused = False
-        self._reset(streaming=False)
 
-    def _reset(self, *, streaming: bool) -> None:
-        self._parser = httptools.HttpResponseParser(self)
-        self._streaming = streaming
-        self._pieces: deque[bytes] = deque()
-        self._unread = 0
-        self._head_done = False
-        self._complete = False
-        self.answered = False
-        self.reusable = False
-        self.status = 0
+    def _begin(self) -> None:
+        super()._begin()
         self.headers: dict[str, str] = {}
 
-    async def send(self, message: bytes, *, streaming: bool, method: str) -> None:
+    async def send(self, message: bytes, *, streaming: bool) -> None:
         """Send; return when the answer is there (all of it, or its head when streaming)."""
         if self.transport.is_closing():
             raise ConnectionFailed("the server closed the connection")
-        self._reset(streaming=streaming)
+        self._begin()
+        self._streaming = streaming
         self.transport.write(message)
-        while not (self._head_done if streaming else self._complete):
+        while not (self._head_done if streaming else self.complete):
             await self._wait()
-
-    async def read_piece(self) -> bytes:
-        """What has arrived of the body; empty at its end."""
-        while not self._pieces and not self._complete:
-            await self._wait()
-        if not self._pieces:
-            return b""
-        piece = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces.clear()
-        self._unread = 0
-        if self._paused:
-            self._paused = False
-            self.transport.resume_reading()
-        return piece
 
     def body(self) -> bytes:
         """The body that has arrived."""
         return b"".join(self._pieces)
 
-    async def _wait(self) -> None:
-        if self._error:
-            raise self._error
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
-    def _wake(self) -> None:
-        if self._waiter and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def _fail(self, error: Exception) -> None:
-        self._error = self._error or error
-        if self._waiter and not self._waiter.done():
-            self._waiter.set_exception(self._error)
-
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport  # type: ignore[assignment]
-        # A watch may be silent for long: let the kernel find out that the other side is gone (Go's numbers).
-        keep_alive(transport.get_extra_info("socket"))
+        super().connection_made(transport)
         self._client.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._client.lost(self)
         if not self.lost.done():
             self.lost.set_result(None)
-        if not self._complete:
+        if not self.complete:
             if self._head_done and "content-length" not in self.headers and "transfer-encoding" not in self.headers:
-                self._complete = True  # the body ends with the connection
+                self.complete = True  # the body ends with the connection
                 self._wake()
             else:
                 self._fail(ConnectionFailed(f"the server closed the connection{f': {error}' if error else ''}"))
@@ -364,9 +325,8 @@ class _Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._fail(ConnectionFailed(f"not an HTTP answer: {error}"))
             self.transport.abort()
-        if self._streaming and self._unread > BUFFER_LIMIT and not self._paused:
-            self._paused = True
-            self.transport.pause_reading()
+        if self._streaming:
+            self._pause_if_full(BUFFER_LIMIT)
 
     # -- the parser's side
 
@@ -395,16 +355,6 @@ class _Connection(asyncio.Protocol):
         if self.status < 200:  # 100 Continue: the answer is still to come
             self.headers = {}
             return
-        self._complete = True
+        self.complete = True
         self.reusable = self._parser.should_keep_alive() and not self._streaming
         self._wake()
-
-
-def keep_alive(connection: socket.socket | None) -> None:
-    """Let the kernel find out that the other side of a silent connection is gone."""
-    if connection is None:
-        return
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 9)):
-        if hasattr(socket, name):
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import deque
 
 import httptools
 
-from pybernetes.client.http import CONNECT_TIMEOUT, ConnectionFailed, keep_alive
+from pybernetes.client.connection import Connection, ConnectionFailed
+from pybernetes.client.http import CONNECT_TIMEOUT
 
 _BUFFER = 1 << 18  # unread bytes of an answer before the socket is no longer read
 _IDLE = 45.0  # seconds; well below the 90 s after which servers close
@@ -23,45 +23,32 @@ Address = tuple[str, int]
 Headers = list[tuple[str, str]]
 
 
-class Backend(asyncio.Protocol):
-    """One connection. `failure` is set once nothing more will come."""
-
-    transport: asyncio.Transport
+class Backend(Connection):
+    """One connection."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._waiter: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None  # set while the other side does not take what we write
-        self.failure: Exception | None = None
-        self.idle_since = 0.0
-        self._reset(raw=False, bodyless=False)
+        self._raw = self._bodyless = False
+        super().__init__()
 
-    def _reset(self, *, raw: bool, bodyless: bool) -> None:
-        self._parser = httptools.HttpResponseParser(self)
-        self._raw = raw
-        self._bodyless = bodyless
-        self._pieces: deque[bytes] = deque()
-        self._unread = 0
-        self._paused = False
-        self._head = False
-        self.complete = False
-        self.reusable = False
-        self.answered = False
-        self.status = 0
+    def _begin(self) -> None:
+        super()._begin()
         self.headers: Headers = []
 
     async def send(self, message: bytes, *, bodyless: bool = False) -> None:
         """Send a request; return when the head of its answer is there. `bodyless`: the answer to HEAD has no body."""
         if self.transport.is_closing():
             raise ConnectionFailed("EOF")
-        self._reset(raw=False, bodyless=bodyless)
+        self._begin()
+        self._bodyless = bodyless
         self.transport.write(message)
-        while not self._head:
+        while not self._head_done:
             await self._wait()
 
     async def send_raw(self, message: bytes) -> bytes:
         """Send a request for an upgrade; the head of the answer as it is, and what follows it is for `read`."""
-        self._reset(raw=True, bodyless=False)
+        self._begin()
+        self._raw = True
         self.transport.write(message)
         head = b""
         while b"\r\n\r\n" not in head:
@@ -73,20 +60,6 @@ class Backend(asyncio.Protocol):
         if rest:
             self._pieces.appendleft(rest)
         return head + b"\r\n\r\n"
-
-    async def read(self) -> bytes:
-        """What has arrived of the body; empty at its end. Raises ConnectionFailed if it ends too early."""
-        while not self._pieces and not self.complete:
-            await self._wait()
-        if not self._pieces:
-            return b""
-        piece = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces.clear()
-        self._unread = 0
-        if self._paused:
-            self._paused = False
-            self.transport.resume_reading()
-        return piece
 
     def write(self, data: bytes) -> None:
         """Send what belongs to an upgraded stream."""
@@ -102,39 +75,17 @@ class Backend(asyncio.Protocol):
         if self._room is not None:
             await self._room
 
-    async def _wait(self) -> None:
-        if self.failure:
-            raise self.failure
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
-    def _wake(self) -> None:
-        if self._waiter and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def _fail(self, error: Exception) -> None:
-        self.failure = self.failure or error
-        if self._waiter and not self._waiter.done():
-            self._waiter.set_exception(self.failure)
-
     # -- asyncio's side
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport  # type: ignore[assignment]
-        keep_alive(transport.get_extra_info("socket"))
 
     def connection_lost(self, error: Exception | None) -> None:
         self.resume_writing()
         names = {name.lower() for name, _ in self.headers}
-        ends_with_connection = self._head and not names & {"content-length", "transfer-encoding"}
+        ends_with_connection = self._head_done and not names & {"content-length", "transfer-encoding"}
         if self._raw or ends_with_connection:
             self.complete = True
             self._wake()
         elif not self.complete:
-            self._fail(ConnectionFailed("unexpected EOF" if self._head else str(error or "EOF")))
+            self._fail(ConnectionFailed("unexpected EOF" if self._head_done else str(error or "EOF")))
 
     def data_received(self, data: bytes) -> None:
         self.answered = True
@@ -150,9 +101,7 @@ class Backend(asyncio.Protocol):
                 text = data[:64].split(b"\n")[0].decode("latin-1").strip()
                 self._fail(ConnectionFailed(f"net/http: HTTP/1.x transport connection broken: malformed {text!r}"))
                 self.transport.abort()
-        if self._unread > _BUFFER and not self._paused:
-            self._paused = True
-            self.transport.pause_reading()
+        self._pause_if_full(_BUFFER)
 
     def pause_writing(self) -> None:
         self._room = self._loop.create_future()
@@ -175,7 +124,7 @@ class Backend(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
         if self.status >= 200:
-            self._head = True
+            self._head_done = True
             self.complete = self._bodyless
             self._wake()
 
