@@ -14,14 +14,16 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybernetes.api import scheme
 from pybernetes.api.core.validation.capabilities import CAPABILITIES
 from pybernetes.api.errors import APIError, RequestEntityTooLarge
-from pybernetes.api.resources import RESOURCES
+from pybernetes.api.features import INITIALIZERS_NAME
 from pybernetes.api.times import SystemClock
 from pybernetes.store import open_store
 from pybernetes.store.base import StoreError
 from pybernetes.store.cache import Cache
 
+from . import runtime_config
 from .admission import configuration, plugins
 from .admission.plugin import Chain
 from .aggregation.start import Aggregation, remote_openapi
@@ -81,9 +83,13 @@ class APIServer:
             key_file=_text(options.etcd_keyfile),
         )
         self.store = encrypted(store, options)
-        prefixes = sorted({resource.storage_prefix for resource in RESOURCES if resource.stored})
+        disabled = runtime_config.apply(options.runtime_config)
+        prefixes = sorted({resource.storage_prefix for resource in scheme.resources() if resource.stored})
         self.cache = Cache(self.store, prefixes)
         self.registry = Registry(self.cache, SystemClock(), event_ttl=int(options.event_ttl))
+        if disabled:
+            self.registry.disable(disabled)
+        self.registry.initializes = INITIALIZERS_NAME in options.enable_admission_plugins
         self.registry.service_cidrs = options.service_cidrs
         self.registry.node_ports = options.service_node_port_range
         CAPABILITIES.allow_privileged = options.allow_privileged
