@@ -7,7 +7,7 @@ change and want that.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +17,7 @@ from pybernetes.api.resources import Resource
 
 from .. import documents
 from ..plugin import Attributes, Plugin, forbidden
-from .params import Misconfigured, collect
+from .invocations import invocations
 from .table import Binding, Hook, Policies
 
 if TYPE_CHECKING:
@@ -76,6 +76,10 @@ class PolicyError(Exception):
         self.reason = reason
 
 
+def _noting(hook: Hook[Evaluator], errors: list[PolicyError]) -> Callable[[str, str], None]:
+    return lambda binding, message: errors.append(PolicyError(hook.name, binding, message))
+
+
 class MutatingAdmissionPolicy(Plugin):
     """Upstream's MutatingAdmissionPolicy."""
 
@@ -97,7 +101,9 @@ class MutatingAdmissionPolicy(Plugin):
             rounds.require()
         errors: list[PolicyError] = []
         for hook in hooks:
-            for binding, target, params in await self._invocations(hook, attributes, errors):
+            # Whom the request concerns is found out before one of them changes it.
+            found = [each async for each in invocations(hook, attributes, self.registry, _noting(hook, errors))]
+            for binding, target, params in found:
                 await self._invoke(hook, binding, target, params, attributes, rounds, errors)
         if errors:
             raise _refused(attributes, errors)
@@ -107,35 +113,6 @@ class MutatingAdmissionPolicy(Plugin):
     async def _output(self, attributes: Attributes) -> bytes:
         found = await documents.document(self.registry, attributes, attributes.new, attributes.requested)
         return msgspec.json.encode(found)
-
-    async def _invocations(
-        self, hook: Hook[Evaluator], attributes: Attributes, errors: list[PolicyError]
-    ) -> list[tuple[Binding, Resource, Any]]:
-        """Bindings that are about the request, once for each of their parameters."""
-        found: list[tuple[Binding, Resource, Any]] = []
-        try:
-            target = await hook.constraints.target(attributes, self.registry)
-        except APIError as error:
-            if not hook.evaluator.ignores:
-                errors.append(PolicyError(hook.name, "", f"failed to configure policy: {error.message}"))
-            return found
-        if target is None:
-            return found
-        for binding in hook.bindings:
-            try:
-                if binding.constraints is not None:
-                    meant = await binding.constraints.target(attributes, self.registry)
-                    if meant is None:
-                        continue
-                params = await collect(
-                    self.registry, hook.spec.param_kind, binding.spec.param_ref, attributes.namespace
-                )
-            except (APIError, Misconfigured) as error:
-                if not hook.evaluator.ignores:
-                    errors.append(PolicyError(hook.name, binding.name, f"failed to configure binding: {error}"))
-                continue
-            found += [(binding, target, each) for each in params]
-        return found
 
     async def _invoke(
         self,

@@ -11,7 +11,7 @@ import msgspec
 from pybernetes.api.errors import APIError
 
 from ..plugin import Attributes, Plugin, forbidden
-from .params import Misconfigured, collect
+from .invocations import invocations
 from .table import Binding, Hook, Policies
 
 if TYPE_CHECKING:
@@ -187,44 +187,26 @@ class ValidatingAdmissionPolicy(Plugin):
         denied: list[Denied],
         scenes: dict[Resource, Scene],
     ) -> None:
-        try:
-            target = await hook.constraints.target(attributes, self.registry)
-        except APIError as error:
-            if not hook.evaluator.ignores:
-                denied.append(Denied(hook.name, "", f"failed to configure policy: {error.message}", ""))
-            return
-        if target is None:
-            return
-        notes: dict[str, list[str]] = {}
-        for binding in hook.bindings:
-            try:
-                if binding.constraints is not None:
-                    meant = await binding.constraints.target(attributes, self.registry)
-                    if meant is None:
-                        continue
-                params = await collect(
-                    self.registry, hook.spec.param_kind, binding.spec.param_ref, attributes.namespace
-                )
-            except (APIError, Misconfigured) as error:
-                if not hook.evaluator.ignores:
-                    denied.append(Denied(hook.name, binding.name, f"failed to configure binding: {error}", ""))
-                continue
-            for each in params:
-                scene = scenes.get(target)
-                if scene is None:
-                    from .evaluating import Scene, namespace_of
+        def failed(binding: str, message: str) -> None:
+            denied.append(Denied(hook.name, binding, message, ""))
 
-                    namespace = await namespace_of(self.registry, attributes)
-                    scene = scenes[target] = await Scene.make(self.registry, attributes, target, namespace)
-                started = time.perf_counter()
-                decisions, said = await hook.evaluator.validate(scene, each)
-                seconds = time.perf_counter() - started
-                for decision in decisions:
-                    self._enforce(hook, binding, decision, attributes, denied, seconds)
-                for key, value in said:
-                    known = notes.setdefault(key, [])
-                    if value not in known:
-                        known.append(value)
+        notes: dict[str, list[str]] = {}
+        async for binding, target, params in invocations(hook, attributes, self.registry, failed):
+            scene = scenes.get(target)
+            if scene is None:
+                from .evaluating import Scene, namespace_of
+
+                namespace = await namespace_of(self.registry, attributes)
+                scene = scenes[target] = await Scene.make(self.registry, attributes, target, namespace)
+            started = time.perf_counter()
+            decisions, said = await hook.evaluator.validate(scene, params)
+            seconds = time.perf_counter() - started
+            for decision in decisions:
+                self._enforce(hook, binding, decision, attributes, denied, seconds)
+            for key, value in said:
+                known = notes.setdefault(key, [])
+                if value not in known:
+                    known.append(value)
         for key, values in notes.items():
             attributes.annotate(f"{hook.name}/{key}", ", ".join(values))
 
