@@ -78,6 +78,8 @@ def _request(headers: dict[str, str]) -> Request:
 class _Only:
     """Allows what is in a table of (verb, resource, name)."""
 
+    kind = name = "test"
+
     def __init__(self, *allowed: tuple[str, str, str]) -> None:
         self.allowed = set(allowed)
         self.asked: list[tuple[str, str, str]] = []

@@ -20,6 +20,7 @@ from typing import Any
 _VERIFY_PEER = 1  # OpenSSL's SSL_VERIFY_PEER
 _APP_DATA = 0  # the index at which Python keeps its own object of a connection
 
+_Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
 _failed: set[int] = set()
 """Connections (addresses of Python's objects) in whose handshakes a certificate did not verify."""
 
@@ -76,11 +77,7 @@ def _load() -> ctypes.CDLL | None:
     return library
 
 
-_Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
-
-
-@_Callback
-def _callback(verified: int, store: int) -> int:
+def _judge(verified: int, store: int) -> int:
     """Called by OpenSSL for each certificate of a chain, and for each problem."""
     if not verified:
         library = _loaded[0]
@@ -91,3 +88,6 @@ def _callback(verified: int, store: int) -> int:
             return 0
         _failed.add(place)
     return 1
+
+
+_callback = _Callback(_judge)

@@ -29,6 +29,7 @@ from .admission.plugin import Chain
 from .aggregation.start import Aggregation, remote_openapi
 from .authn import setup as authn
 from .authz.chain import AuthorizerChain
+from .authz.metrics import collect as collect_authorization
 from .bootstrap import bootstrap, keep
 from .bootstrap.rbac import reconcile_policy
 from .bootstrap.service import remove_kubernetes_endpoint
@@ -107,7 +108,7 @@ class APIServer:
     def _chain(self) -> HTTPServer:
         options = self.options
         authenticators = authn.authenticators(self.registry, options, self._authorities)
-        COLLECTORS.append(authenticators.collect)
+        COLLECTORS.extend((authenticators.collect, collect_authorization, self.registry.admission.collect))
         authn.issue_tokens(self.registry, options)
         paths = Paths(self.health, self.metrics, Discovery(self.registry))
         openapi = OpenAPI(

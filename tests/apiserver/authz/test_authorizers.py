@@ -48,6 +48,8 @@ def test_the_simple_ones() -> None:
 class Says:
     """An authorizer that always says the same."""
 
+    kind = name = "test"
+
     def __init__(self, decision: Decision, reason: str = "", error: str = "") -> None:
         self.decision, self.reason, self.error = decision, reason, error
 

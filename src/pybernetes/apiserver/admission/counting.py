@@ -36,30 +36,50 @@ class Counter:
         yield family
 
 
+class Series:
+    """How long, for one set of labels."""
+
+    __slots__ = ("buckets", "counts", "total")
+
+    def __init__(self, buckets: tuple[float, ...]) -> None:
+        self.buckets = buckets
+        self.counts = [0] * (len(buckets) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        """It took so long."""
+        self.counts[bisect_left(self.buckets, seconds)] += 1
+        self.total += seconds
+
+
 class Histogram:
     """How long, by labels."""
 
     def __init__(self, name: str, help: str, labels: Labels, buckets: tuple[float, ...]) -> None:
         self.name, self.help, self.labels, self.buckets = name, help, labels, buckets
-        self._series: dict[Labels, tuple[list[int], list[float]]] = {}
+        self._series: dict[Labels, Series] = {}
+
+    def series(self, *labels: str) -> Series:
+        """For whoever counts often and has the same labels each time."""
+        found = self._series.get(labels)
+        if found is None:
+            found = self._series[labels] = Series(self.buckets)
+        return found
 
     def observe(self, seconds: float, *labels: str) -> None:
         """It took so long."""
-        series = self._series.get(labels)
-        if series is None:
-            series = self._series[labels] = ([0] * (len(self.buckets) + 1), [0.0])
-        series[0][bisect_left(self.buckets, seconds)] += 1
-        series[1][0] += seconds
+        self.series(*labels).add(seconds)
 
     def collect(self) -> Iterator[Metric]:
         """The family, for the library."""
         from prometheus_client.core import HistogramMetricFamily
 
         family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
-        for labels, (counts, total) in self._series.items():
+        for labels, series in self._series.items():
             running, buckets = 0, []
-            for limit, count in zip((*map(repr, map(float, self.buckets)), "+Inf"), counts, strict=True):
+            for limit, count in zip((*map(repr, map(float, self.buckets)), "+Inf"), series.counts, strict=True):
                 running += count
                 buckets.append((limit, running))
-            family.add_metric(labels, buckets, total[0])
+            if running:
+                family.add_metric(labels, buckets, series.total)
         yield family

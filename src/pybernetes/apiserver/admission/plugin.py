@@ -10,7 +10,8 @@ coroutine functions: most plugins have nothing to wait for, and starting a corou
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -18,7 +19,11 @@ import msgspec
 from pybernetes.api.errors import Forbidden
 from pybernetes.api.resources import Resource
 
+from .counting import Histogram, Series
+
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from ..registry.registry import Registry
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
@@ -123,8 +128,25 @@ class Plugin:
         """Called once, when the server ends."""
 
 
-Call = Callable[[Attributes], Awaitable[None] | None]
+Method = Callable[[Attributes], Awaitable[None] | None]
 _Form = tuple[str, str, str, str]
+_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)  # upstream's buckets
+
+
+class Call(NamedTuple):
+    """A plugin that is concerned, and where it is counted how long that took."""
+
+    method: Method
+    passed: Series
+    refused: Series
+
+
+class Step(NamedTuple):
+    """Everybody who is concerned by requests of one form, in order."""
+
+    calls: tuple[Call, ...]
+    passed: Series
+    refused: Series
 
 
 class Later(NamedTuple):
@@ -141,38 +163,32 @@ class Chain:
 
     def __init__(self, plugins: Sequence[Plugin | Later]) -> None:
         self._plugins = list(plugins)
-        self._admit: dict[_Form, tuple[Call, ...]] = {}
-        self._validate: dict[_Form, tuple[Call, ...]] = {}
+        self._steps: dict[tuple[str, _Form], Step] = {}
+        words = "How long admission took, by"
+        labels = ("type", "operation", "rejected")
+        self._step_times = Histogram(
+            "apiserver_admission_step_admission_duration_seconds", f"{words} step.", labels, _SECONDS
+        )
+        self._plugin_times = Histogram(
+            "apiserver_admission_controller_admission_duration_seconds", f"{words} plugin.", ("name", *labels), _SECONDS
+        )
+
+    def collect(self) -> Iterator[Metric]:
+        """What was counted, for the library."""
+        yield from self._step_times.collect()
+        yield from self._plugin_times.collect()
 
     async def admit(self, attributes: Attributes) -> None:
         """Let every mutating plugin that is concerned act."""
-        resource = attributes.resource
-        form = (attributes.operation, resource.group, resource.plural, attributes.subresource)
-        calls = self._admit.get(form)
-        if calls is None:
-            calls = self._admit[form] = self._concerned("admit", attributes)
-        for call in calls:
-            pending = call(attributes)
-            if pending is not None:
-                await pending
+        step = self._step("admit", attributes)
+        await _run(step, attributes)
         if attributes.reinvoke:
             attributes.reinvoking = True
-            for call in calls:
-                pending = call(attributes)
-                if pending is not None:
-                    await pending
+            await _run(step, attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """Let every validating plugin that is concerned judge."""
-        resource = attributes.resource
-        form = (attributes.operation, resource.group, resource.plural, attributes.subresource)
-        calls = self._validate.get(form)
-        if calls is None:
-            calls = self._validate[form] = self._concerned("validate", attributes)
-        for call in calls:
-            pending = call(attributes)
-            if pending is not None:
-                await pending
+        await _run(self._step("validate", attributes), attributes)
 
     @property
     def plugins(self) -> list[Plugin]:
@@ -184,9 +200,16 @@ class Chain:
         """The names of all plugins."""
         return [each.name for each in self._plugins]
 
-    def _concerned(self, method: str, attributes: Attributes) -> tuple[Call, ...]:
+    def _step(self, method: str, attributes: Attributes) -> Step:
         operation, resource, subresource = attributes.operation, attributes.resource, attributes.subresource
-        calls: list[Call] = []
+        key = (method, (operation, resource.group, resource.plural, subresource))
+        step = self._steps.get(key)
+        if step is None:
+            calls = tuple(self._concerned(method, operation, resource, subresource))
+            step = self._steps[key] = Step(calls, *_outcomes(self._step_times, method, operation))
+        return step
+
+    def _concerned(self, method: str, operation: str, resource: Resource, subresource: str) -> Iterator[Call]:
         for index, plugin in enumerate(self._plugins):
             if isinstance(plugin, Later):
                 if resource.fullname not in plugin.about:
@@ -194,5 +217,29 @@ class Chain:
                 plugin = self._plugins[index] = plugin.make()
             overridden = getattr(type(plugin), method) is not getattr(Plugin, method)
             if overridden and plugin.wants(operation, resource, subresource):
-                calls.append(getattr(plugin, method))
-        return tuple(calls)
+                yield Call(getattr(plugin, method), *_outcomes(self._plugin_times, plugin.name, method, operation))
+
+
+def _outcomes(histogram: Histogram, *labels: str) -> tuple[Series, Series]:
+    return histogram.series(*labels, "false"), histogram.series(*labels, "true")
+
+
+async def _run(step: Step, attributes: Attributes) -> None:
+    """Call everybody, one after another, until one refuses."""
+    began = last = perf_counter()
+    call = None
+    try:
+        for call in step.calls:
+            pending = call.method(attributes)
+            if pending is not None:
+                await pending
+            now = perf_counter()
+            call.passed.add(now - last)
+            last = now
+    except Exception:
+        now = perf_counter()
+        if call is not None:
+            call.refused.add(now - last)
+        step.refused.add(now - began)
+        raise
+    step.passed.add(last - began)

@@ -45,6 +45,9 @@ class _Policy(msgspec.Struct, rename="camel"):
 class ABAC:
     """Asks the policies in the order of the file."""
 
+    kind = "ABAC"
+    name = "abac"
+
     def __init__(self, file: Path) -> None:
         """Raises ValueError or OSError for a file that cannot be read."""
         self._policies = read_policies(file)

@@ -31,6 +31,11 @@ class Undecided(Exception):
 class Authorizer(Protocol):
     """One authority."""
 
+    kind: str
+    """Its mode, as in --authorization-mode; empty for what is always there."""
+    name: str
+    """Among those of its kind."""
+
     async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
         """The decision and its reason. Raises Undecided."""
         ...
@@ -43,6 +48,9 @@ class Authorizer(Protocol):
 class AlwaysAllow:
     """Everybody who has been identified may do everything."""
 
+    kind = "AlwaysAllow"
+    name = "alwaysallow"
+
     async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
         return Decision.ALLOW, ""
 
@@ -54,6 +62,9 @@ class AlwaysAllow:
 
 class AlwaysDeny:
     """Nobody may do anything."""
+
+    kind = "AlwaysDeny"
+    name = "alwaysdeny"
 
     async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
         return Decision.NO_OPINION, "Everything is forbidden."

@@ -82,10 +82,11 @@ class AuthorizerChain:
             raise ValueError(f"{self._file}: {error}") from None
 
     def _configured(self, configuration: AuthorizationConfiguration) -> list[Authorizer]:
-        return [
-            self._configured_webhook(each) if each.type == "Webhook" else self._by_mode(each.type)
-            for each in configuration.authorizers
-        ]
+        made = []
+        for each in configuration.authorizers:
+            made.append(self._configured_webhook(each) if each.type == "Webhook" else self._by_mode(each.type))
+            made[-1].name = each.name
+        return made
 
     def _by_mode(self, mode: str) -> Authorizer:
         """Those that follow objects are made once: they would follow them for ever."""

@@ -17,6 +17,9 @@ PRIVILEGED = "system:masters"
 class PrivilegedGroups:
     """Allows the group."""
 
+    kind = ""
+    name = ""
+
     async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
         """Allowed for members."""
         return (Decision.ALLOW if PRIVILEGED in user.groups else Decision.NO_OPINION), ""

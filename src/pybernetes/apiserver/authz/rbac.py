@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class RBAC:
     """Asks the bindings."""
 
+    kind = "RBAC"
+    name = "rbac"
+
     def __init__(self, registry: Registry) -> None:
         self._resolver = resolver(registry)
 

@@ -11,6 +11,7 @@ from ..authn.user import User
 from ..requestinfo import RequestInfo
 from .authorizer import Authorizer, Decision, Undecided
 from .messages import aggregate
+from .metrics import decided
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +27,10 @@ async def decide(authorizers: Sequence[Authorizer], user: User, info: RequestInf
             errors.append(undecided.message)
             decision, reason = undecided.decision, ""
             if decision is not Decision.NO_OPINION:
+                decided(authorizer, decision)
                 return decision, "", undecided.message
         if decision is not Decision.NO_OPINION:
+            decided(authorizer, decision)
             return decision, reason, ""
         if reason:
             reasons.append(reason)

@@ -33,6 +33,9 @@ class _Review(msgspec.Struct):
 class Webhook:
     """One webhook."""
 
+    kind = "Webhook"
+    name = "default"
+
     def __init__(
         self,
         remote: ReviewWebhook,

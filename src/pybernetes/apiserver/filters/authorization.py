@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from time import perf_counter
 
 from pybernetes.api.quote import quote
 
 from ..authz.authorizer import Authorizer, Decision
+from ..authz.metrics import attempted
 from ..authz.union import decide, forbidden
 from ..http import Handler, Request, Response
 
@@ -23,7 +25,9 @@ class Authorization:
         self._authorizers = authorizers
 
     async def __call__(self, request: Request) -> Response | None:
+        started = perf_counter()
         decision, reason, error = await decide(self._authorizers, request.user, request.info)
+        attempted(decision, error, perf_counter() - started)
         if request.audit is not None:
             annotate(request.audit.annotations, decision, reason, error)
         if decision is Decision.ALLOW:

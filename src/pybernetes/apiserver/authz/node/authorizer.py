@@ -48,6 +48,9 @@ def node_name(user: User) -> str | None:
 class NodeAuthorizer:
     """Decides for kubelets."""
 
+    kind = "Node"
+    name = "node"
+
     def __init__(self, registry: Registry) -> None:
         self._graph = Graph(registry)
         self._rules: Grants | None = None
