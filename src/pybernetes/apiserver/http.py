@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -27,12 +27,13 @@ from pybernetes.api.randomness import new_uid
 
 from .handshakes import unverified
 from .heads import Head, Heads, problem_of
+from .messages import Handler, Headers, Refusal, Request, Response, warning_headers
 from .tcp import confirmed, unconfirmed
+
+__all__ = ["PIECE", "Connection", "HTTPServer", "Handler", "Refusal", "Request", "Response", "Stream", "Timeouts"]
 
 MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
 GZIP_MINIMUM = 128 * 1024  # upstream compresses answers from this size on
-WARNINGS = 4096  # characters of all warnings in an answer, and if they are more,
-WARNING = 256  # of each of them; upstream's truncateAtTotalRunes and truncateItemRunes
 PIECE = 256 * 1024  # what is written of a large answer before looking whether the client takes it
 _DRAIN_STEP = 0.01  # seconds between looks at the connections that are left
 _DRAIN_STUCK = 5.0  # seconds in which a client must take something then
@@ -49,8 +50,6 @@ _HEAD = {
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-Headers = Iterable[tuple[str, str]]
-
 
 class Timeouts(msgspec.Struct, frozen=True):
     """Seconds that a client may take; twice as long passes at most until somebody looks."""
@@ -63,76 +62,6 @@ class Timeouts(msgspec.Struct, frozen=True):
     """Without a request; upstream's IdleTimeout."""
     write: float = 60.0
     """Without reading anything of what is waiting for it."""
-
-
-class Response:
-    """An answer whose body is known."""
-
-    __slots__ = ("body", "content_type", "headers", "status")
-
-    def __init__(
-        self,
-        body: bytes = b"",
-        status: int = 200,
-        content_type: str = "application/json",
-        headers: list[tuple[str, str]] | None = None,
-    ) -> None:
-        self.body = body
-        self.status = status
-        self.content_type = content_type
-        self.headers = headers
-
-
-class Request:
-    """One request as it came in, and what the filters found out about it."""
-
-    __slots__ = (
-        "audit",
-        "audit_id",
-        "body",
-        "connection",
-        "extra_head",
-        "head",
-        "headers",
-        "info",
-        "initialized",
-        "method",
-        "path",
-        "query_string",
-        "read",
-        "repeated",
-        "response_headers",
-        "user",
-        "warnings",
-    )
-
-    def __init__(
-        self, connection: Connection, method: str, path: str, query_string: str, headers: dict[str, str], body: bytes
-    ) -> None:
-        self.connection = connection
-        self.method = method
-        self.path = path
-        self.query_string = query_string
-        self.headers = headers
-        self.body = body
-        self.head: Head | None = None  # what it has in common with others, where that is known
-        self.repeated: dict[str, list[str]] | None = None  # headers that came more than once, each value by itself
-        self.audit: Any = None  # what is recorded of it (`audit.recorder.Recorder`), where anything is
-        self.audit_id = ""  # set by whoever needs it before the answer is sent
-        self.read: Any = None  # the body, where it was read before its verb began
-        self.user: Any = None
-        self.info: Any = None
-        self.initialized: Callable[[], None] | None = None  # to be called when a watch has told what there is
-        self.extra_head = b""  # complete header lines for the answer
-        self.warnings: list[str] = []
-        self.response_headers: list[tuple[str, str]] = []
-
-    def values(self, name: str) -> list[str]:
-        """Every value of a header (its name in lower case), where a comma belongs to a value and does not part two."""
-        if self.repeated is not None and name in self.repeated:
-            return self.repeated[name]
-        value = self.headers.get(name)
-        return [] if value is None else [value]
 
 
 class Stream:
@@ -153,13 +82,6 @@ class Stream:
     def end(self) -> None:
         """Say that this was all."""
         self._connection.write(b"0\r\n\r\n")
-
-
-Handler = Callable[[Request], Awaitable[Response | None]]
-"""Answers a request: returns a Response, or None when it has streamed the answer or taken over the connection."""
-
-Refusal = Callable[[int, str], Response]
-"""Makes the answer for a request that never reached the handler, from its status code and message."""
 
 
 class Connection(asyncio.Protocol):
@@ -446,7 +368,7 @@ class Connection(asyncio.Protocol):
         pairs += [("Audit-Id", audit_id), ("Date", self.server.date().decode())]
         if all(name != "Cache-Control" for name, _ in pairs):
             pairs.append(("Cache-Control", _CACHING))
-        pairs += [("Warning", f'299 - "{_quoted(text)}"') for text in _warnings(request.warnings)]
+        pairs += warning_headers(request.warnings)
         if not self._keep_alive or self.server.draining:
             self._keep_alive = False
             pairs.append(("Connection", "close"))
@@ -606,22 +528,3 @@ class _Refused(Exception):
 
 def _encoded(headers: Headers | None) -> bool:
     return headers is not None and any(name == "Content-Encoding" for name, _ in headers)
-
-
-def _warnings(texts: list[str]) -> Iterable[str]:
-    """Each once; if they are too much for headers, the beginnings of the first of them, in upstream's measures."""
-    different = dict.fromkeys(texts)
-    if sum(map(len, different)) <= WARNINGS:
-        return different
-    chosen, length = [], 0
-    for text in different:
-        if length >= WARNINGS:
-            break
-        chosen.append(text[:WARNING])
-        length += len(chosen[-1])
-    return chosen
-
-
-def _quoted(text: str) -> str:
-    cleaned = "".join(c if c.isprintable() else " " for c in text)
-    return cleaned.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,117 @@
+"""A request as it came in, and the answer to it; and what may answer one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from .heads import Head
+
+if TYPE_CHECKING:
+    from .http import Connection
+
+WARNINGS = 4096  # characters of all warnings in an answer, and if they are more,
+WARNING = 256  # of each of them; upstream's truncateAtTotalRunes and truncateItemRunes
+
+Headers = Iterable[tuple[str, str]]
+
+
+class Response:
+    """An answer whose body is known."""
+
+    __slots__ = ("body", "content_type", "headers", "status")
+
+    def __init__(
+        self,
+        body: bytes = b"",
+        status: int = 200,
+        content_type: str = "application/json",
+        headers: list[tuple[str, str]] | None = None,
+    ) -> None:
+        self.body = body
+        self.status = status
+        self.content_type = content_type
+        self.headers = headers
+
+
+class Request:
+    """One request as it came in, and what the filters found out about it."""
+
+    __slots__ = (
+        "audit",
+        "audit_id",
+        "body",
+        "connection",
+        "extra_head",
+        "head",
+        "headers",
+        "info",
+        "initialized",
+        "method",
+        "path",
+        "query_string",
+        "read",
+        "repeated",
+        "response_headers",
+        "user",
+        "warnings",
+    )
+
+    def __init__(
+        self, connection: Connection, method: str, path: str, query_string: str, headers: dict[str, str], body: bytes
+    ) -> None:
+        self.connection = connection
+        self.method = method
+        self.path = path
+        self.query_string = query_string
+        self.headers = headers
+        self.body = body
+        self.head: Head | None = None  # what it has in common with others, where that is known
+        self.repeated: dict[str, list[str]] | None = None  # headers that came more than once, each value by itself
+        self.audit: Any = None  # what is recorded of it (`audit.recorder.Recorder`), where anything is
+        self.audit_id = ""  # set by whoever needs it before the answer is sent
+        self.read: Any = None  # the body, where it was read before its verb began
+        self.user: Any = None
+        self.info: Any = None
+        self.initialized: Callable[[], None] | None = None  # to be called when a watch has told what there is
+        self.extra_head = b""  # complete header lines for the answer
+        self.warnings: list[str] = []
+        self.response_headers: list[tuple[str, str]] = []
+
+    def values(self, name: str) -> list[str]:
+        """Every value of a header (its name in lower case), where a comma belongs to a value and does not part two."""
+        if self.repeated is not None and name in self.repeated:
+            return self.repeated[name]
+        value = self.headers.get(name)
+        return [] if value is None else [value]
+
+
+Handler = Callable[[Request], Awaitable[Response | None]]
+"""Answers a request: returns a Response, or None when it has streamed the answer or taken over the connection."""
+
+Refusal = Callable[[int, str], Response]
+"""Makes the answer for a request that never reached the handler, from its status code and message."""
+
+
+def warning_headers(texts: list[str]) -> Headers:
+    """What is told to whoever sent a request that is served, though not without a doubt."""
+    return [("Warning", f'299 - "{_quoted(text)}"') for text in _fitting(texts)]
+
+
+def _fitting(texts: list[str]) -> Iterable[str]:
+    """Each once; if they are too much for headers, the beginnings of the first of them, in upstream's measures."""
+    different = dict.fromkeys(texts)
+    if sum(map(len, different)) <= WARNINGS:
+        return different
+    chosen, length = [], 0
+    for text in different:
+        if length >= WARNINGS:
+            break
+        chosen.append(text[:WARNING])
+        length += len(chosen[-1])
+    return chosen
+
+
+def _quoted(text: str) -> str:
+    cleaned = "".join(c if c.isprintable() else " " for c in text)
+    return cleaned.replace("\\", "\\\\").replace('"', '\\"')
