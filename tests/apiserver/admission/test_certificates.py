@@ -58,6 +58,8 @@ def test_nobody_becomes_a_master_by_certificate(admin: Client, organization: str
 class Only:
     """Allows one verb on one signer."""
 
+    kind = name = "test"
+
     def __init__(self, verb: str, signer: str) -> None:
         self._allowed = (verb, "certificates.k8s.io", "signers", signer)
 

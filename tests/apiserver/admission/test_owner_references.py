@@ -25,6 +25,8 @@ MAPS = next(each for each in RESOURCES if each.fullname == "configmaps")
 class Grants:
     """Allows what is listed, as `verb resource/subresource name`."""
 
+    kind = name = "test"
+
     def __init__(self, *allowed: str) -> None:
         self._allowed = allowed
 
