@@ -1,4 +1,4 @@
-"""Fixtures for all tests: the real kubectl, a free port, and an API server that lives as long as the test run."""
+"""Fixtures for all tests: kubectl, a free port, an etcd, and an API server that lives as long as the test run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import asyncio
 import inspect
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from store.tools import Etcd
 
 import tools
 
@@ -56,3 +58,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServe
     """One API server with a memory store for the whole run (one for each worker): use namespaces of your own."""
     with tools.api_server(tmp_path_factory.mktemp("cluster")) as server:
         yield server
+
+
+@pytest.fixture
+def own_etcd(tmp_path: Path) -> Iterator[Etcd]:
+    """A real etcd of the test's own, which it may kill."""
+    folder = tmp_path / "etcd"
+    folder.mkdir()
+    server = Etcd(folder)
+    server.start()
+    server.wait()
+    yield server
+    server.kill()

@@ -26,8 +26,8 @@ CONTINUE_EXPIRED = (
 def server(request: pytest.FixtureRequest, tmp_path: Path, pki: Path) -> Iterator[Server]:
     store = f"sqlite:///{tmp_path}/store.db"
     if request.param == "etcd":
-        etcd: Etcd = request.getfixturevalue("etcd")
-        store = etcd.url
+        own_etcd: Etcd = request.getfixturevalue("own_etcd")
+        store = own_etcd.url
     with running(Server(tmp_path / "server", pki, store, "--etcd-compaction-interval=1s")) as server:
         yield server
 

@@ -176,26 +176,28 @@ def test_a_port_in_use_is_refused_in_one_line(tmp_path: Path, pki: Path) -> None
         check_one_line(*server.run_to_end(), str(server.port), "address already in use")
 
 
-def test_an_etcd_with_objects_of_another_program_is_refused_in_one_line(tmp_path: Path, pki: Path, etcd: Etcd) -> None:
+def test_an_etcd_with_objects_of_another_program_is_refused_in_one_line(
+    tmp_path: Path, pki: Path, own_etcd: Etcd
+) -> None:
     async def fill() -> None:
-        store = open_store(etcd.url)
+        store = open_store(own_etcd.url)
         await store.start()
         await store.create("/registry/configmaps/default/foreign", b"k8s\x00\n\x0f\n\x02v1")
         await store.close()
 
     asyncio.run(fill())
-    server = Server(tmp_path, pki, etcd.url)
+    server = Server(tmp_path, pki, own_etcd.url)
     check_one_line(*server.run_to_end(), "/registry/configmaps/default/foreign")
 
 
-def test_etcd_away_and_back(tmp_path: Path, pki: Path, etcd: Etcd) -> None:
-    server = Server(tmp_path / "a", pki, etcd.url)
-    late = Server(tmp_path / "b", pki, etcd.url)
+def test_etcd_away_and_back(tmp_path: Path, pki: Path, own_etcd: Etcd) -> None:
+    server = Server(tmp_path / "a", pki, own_etcd.url)
+    late = Server(tmp_path / "b", pki, own_etcd.url)
     with running(server), server.session() as session, server.session() as watching, ThreadPoolExecutor() as pool:
         made = put(session, "before").json
         revision = made["metadata"]["resourceVersion"]
         events = watching.events(f"{CONFIGMAPS}?watch=true&resourceVersion={revision}")
-        etcd.kill()
+        own_etcd.kill()
         starting = pool.submit(late.run_to_end)
         writing = pool.submit(put, session, "meanwhile")
         reading = pool.submit(server.request, "GET", CONFIGMAPS)
@@ -209,9 +211,9 @@ def test_etcd_away_and_back(tmp_path: Path, pki: Path, etcd: Etcd) -> None:
         assert remembered.json["items"][0]["metadata"]["name"] == "before"
         check_refusal(writing.result(), "etcd does not answer")
         check_refusal(reading.result(), "etcd does not answer")
-        check_one_line(*starting.result(), f"etcd does not answer at {etcd.url}")
+        check_one_line(*starting.result(), f"etcd does not answer at {own_etcd.url}")
         waiting = pool.submit(put, session, "waits")
-        etcd.start()
+        own_etcd.start()
         assert waiting.result().status == 201  # it came back in time
         wait_until(lambda: readiness(server).status == 200, "the server is ready again")
         found = listed(server)
@@ -221,9 +223,9 @@ def test_etcd_away_and_back(tmp_path: Path, pki: Path, etcd: Etcd) -> None:
         assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "waits")
 
 
-def test_sigterm_is_obeyed_while_etcd_is_away(tmp_path: Path, pki: Path, etcd: Etcd) -> None:
-    with running(Server(tmp_path, pki, etcd.url, "--advertise-address=192.0.2.1")) as server:
-        etcd.kill()
+def test_sigterm_is_obeyed_while_etcd_is_away(tmp_path: Path, pki: Path, own_etcd: Etcd) -> None:
+    with running(Server(tmp_path, pki, own_etcd.url, "--advertise-address=192.0.2.1")) as server:
+        own_etcd.kill()
         started = time.monotonic()
         assert server.terminate() == 0
         assert time.monotonic() - started < 6

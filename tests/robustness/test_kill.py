@@ -63,26 +63,26 @@ def test_sqlite_keeps_what_it_acknowledged_when_the_server_is_killed_100_times(t
 
 @pytest.mark.parametrize("rounds", [4, pytest.param(30, marks=pytest.mark.soak)])
 def test_etcd_keeps_what_was_acknowledged_when_the_server_is_killed(
-    tmp_path: Path, pki: Path, etcd: Etcd, rounds: int
+    tmp_path: Path, pki: Path, own_etcd: Etcd, rounds: int
 ) -> None:
-    report(killed_under_writers(Server(tmp_path, pki, etcd.url), rounds, SEED))
+    report(killed_under_writers(Server(tmp_path, pki, own_etcd.url), rounds, SEED))
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(30, marks=pytest.mark.soak)])
 def test_nothing_is_lost_or_repeated_when_etcd_is_killed_under_a_server_that_lives_on(
-    tmp_path: Path, pki: Path, etcd: Etcd, rounds: int
+    tmp_path: Path, pki: Path, own_etcd: Etcd, rounds: int
 ) -> None:
     print("seed", SEED)
-    server = Server(tmp_path, pki, etcd.url)
+    server = Server(tmp_path, pki, own_etcd.url)
     server.start()
     crowd = Crowd(server, 4, SEED)
     try:
         for _ in range(rounds):
             crowd.begin()
             time.sleep(crowd.random.uniform(0.05, 0.5))
-            etcd.kill()
-            etcd.start()
-            etcd.wait()
+            own_etcd.kill()
+            own_etcd.start()
+            own_etcd.wait()
             time.sleep(crowd.random.uniform(0.0, 0.3))
             crowd.end()
             server.wait()

@@ -15,14 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler.reference import changes, decisions, resources, storage, worlds
 from scheduler.reference.cluster import Cluster
-from scheduler.reference.harness import World, scores, verdicts
+from scheduler.reference.harness import World, framework_of, scores, verdicts
 from scheduler.reference.harness import refusal as as_refusal
 
 from pybernetes.api.core.v1 import Node, Pod
 from pybernetes.client.keys import copy
 from pybernetes.scheduler.algorithm import Algorithm, Result
-from pybernetes.scheduler.config.load import default
-from pybernetes.scheduler.config.spec import build
 from pybernetes.scheduler.config.v1.args import (
     NodeResourcesFitArgs,
     RequestedToCapacityRatioParam,
@@ -31,23 +29,8 @@ from pybernetes.scheduler.config.v1.args import (
     UtilizationShapePoint,
 )
 from pybernetes.scheduler.framework import CycleState, PodInfo
-from pybernetes.scheduler.framework.runtime import Framework, Services
+from pybernetes.scheduler.framework.runtime import Framework
 from pybernetes.scheduler.plugins.node_resources_fit import NodeResourcesFit
-from pybernetes.scheduler.queue.nominator import PodNominator
-
-
-def scheduler(world: World) -> Framework:
-    services = Services(
-        snapshot=world.snapshot,
-        client=None,  # type: ignore[arg-type]
-        clock=world.handle.clock,
-        informer=world.handle.informer,
-        recorder=lambda name: None,
-        nominator=PodNominator(),
-        activate=lambda pods: None,
-        random=Random(0),
-    )
-    return Framework(build(default()).profiles[0], services)
 
 
 def decide(framework: Framework, pod: Pod) -> Result:
@@ -99,7 +82,7 @@ def compare(random: Random, nodes: int, steps: int, *, with_storage: bool = Fals
             storage.use(random, pod)
         storage.furnish(random, cluster)
     world = World(cluster)
-    framework = scheduler(world)
+    framework = framework_of(world)
     pods = [worlds.pod(random, f"new{index}", [each.metadata.name for each in cluster.nodes]) for index in range(4)]
     if with_storage:
         for pod in pods:

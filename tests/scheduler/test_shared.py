@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scheduler.pods import info, node
 from scheduler.reference import changes, worlds
-from scheduler.reference.harness import World
+from scheduler.reference.harness import World, framework_of
 
 from pybernetes.scheduler.algorithm import Algorithm, Result
 from pybernetes.scheduler.config.load import default
@@ -26,10 +26,9 @@ from pybernetes.scheduler.framework import (
     ScorePlugin,
     Scores,
 )
-from pybernetes.scheduler.framework.runtime import Framework, Services
+from pybernetes.scheduler.framework.runtime import Framework
 from pybernetes.scheduler.plugins import registry
 from pybernetes.scheduler.profiles import ProfileSpec
-from pybernetes.scheduler.queue.nominator import PodNominator
 
 NAMES = {
     *("SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity"),
@@ -49,20 +48,6 @@ def profile(*more: str) -> ProfileSpec:
             if issubclass(registry.load(name), kind):
                 spec.points[point].append(name)
     return spec
-
-
-def framework(world: World, spec: ProfileSpec | None = None) -> Framework:
-    services = Services(
-        snapshot=world.snapshot,
-        client=None,  # type: ignore[arg-type]
-        clock=world.handle.clock,
-        informer=world.handle.informer,
-        recorder=lambda name: None,
-        nominator=PodNominator(),
-        activate=lambda pods: None,
-        random=Random(0),
-    )
-    return Framework(spec or profile(), services)
 
 
 def decide(made: Framework, pod: PodInfo) -> tuple[Result, CycleState]:
@@ -94,14 +79,14 @@ def outcome(made: Framework, pod: PodInfo) -> dict[str, Any]:
 def test_kept_answers_are_those_of_a_fresh_start(seed: int) -> None:
     random = Random(seed)
     world = World(worlds.cluster(random, 12, 20))
-    kept = framework(world)
+    kept = framework_of(world, profile())
     names = [each.metadata.name for each in world.cluster.nodes]
     pods = [worlds.pod(random, f"new{index}", names, wishes=0.25) for index in range(6)]
     for step in range(30):
         for number in range(random.randrange(3)):
             changes.change(random, world, step * 10 + number)
         pod = PodInfo(random.choice(pods))
-        assert outcome(kept, pod) == outcome(framework(world), pod)
+        assert outcome(kept, pod) == outcome(framework_of(world, profile()), pod)
 
 
 def test_a_row_that_is_full_changes_what_the_others_scores_are_scaled_by() -> None:
@@ -109,7 +94,7 @@ def test_a_row_that_is_full_changes_what_the_others_scores_are_scaled_by() -> No
     liked = node("liked", labels={"a": "b"}, pods="1")
     for each in (liked, node("n1", labels={"c": "d"}), node("n2")):
         world.set_node(each)
-    kept = framework(world)
+    kept = framework_of(world, profile())
     from pybernetes.api.core.v1 import Affinity, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm
     from pybernetes.api.core.v1.affinity import PreferredSchedulingTerm
 
@@ -123,7 +108,7 @@ def test_a_row_that_is_full_changes_what_the_others_scores_are_scaled_by() -> No
     before = outcome(kept, pod)["scores"]
     world.bind(info("other").pod, "liked")
     after = outcome(kept, pod)
-    assert after == outcome(framework(world), pod)
+    assert after == outcome(framework_of(world, profile()), pod)
     # Node affinity counts twice: 10 of 100, then 10 of 10.
     assert after["scores"]["n1"] - before["n1"] == 2 * 90
 
@@ -163,7 +148,7 @@ def test_pods_that_are_alike_are_asked_about_once_and_then_only_for_rows_that_ch
     world = World(worlds.cluster(Random(1), 0, 0))
     for number in range(50):
         world.set_node(node(f"n{number}"))
-    made = framework(world, profile("Odd"))
+    made = framework_of(world, profile("Odd"))
     decide(made, info("p1"))
     assert odd.asked == [50]
     decide(made, info("p2"))
@@ -179,7 +164,7 @@ def test_a_plugin_that_raises_fails_that_pod_and_no_other(odd: type[Odd]) -> Non
     world = World(worlds.cluster(Random(1), 0, 0))
     for number in range(3):
         world.set_node(node(f"n{number}"))
-    made = framework(world, profile("Odd"))
+    made = framework_of(world, profile("Odd"))
     assert decide(made, info("good"))[0].node_name
     world.bind(info("good").pod, "n1")
     bad = decide(made, info("bad", labels={"raise": "yes"}))[0]
@@ -194,7 +179,7 @@ def test_a_score_out_of_range_is_an_error_in_upstreams_words(odd: type[Odd]) -> 
     for number in range(3):
         world.set_node(node(f"n{number}"))
     odd.answer = 101
-    status = decide(framework(world, profile("Odd")), info("p"))[0].status
+    status = decide(framework_of(world, profile("Odd")), info("p"))[0].status
     assert status is not None
     assert status.message == (
         'applying score defaultWeights on Score plugins: plugin "Odd" returns an invalid score 101, '
@@ -206,7 +191,7 @@ def test_ties_are_broken_at_random() -> None:
     world = World(worlds.cluster(Random(1), 0, 0))
     for number in range(4):
         world.set_node(node(f"n{number}"))
-    made = framework(world)
+    made = framework_of(world, profile())
     assert {decide(made, info("p"))[0].node_name for _ in range(60)} == {"n0", "n1", "n2", "n3"}
 
 
@@ -216,7 +201,7 @@ def test_a_percentage_of_nodes_is_honoured_and_all_get_their_turn() -> None:
         world.set_node(node(f"n{number}"))
     spec = profile()
     spec.percentage_of_nodes_to_score = 30
-    made = framework(world, spec)
+    made = framework_of(world, spec)
     algorithm = Algorithm()
     seen: set[int] = set()
     for number in range(4):

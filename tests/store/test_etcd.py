@@ -8,7 +8,7 @@ import datetime
 import ipaddress
 import shutil
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -30,16 +30,6 @@ async def connected(*endpoints: str, **options: object) -> AsyncIterator[EtcdSto
         yield store
     finally:
         await store.close()
-
-
-@pytest.fixture
-def own_etcd(tmp_path: Path) -> Iterator[Etcd]:
-    """An etcd that a test may kill."""
-    server = Etcd(tmp_path)
-    server.start()
-    server.wait()
-    yield server
-    server.kill()
 
 
 async def test_two_stores_see_each_others_writes_and_watches(etcd: Etcd, prefix: str) -> None:

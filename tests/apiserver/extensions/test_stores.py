@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from apiserver.client import Client
 from apiserver.extensions.defining import DEFINITIONS, Kind, spec_schema, version
 from store.tools import Etcd
@@ -13,17 +11,6 @@ from store.tools import Etcd
 from tools import api_server, wait_until
 
 SCHEMA = spec_schema(size={"type": "string", "maxLength": 5}, color={"type": "string", "default": "red"})
-
-
-@pytest.fixture
-def etcd(tmp_path: Path) -> Iterator[Etcd]:
-    folder = tmp_path / "etcd"
-    folder.mkdir()
-    server = Etcd(folder)
-    server.start()
-    server.wait()
-    yield server
-    server.kill()
 
 
 def test_definitions_and_objects_outlive_a_restart(tmp_path: Path) -> None:
@@ -44,8 +31,11 @@ def test_definitions_and_objects_outlive_a_restart(tmp_path: Path) -> None:
         assert Client(server).get(kind.path()).status == 404
 
 
-def test_all_servers_of_a_store_serve_what_one_was_told(tmp_path: Path, etcd: Etcd) -> None:
-    with api_server(tmp_path / "one", store=etcd.url) as first, api_server(tmp_path / "two", store=etcd.url) as second:
+def test_all_servers_of_a_store_serve_what_one_was_told(tmp_path: Path, own_etcd: Etcd) -> None:
+    with (
+        api_server(tmp_path / "one", store=own_etcd.url) as first,
+        api_server(tmp_path / "two", store=own_etcd.url) as second,
+    ):
         kind = Kind(Client(first), version(SCHEMA)).established()
         other = Client(second)
         made = other.post(kind.path(), kind.object("a", spec={"size": "s"}))

@@ -13,21 +13,17 @@ from random import Random
 import pytest
 from scheduler.reference import decisions, storage, worlds
 from scheduler.reference.cluster import UNSCHEDULABLE, Cluster
-from scheduler.reference.harness import World
+from scheduler.reference.harness import World, framework_of
 
 from pybernetes.api.core.v1 import Node, Pod
 from pybernetes.api.meta.v1 import LabelSelector, ObjectMeta
 from pybernetes.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from pybernetes.scheduler.algorithm import Algorithm
-from pybernetes.scheduler.config.load import default
-from pybernetes.scheduler.config.spec import build
 from pybernetes.scheduler.framework import CycleState, PodInfo
-from pybernetes.scheduler.framework.runtime import Framework, Services
 from pybernetes.scheduler.framework.status import Code
 from pybernetes.scheduler.preemption.search import search
 from pybernetes.scheduler.preemption.table import VictimTable
 from pybernetes.scheduler.preemption.victims import Budgets
-from pybernetes.scheduler.queue.nominator import PodNominator
 
 Budget = tuple[str, str, int]
 """Namespace, the value of the label `app`, how many may go."""
@@ -61,20 +57,6 @@ def victims_on(cluster: Cluster, node: Node, pod: Pod, budgets: list[Budget]) ->
             victims.append(each)
             violations += each in breaking
     return [each.metadata.uid for each in sorted(victims, key=importance)], violations
-
-
-def framework_of(world: World) -> Framework:
-    services = Services(
-        snapshot=world.snapshot,
-        client=None,  # type: ignore[arg-type]
-        clock=world.handle.clock,
-        informer=world.handle.informer,
-        recorder=lambda name: None,
-        nominator=PodNominator(),
-        activate=lambda pods: None,
-        random=Random(0),
-    )
-    return Framework(build(default()).profiles[0], services)
 
 
 def as_budgets(budgets: list[Budget]) -> Budgets:

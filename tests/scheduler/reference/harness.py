@@ -16,6 +16,8 @@ from pybernetes.client.clock import FakeClock
 from pybernetes.client.informer import Informer
 from pybernetes.client.keys import copy, key_of
 from pybernetes.client.watch import Event
+from pybernetes.scheduler.config.load import default
+from pybernetes.scheduler.config.spec import build
 from pybernetes.scheduler.framework.plugin import (
     FilterPlugin,
     Normalize,
@@ -28,8 +30,11 @@ from pybernetes.scheduler.framework.plugin import (
     default_normalize,
 )
 from pybernetes.scheduler.framework.podinfo import PodInfo
+from pybernetes.scheduler.framework.runtime import Framework, Services
 from pybernetes.scheduler.framework.state import CycleState
 from pybernetes.scheduler.framework.status import Status
+from pybernetes.scheduler.profiles import ProfileSpec
+from pybernetes.scheduler.queue.nominator import PodNominator
 from pybernetes.scheduler.snapshot.snapshot import Snapshot
 
 from .cluster import UNRESOLVABLE, UNSCHEDULABLE, Cluster, Refusal
@@ -213,3 +218,18 @@ def scores(world: World, plugin: Plugin, pod: Pod, candidates: list[Node]) -> di
         after = default_normalize(raw, plugin.normalize is Normalize.REVERSED)
     names = [node.metadata.name for node in candidates]
     return {name: (one, other) for name, one, other in zip(names, before, after.tolist(), strict=True)}
+
+
+def framework_of(world: World, spec: ProfileSpec | None = None) -> Framework:
+    """All plugins of a profile in a world; without one, upstream's defaults."""
+    services = Services(
+        snapshot=world.handle.snapshot,
+        client=None,  # type: ignore[arg-type]
+        clock=world.handle.clock,
+        informer=world.handle.informer,
+        recorder=lambda name: None,
+        nominator=PodNominator(),
+        activate=lambda pods: None,
+        random=random.Random(0),
+    )
+    return Framework(spec or build(default()).profiles[0], services)
