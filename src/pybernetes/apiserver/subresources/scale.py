@@ -108,14 +108,7 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
 
 def _read(store: ResourceStore, obj: Any) -> Scale:
     """The scale of any object. Raises InternalError if it does not say how many replicas it wants."""
-    if store.custom is None:
-        return scale_of(obj)
-    from ..extensions import scale as custom
-
-    try:
-        made, found = custom.scale_of(obj, store.custom.scale)
-    except custom.WrongType as error:
-        raise InternalError(str(error)) from None
+    made, found = _scale(store, obj)
     if not found:
         raise InternalError(f"the spec replicas field {quote(store.custom.scale.spec_replicas_path)} does not exist")
     return made
@@ -123,17 +116,24 @@ def _read(store: ResourceStore, obj: Any) -> Scale:
 
 def _before(store: ResourceStore, obj: Any) -> Scale:
     """The scale as it is before or after a change, whatever is missing of it."""
+    made, found = _scale(store, obj)
+    if not found and made.spec is not None:
+        from ..extensions.scale import UNSET_REPLICAS
+
+        made.spec.replicas = UNSET_REPLICAS
+    return made
+
+
+def _scale(store: ResourceStore, obj: Any) -> tuple[Scale, bool]:
+    """The scale of any object, and whether the object says how many replicas it wants."""
     if store.custom is None:
-        return scale_of(obj)
+        return scale_of(obj), True
     from ..extensions import scale as custom
 
     try:
-        made, found = custom.scale_of(obj, store.custom.scale)
+        return custom.scale_of(obj, store.custom.scale)
     except custom.WrongType as error:
         raise InternalError(str(error)) from None
-    if not found and made.spec is not None:
-        made.spec.replicas = custom.UNSET_REPLICAS
-    return made
 
 
 def _write(store: ResourceStore, obj: Any, replicas: int) -> None:
