@@ -1,4 +1,4 @@
-"""`ip` and `cidr`."""
+"""Kubernetes' functions of addresses and ranges: `ip`, `cidr` and their methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`find` and `findAll`."""
+"""Kubernetes' functions of patterns: `find` and `findAll`; patterns are RE2's, in time that grows with the text alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DynamicResources."""
+"""DynamicResources: devices for pods' ResourceClaims (`plugin.py` says how)."""
 
 from __future__ import annotations
 

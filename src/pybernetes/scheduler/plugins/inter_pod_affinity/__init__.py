@@ -1,4 +1,4 @@
-"""InterPodAffinity."""
+"""InterPodAffinity: pods beside and away from other pods (`plugin.py` says how)."""
 
 from __future__ import annotations
 

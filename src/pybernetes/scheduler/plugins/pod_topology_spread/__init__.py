@@ -1,4 +1,4 @@
-"""PodTopologySpread."""
+"""PodTopologySpread: pods spread evenly over domains (`plugin.py` says how)."""
 
 from __future__ import annotations
 

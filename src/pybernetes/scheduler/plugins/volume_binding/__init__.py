@@ -1,4 +1,4 @@
-"""VolumeBinding."""
+"""VolumeBinding: pods where their volumes are, and volumes where their pods go (`plugin.py` says how)."""
 
 from __future__ import annotations
 
