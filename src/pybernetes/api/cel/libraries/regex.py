@@ -1,4 +1,4 @@
-"""Kubernetes' functions of patterns: `find` and `findAll`; patterns are RE2's, in time that grows with the text alone."""
+"""Kubernetes' functions of patterns: `find` and `findAll`; patterns are RE2's, so none takes more than linear time."""
 
 from __future__ import annotations
 
