@@ -137,7 +137,8 @@ def test_while_it_runs_certificates_are_renewed_and_the_authority_stays(tmp_path
     ensure(tmp_path)
     authority = (tmp_path / "ca.crt").read_bytes()
     now = datetime.datetime.now(datetime.UTC)
-    for days, expected in ((300, []), (336, ["apiserver", "admin", *COMPONENTS, "front-proxy-client"]), (9 * 365 + 100, None)):
+    named = ["apiserver", "admin", *COMPONENTS, "front-proxy-client"]
+    for days, expected in ((300, []), (336, named), (9 * 365 + 100, None)):
         moment = now + datetime.timedelta(days=days)
         made = certificates.ensure(tmp_path, ["10.96.0.1"], moment, running=True)
         assert expected is None or made[: len(expected)] == expected

@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from pybernetes.api.core.v1 import ConfigMap, Pod, Secret, ServiceAccount
 from pybernetes.controllers.bootstrap.signer import signed
 from pybernetes.controllers.bootstrap.tokens import Token, signing_token
-from pybernetes.jws import detached_signature, key_id, sign_token
 from pybernetes.controllers.legacytokencleaner import judge, secret_names
 from pybernetes.controllers.options import Options
+from pybernetes.jws import detached_signature, key_id, sign_token
 
 NOW = 1_800_000_000.0  # 2027-01-15
 
