@@ -7,7 +7,7 @@ limited; a watch is, until it has told what there is.
 from __future__ import annotations
 
 import math
-from time import perf_counter
+from time import perf_counter, time
 from typing import TYPE_CHECKING
 
 from pybernetes.api.errors import APIError
@@ -126,6 +126,7 @@ class PriorityAndFairness:
 def _refuse(flow: Flow, reason: str) -> Response:
     key = (flow.schema, reason)
     flow.level.rejected[key] = flow.level.rejected.get(key, 0) + 1
-    headers = [("Retry-After", "1"), ("X-Content-Type-Options", "nosniff")]
+    seconds = flow.level.retry_after.refused(int(time()))
+    headers = [("Retry-After", str(seconds)), ("X-Content-Type-Options", "nosniff")]
     text = b"Too many requests, please try again later.\n"
     return Response(text, 429, "text/plain; charset=utf-8", headers)

@@ -12,6 +12,40 @@ SMOOTHING = (
 )
 
 
+class Demand:
+    """How many seats were wanted, over time: taken ones and those that somebody waits for."""
+
+    __slots__ = ("_area", "_began", "_changed", "_squares", "high", "wanted")
+
+    def __init__(self, now: float) -> None:
+        self.wanted = self.high = 0
+        """Now, and the most since the last look."""
+        self._began = self._changed = now
+        self._area = self._squares = 0.0
+
+    def change(self, seats: int, now: float) -> None:
+        """So many more are wanted, or fewer."""
+        wanted, passed = self.wanted, now - self._changed
+        if passed > 0:
+            area = wanted * passed
+            self._area += area
+            self._squares += wanted * area
+            self._changed = now
+        self.wanted = wanted = wanted + seats
+        if wanted > self.high:
+            self.high = wanted
+
+    def look(self, now: float) -> tuple[int, float]:
+        """The most, and what is enough but for peaks (average and deviation), since the last look."""
+        self.change(0, now)
+        high, passed = self.high, now - self._began
+        average = self._area / passed if passed > 0 else 0.0
+        deviation = math.sqrt(max(self._squares / passed - average * average, 0.0)) if passed > 0 else 0.0
+        self.high = self.wanted
+        self._began, self._area, self._squares = now, 0.0, 0.0
+        return high, average + deviation
+
+
 class Bounds(msgspec.Struct, frozen=True):
     """What a level has by its shares, and the least and most it can have by lending and borrowing."""
 

@@ -113,12 +113,13 @@ class FlowController:
         """Share the seats by demand: what a level does not need, others may use."""
         limited = [each for each in self.levels.values() if not each.exempt]
         items = []
+        now = self._loop.time()
         for level in self.levels.values():
-            high, level.high = level.high, level.executing
-            level.demand = smoothed(level.demand, float(high))
+            level.high, usual = level.demand.look(now)
+            level.smoothed = smoothed(level.smoothed, usual)
         for level in limited:
-            least = max(level.bounds.least, min(level.bounds.nominal, level.demand))
-            items.append((float(least), max(least, level.demand), float(max(level.bounds.most, least))))
+            least = max(level.bounds.least, min(level.bounds.nominal, level.high))
+            items.append((float(least), max(least, level.smoothed), float(max(level.bounds.most, least))))
         total = sum(each.bounds.nominal for each in limited)
         for level, seats in zip(limited, allocate(total, items), strict=True):
             level.limit = seats

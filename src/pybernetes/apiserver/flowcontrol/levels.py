@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from time import time
 from typing import Any
 
 from pybernetes.api.flowcontrol.v1 import PriorityLevelConfiguration
 
-from .borrowing import Bounds
+from .borrowing import Bounds, Demand
 from .queueset import Queue, QueueSet
+from .retrying import RetryAfter
 
 PATIENCE = 15.0  # seconds that a request waits at most; upstream: a quarter of --request-timeout
 
@@ -31,15 +33,18 @@ class Level:
         self.bounds = Bounds(0, 0, 0)
         self.limit = 0
         self.executing = 0
+        self.demand = Demand(loop.time())
         self.high = 0
-        """The most seats that were wanted at once since the demand was last looked at."""
-        self.demand = 0.0
+        """The most seats that were wanted at once in the last period."""
+        self.smoothed = 0.0
+        """What is usually wanted."""
         self.queues: QueueSet[asyncio.Future[None]] | None = None
         self.dispatched = 0
         self.rejected: dict[tuple[str, str], int] = {}
         self.shares = 0
         self.lendable = 0
         self.borrowing: int | None = None
+        self.retry_after = RetryAfter(int(time()))
         self._loop = loop
         self._form: Any = None
 
@@ -77,8 +82,7 @@ class Level:
         if taken > self.limit and (self.executing or not self.limit):  # one request fits always, however wide
             return False
         self.executing = taken
-        if taken > self.high:
-            self.high = taken
+        self.demand.change(seats, self._loop.time())
         return True
 
     async def wait(self, flow: str, seats: int) -> Queue[asyncio.Future[None]]:
@@ -90,9 +94,7 @@ class Level:
         queue = queues.add(flow, future, seats)
         if queue is None:
             raise Rejected("queue-full")
-        wanted = self.executing + seats
-        if wanted + queues.waiting > self.high:
-            self.high = wanted + queues.waiting
+        self.demand.change(seats, self._loop.time())
         timer = self._loop.call_later(PATIENCE, _give_up, future)
         try:
             await future
@@ -101,6 +103,7 @@ class Level:
                 self.leave(seats)  # it was our turn already
             else:
                 queues.remove(queue, future)
+                self.demand.change(-seats, self._loop.time())
             raise
         finally:
             timer.cancel()
@@ -109,6 +112,7 @@ class Level:
     def leave(self, seats: int, queue: Queue[asyncio.Future[None]] | None = None, seconds: float = 0.0) -> None:
         """Give seats back, and let those in who wait for them."""
         self.executing -= seats
+        self.demand.change(-seats, self._loop.time())
         queues = self.queues
         if queues is None:
             return
