@@ -33,13 +33,16 @@ class Paths:
             "/version": _version,
             "/metrics": self._metrics_page,
         }
+        self._unlisted: set[str] = set()
         self._prefixes: dict[str, PathHandler] = {"/api": discovery, "/apis": discovery}
         for path in health.checks:
             self._prefixes[f"/{path}"] = health
 
-    def add(self, path: str, handler: PathHandler, *, prefix: bool = False) -> None:
-        """Serve one more path."""
+    def add(self, path: str, handler: PathHandler, *, prefix: bool = False, listed: bool = True) -> None:
+        """Serve one more path, and tell of it in the index if it is to be `listed`."""
         (self._prefixes if prefix else self._exact)[path] = handler
+        if not listed:
+            self._unlisted.add(path)
 
     async def __call__(self, request: Request) -> Response | None:
         path = request.info.path
@@ -53,7 +56,7 @@ class Paths:
         return await handler(request)
 
     async def _index(self, request: Request) -> Response:
-        paths = sorted({*self._exact, *self._prefixes} - {"/"})
+        paths = sorted({*self._exact, *self._prefixes} - {"/"} - self._unlisted)
         return write(msgspec.json.encode({"paths": paths}), output_format(request.headers, request.info.query))
 
     async def _metrics_page(self, request: Request) -> Response:

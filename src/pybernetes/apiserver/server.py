@@ -45,6 +45,7 @@ from .filters.max_in_flight import MaxInFlight
 from .filters.metrics import RequestMetrics
 from .filters.priority_and_fairness import PriorityAndFairness
 from .filters.request_info import RequestInfoFilter
+from .flowcontrol import dumps
 from .flowcontrol.controller import FlowController
 from .flowcontrol.turns import Turns
 from .handler import Dispatcher
@@ -124,6 +125,9 @@ class APIServer:
         authorization = Authorization(handler, self.registry.authorizers)
         limited = self._limit(authorization)
         self.metrics.in_flight = limited
+        if self._flows is not None:
+            for path, dump in dumps.handlers(self._flows).items():
+                paths.add(path, dump, listed=False)
         acting: Handler = Impersonation(limited, self.registry.authorizers)
         self._auditing: Auditing | None = None
         if options.audit_policy_file or options.audit_log_path or options.audit_webhook_config_file:

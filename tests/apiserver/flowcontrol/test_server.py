@@ -246,3 +246,19 @@ async def test_a_flood_of_one_user_leaves_another_within_three_times_of_quiet(tm
                 await process.wait()
         print(ratios)
         assert max(ratios.values()) < 3, ratios
+
+
+def test_what_happens_is_shown_in_upstreams_tables(admin: Client) -> None:
+    admin.get("/api/v1/pods", Impersonate_User="shown")
+    answer = admin.get("/debug/api_priority_and_fairness/dump_priority_levels")
+    assert answer.status == 200
+    head, *rows = [[cell.strip() for cell in line.split(",")] for line in answer.body.decode().splitlines()]
+    assert head[:3] == ["PriorityLevelName", "ActiveQueues", "IsIdle"]
+    levels = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+    assert levels["exempt"]["ExecutingRequests"] == "1"  # this one
+    assert int(levels["global-default"]["DispatchedRequests"]) >= 1
+    assert levels["global-default"]["IsIdle"] == "true"
+    queues = admin.get("/debug/api_priority_and_fairness/dump_queues").body.decode().splitlines()
+    assert len([line for line in queues if line.startswith("global-default,")]) == 128
+    assert admin.get("/debug/api_priority_and_fairness/dump_queues", Impersonate_User="shown").status == 200
+    assert not any("debug" in path for path in admin.get("/").json["paths"])

@@ -50,11 +50,13 @@ class PriorityAndFairness:
         running = self.running
         if level.exempt:
             level.dispatched += 1
+            level.running += 1
             running[reading] += 1
             try:
                 return await self._next(request)
             finally:
                 running[reading] -= 1
+                level.running -= 1
         seats = 1 if verb not in ("list", "watch") else self._seats(info)
         queue = None
         if not level.enter(seats):
@@ -64,6 +66,7 @@ class PriorityAndFairness:
                 return _refuse(flow, rejected.reason)
         started = perf_counter() if queue is not None else 0.0
         level.dispatched += 1
+        level.running += 1
         running[reading] += 1
         released = False
         turns, key = self._turns, flow.key
@@ -73,6 +76,7 @@ class PriorityAndFairness:
             if not released:
                 released = True
                 running[reading] -= 1
+                level.running -= 1
                 level.leave(seats, queue, perf_counter() - started if queue is not None else 0.0)
 
         def initialized() -> None:

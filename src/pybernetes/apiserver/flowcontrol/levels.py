@@ -9,7 +9,7 @@ from typing import Any
 from pybernetes.api.flowcontrol.v1 import PriorityLevelConfiguration
 
 from .borrowing import Bounds, Demand
-from .queueset import Queue, QueueSet
+from .queueset import GUESS, Queue, QueueSet
 from .retrying import RetryAfter
 
 PATIENCE = 15.0  # seconds that a request waits at most; upstream: a quarter of --request-timeout
@@ -39,7 +39,8 @@ class Level:
         self.smoothed = 0.0
         """What is usually wanted."""
         self.queues: QueueSet[asyncio.Future[None]] | None = None
-        self.dispatched = 0
+        self.running = self.dispatched = self.cancelled = 0
+        """Requests: being served, let in, and gone while they waited."""
         self.rejected: dict[tuple[str, str], int] = {}
         self.shares = 0
         self.lendable = 0
@@ -100,8 +101,9 @@ class Level:
             await future
         except BaseException:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self.leave(seats)  # it was our turn already
+                self.leave(seats, queue, GUESS)  # it was our turn already
             else:
+                self.cancelled += future.cancelled()
                 queues.remove(queue, future)
                 self.demand.change(-seats, self._loop.time())
             raise

@@ -19,12 +19,14 @@ GUESS = 0.003  # seconds that a request is taken to last until it is known
 class Queue(Generic[T]):
     """Requests in the order in which they came."""
 
-    __slots__ = ("items", "seats", "virtual")
+    __slots__ = ("items", "running", "seats", "taken", "virtual")
 
     def __init__(self) -> None:
         self.items: deque[tuple[T, int]] = deque()
         self.seats = 0
         """Of all that wait."""
+        self.running = self.taken = 0
+        """Requests that came from here and are being served, and their seats."""
         self.virtual = 0.0
         """The work that was done for this queue, compared with the others."""
 
@@ -33,17 +35,22 @@ class QueueSet(Generic[T]):
     """All queues of a level."""
 
     def __init__(self, queues: int, hand: int, length: int) -> None:
-        self._queues: list[Queue[T]] = [Queue() for _ in range(queues)]
+        self.queues: list[Queue[T]] = [Queue() for _ in range(queues)]
         self._hand = min(hand, queues)
         self._length = length
         self._active: dict[Queue[T], None] = {}
         self._virtual = 0.0
         self.waiting = 0
 
+    @property
+    def active(self) -> int:
+        """Queues in which somebody waits."""
+        return len(self._active)
+
     def add(self, flow: str, item: T, seats: int) -> Queue[T] | None:
         """Let a request wait; None if its queue is full."""
-        hand = deal(flow, len(self._queues), self._hand)
-        queue = min((self._queues[number] for number in hand), key=lambda each: (each.seats, len(each.items)))
+        hand = deal(flow, len(self.queues), self._hand)
+        queue = min((self.queues[number] for number in hand), key=lambda each: (each.seats, len(each.items)))
         if len(queue.items) >= self._length:
             return None
         if not queue.items:
@@ -69,6 +76,8 @@ class QueueSet(Generic[T]):
         self.waiting -= 1
         self._virtual = max(self._virtual, queue.virtual)
         queue.virtual += seats * GUESS
+        queue.running += 1
+        queue.taken += seats
         if not queue.items:
             del self._active[queue]
 
@@ -86,6 +95,8 @@ class QueueSet(Generic[T]):
     def finished(self, queue: Queue[T], seats: int, seconds: float) -> None:
         """A request that came from a queue has ended."""
         queue.virtual += seats * (seconds - GUESS)
+        queue.running -= 1
+        queue.taken -= seats
 
 
 def deal(flow: str, queues: int, hand: int) -> list[int]:
