@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from pybernetes.api import errors
@@ -40,6 +41,8 @@ from .metrics import add_metrics
 from .said import Said
 from .volumes import Mismatched, Phase, Release, Unbind, WakeClaim, decide_reclaim, decide_volume
 
+WORKERS: Final = 10  # upstream has one, and binds one claim after the other
+
 _FREE: Final = "pv-free-by-class"
 _BY_CLAIM: Final = "pv-by-claim"
 _WAITING: Final = "pvc-waiting-by-class"
@@ -48,7 +51,7 @@ _PODS: Final = "pod-pvc"
 
 
 class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
-    """Two loops: `reconcile` for claims, `sync_volume` for volumes; one worker each, so that nobody chooses twice."""
+    """Two loops: `reconcile` for claims, `sync_volume` for volumes."""
 
     name = "persistentvolume-binder-controller"
     kind = PersistentVolumeClaim
@@ -69,8 +72,10 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
         self.pods = self.informer(Pod)
         self.pods.add_index(_PODS, lambda pod: [str(key) for key in claims_of(pod)])
         self._volume_queue = self.new_queue("volumes")
-        self._woken: set[Key] = set()
-        """Claims for which a volume has become free and that have not been looked at since."""
+        self._served: set[Key] = set()
+        """Claims that wait as far as the cache knows, and for which a volume has been found or has become free."""
+        self._taken: dict[str, Key] = {}
+        """Volumes that a worker is about to bind, by whom: between choosing and writing others choose too."""
         volumes.add_handler(self._volume_seen, lambda _, new: self._volume_seen(new), self._volume_gone)
         self.own.add_handler(self._claim_seen, lambda _, new: self._claim_seen(new), self._claim_gone)
         self.classes.add_handler(self._class_seen, lambda _, new: self._class_seen(new))
@@ -92,8 +97,8 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
         """Work on claims and volumes."""
         await self.wait_synced()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.work(self.queue, self.reconcile, 1))
-            group.create_task(self.work(self._volume_queue, self.sync_volume, 1))
+            group.create_task(self.work(self.queue, self.reconcile, WORKERS))
+            group.create_task(self.work(self._volume_queue, self.sync_volume, WORKERS))
 
     # -- being woken
 
@@ -105,10 +110,10 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
             self.queue.add(_key(text))
         for free in _free_class(volume):
             waiting = self.own.by_index(_WAITING, free)
-            suited = (each for each in waiting if key_of(each) not in self._woken and best_volume(each, [volume]))
+            suited = (each for each in waiting if key_of(each) not in self._served and best_volume(each, [volume]))
             oldest = min(suited, key=by_creation, default=None)
             if oldest is not None:
-                self._woken.add(key_of(oldest))
+                self._served.add(key_of(oldest))
                 self.queue.add(key_of(oldest))
 
     def _volume_gone(self, volume: PersistentVolume) -> None:
@@ -116,12 +121,14 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
             self.queue.add(key_of(claim))
 
     def _claim_seen(self, claim: PersistentVolumeClaim) -> None:
+        if not _waiting_class(claim):
+            self._served.discard(key_of(claim))
         for volume in self.volumes.informer.by_index(_BY_CLAIM, str(key_of(claim))):
             self._volume_queue.add(key_of(volume))
 
     def _claim_gone(self, claim: PersistentVolumeClaim) -> None:
-        self._woken.discard(key_of(claim))
         self._claim_seen(claim)
+        self._served.discard(key_of(claim))
         for name in _volume_of(claim):
             self._volume_queue.add(Key("", name))
 
@@ -133,9 +140,16 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
 
     async def reconcile(self, key: Key) -> float | None:
         """Bring a claim closer to its volume."""
-        self._woken.discard(key)
+        try:
+            return await self._sync_claim(key)
+        except Exception:
+            self._served.discard(key)
+            raise
+
+    async def _sync_claim(self, key: Key) -> float | None:
         claim = self.claims.get(key)
         if claim is None:
+            self._served.discard(key)
             return None
         migrated = migrated_claim(claim)
         if migrated is not None:
@@ -150,24 +164,41 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
         )
         match decision:
             case Bind():
-                await self._bind(decision.volume, claim)
+                if _waiting_class(claim):
+                    self._served.add(key)
+                with self._taking(name_of(decision.volume), key):
+                    await self._bind(decision.volume, claim)
                 return None
             case Report():
                 await self._report(claim, decision)
             case AssignClass():
                 await self._assign_class(claim, decision.name)
+                self._served.discard(key)
                 return None
             case Provision():
                 await self._provision(claim, decision)
             case Say():
                 self._say(claim, decision.said)
+        self._served.discard(key)
         waits = BIND_COMPLETED not in annotations_of(claim)
         return self.options.pvclaimbinder_sync_period if waits else None
 
     def _candidates(self, claim: PersistentVolumeClaim) -> Iterator[PersistentVolume]:
         cache = self.volumes.informer
-        yield from self.volumes.of(cache.by_index(_BY_CLAIM, str(key_of(claim))))
-        yield from self.volumes.of(cache.by_index(_FREE, claim_class(claim)))
+        key = key_of(claim)
+        yield from self.volumes.of(cache.by_index(_BY_CLAIM, str(key)))
+        for volume in self.volumes.of(cache.by_index(_FREE, claim_class(claim))):
+            if self._taken.get(name_of(volume), key) == key:
+                yield volume
+
+    @contextmanager
+    def _taking(self, volume: str, key: Key) -> Iterator[None]:
+        self._taken[volume] = key
+        try:
+            yield
+        finally:
+            if self._taken.get(volume) == key:
+                del self._taken[volume]
 
     def _unscheduled(self, key: Key) -> list[str]:
         pods = self.pods.by_index(_PODS, str(key))
