@@ -498,3 +498,17 @@ RESOURCES: tuple[Resource, ...] = (
         subresources=(STATUS,),
     ),
 )
+
+OPTIONAL: tuple[tuple[Resource, int], ...] = (
+    (
+        Resource(
+            "admissionregistration.k8s.io",
+            "v1alpha1",
+            "initializerconfigurations",
+            "InitializerConfiguration",
+            namespaced=False,
+        ),
+        9,
+    ),
+)
+"""What is only served if --runtime-config asks for it, and the priority of its version."""

@@ -6,12 +6,14 @@ Decoders are made once for each resource and kept; making one costs milliseconds
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from . import resources as table
 from .resources import GROUPS, RESOURCES, Group, Resource
 
 if TYPE_CHECKING:
@@ -26,12 +28,26 @@ _GROUPS = {each.name: each for each in GROUPS}
 
 def resources() -> tuple[Resource, ...]:
     """Everything that is served, in the order of discovery."""
-    return RESOURCES
+    return table.RESOURCES
 
 
 def groups() -> tuple[Group, ...]:
     """All groups, in the order of discovery."""
-    return GROUPS
+    return table.GROUPS
+
+
+def add(resource: Resource, priority: int) -> None:
+    """Know one more resource, in a version of a group that is less wanted than those there are."""
+    group = replace(
+        _GROUPS[resource.group],
+        versions=(*_GROUPS[resource.group].versions, resource.version),
+        version_priorities=(*_GROUPS[resource.group].version_priorities, priority),
+    )
+    table.GROUPS = tuple(group if each.name == group.name else each for each in table.GROUPS)
+    table.RESOURCES = (*table.RESOURCES, resource)
+    _GROUPS[group.name] = group
+    _BY_PLURAL[resource.group, resource.version, resource.plural] = resource
+    _BY_KIND[resource.group, resource.version, resource.kind] = resource
 
 
 def group(name: str) -> Group | None:
@@ -42,6 +58,11 @@ def group(name: str) -> Group | None:
 def resource(group: str, version: str, plural: str) -> Resource | None:
     """A resource as a path names it."""
     return _BY_PLURAL.get((group, version, plural))
+
+
+def by_plural() -> dict[tuple[str, str, str], Resource]:
+    """All resources as paths name them."""
+    return _BY_PLURAL
 
 
 def resource_for_kind(group: str, version: str, kind: str) -> Resource | None:

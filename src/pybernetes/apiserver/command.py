@@ -11,6 +11,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from pybernetes.api import features
 from pybernetes.api.errors import APIError
 from pybernetes.store.base import StoreError
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 def main(argv: list[str], timeouts: Timeouts | None = None) -> int:
     """Run an API server; the exit code. `timeouts` are upstream's, which has no flags for them, unless given."""
     options = parse(argv)
+    if features.INITIALIZERS_NAME in options.enable_admission_plugins and not features.INITIALIZERS:
+        os.environ[features.VARIABLE] = features.INITIALIZERS_NAME
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
     try:

@@ -103,7 +103,7 @@ def groups(registry: Registry) -> list[Group]:
     for each in registry.custom_resources():
         versions.setdefault(each.group, set()).add(each.version)
     found = []
-    for group in scheme.groups():
+    for group in _served_groups(registry):
         more = sorted(versions.pop(group.name, set()) - set(group.versions), key=priority)
         found.append(replace(group, versions=(*group.versions, *more)) if more else group)
     found += [Group(name, tuple(sorted(versions[name], key=priority))) for name in sorted(versions)]
@@ -111,6 +111,21 @@ def groups(registry: Registry) -> list[Group]:
         from .aggregation.merging import merged
 
         return merged(found, registry.aggregated.values())
+    return found
+
+
+def _served_groups(registry: Registry) -> list[Group]:
+    """Those that are built in, without what is not served."""
+    if not registry.disabled:
+        return list(scheme.groups())
+    served = {(each.group, each.version) for each in registry.resources()}
+    found = []
+    for group in scheme.groups():
+        pairs = zip(group.versions, group.version_priorities, strict=True)
+        left = [pair for pair in pairs if (group.name, pair[0]) in served]
+        if left:
+            versions, priorities = zip(*left, strict=True)
+            found.append(replace(group, versions=versions, version_priorities=priorities))
     return found
 
 

@@ -7,9 +7,12 @@ import ipaddress
 import socket
 from pathlib import Path
 
+from pybernetes.api.features import INITIALIZERS_NAME
+from pybernetes.api.resources import OPTIONAL
 from pybernetes.flags import boolean, file, seconds, words
 
 from . import encryption as encryption_flags
+from . import runtime_config
 from . import tls as tls_flags
 from .admission.plugins import check_names
 from .audit import flags as audit_flags
@@ -50,6 +53,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--admission-control-config-file", type=file, help="an AdmissionConfiguration: what plugins need to know")
     add("--default-not-ready-toleration-seconds", type=int, default=300, help="how long pods stay on a lost node")
     add("--default-unreachable-toleration-seconds", type=int, default=300, help="the same for one out of reach")
+    which = "GROUP/VERSION[/RESOURCE]=true|false, api/all, api/ga, api/beta, api/alpha: what is served"
+    add("--runtime-config", type=runtime_config.parse, default={}, help=which)
     certificate = "as whom this server comes to those that extend it"
     add("--proxy-client-cert-file", type=file, help=certificate)
     add("--proxy-client-key-file", type=file, help="the key of that certificate")
@@ -66,7 +71,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if bool(options.proxy_client_cert_file) != bool(options.proxy_client_key_file):
         parser.error("--proxy-client-cert-file and --proxy-client-key-file must be specified together")
     problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins) + check_flags(options)
-    problems += audit_flags.check_flags(options)
+    problems += audit_flags.check_flags(options) + runtime_config.check(options.runtime_config)
+    problems += _check_initializers(options)
     if options.enable_priority_and_fairness and _total_seats(options) <= 0:
         problems.append("--max-requests-inflight and --max-mutating-requests-inflight must not sum up to 0")
     if problems:
@@ -108,6 +114,16 @@ def _range(text: str) -> tuple[int, int]:
     if not dash or not low.isdigit() or not high.isdigit() or not 0 < int(low) <= int(high) < 65536:
         raise argparse.ArgumentTypeError(f"not a range of ports: {text}")
     return int(low), int(high)
+
+
+def _check_initializers(options: argparse.Namespace) -> list[str]:
+    """Both flags belong to the feature: without the API nobody could say what is to be initialized."""
+    if INITIALIZERS_NAME not in options.enable_admission_plugins:
+        return []
+    resource = next(each for each, _ in OPTIONAL if each.kind == "InitializerConfiguration")
+    if runtime_config.enabled(options.runtime_config, resource, False):
+        return []
+    return ["the Initializers admission plugin needs --runtime-config=admissionregistration.k8s.io/v1alpha1=true"]
 
 
 def _total_seats(options: argparse.Namespace) -> int:

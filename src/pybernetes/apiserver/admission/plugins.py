@@ -82,6 +82,7 @@ PLUGINS: Final = (
     Entry("NodeDeclaredFeatureValidator", "node_declared_features:NodeDeclaredFeatureValidator", True, _PODS),
     Entry("JobValidation", default=True),
     Entry("PodResizeValidator", "pod_resize_validator:PodResizeValidator", True, _PODS),
+    Entry("Initializers", "initializers:Initializers"),
     # Policies, webhooks, quota and AlwaysDeny come last: they judge what all others have made of the object.
     Entry(
         "MutatingAdmissionPolicy",

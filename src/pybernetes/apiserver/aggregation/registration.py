@@ -30,14 +30,16 @@ class Step(Enum):
     DELETE = 3
 
 
-def built_in() -> dict[str, APIService]:
+def built_in(disabled: frozenset[Resource] = frozenset()) -> dict[str, APIService]:
     """Those of the groups that every server has. That of APIServices themselves has none."""
+    served = {(each.group, each.version) for each in scheme.resources() if each not in disabled}
     found = {}
     for group in scheme.groups():
         if group.priority:
             for version, priority in zip(group.versions, group.version_priorities, strict=True):
-                made = _api_service(group.name, version, group.priority, priority, ON_START)
-                found[f"{version}.{group.name}"] = made
+                if (group.name, version) in served:
+                    made = _api_service(group.name, version, group.priority, priority, ON_START)
+                    found[f"{version}.{group.name}"] = made
     return found
 
 

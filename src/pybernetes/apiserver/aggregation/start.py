@@ -61,7 +61,7 @@ class Aggregation:
         self._store = registry.store(GROUP, "v1", "apiservices")
         partition = self._store.partition
         self._at_start = frozenset(self._store.split(key)[1] for key in partition.items)
-        self._built_in = built_in()
+        self._built_in = built_in(registry.disabled)
         self._serve_changed()
         registry.followers.append(self._serve_changed)
         partition.followers.append(self._follow)

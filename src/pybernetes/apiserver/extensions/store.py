@@ -20,7 +20,7 @@ from pybernetes.api.errors import APIError, Forbidden
 from pybernetes.api.structural.objects import CustomObject, encode
 from pybernetes.store.cache import Cache, Item, with_revision, without_revision
 
-from ..registry.resource_store import NeedsConversion, ResourceStore
+from ..registry.resource_store import NeedsConversion, ResourceStore, with_initialization
 from ..registry.selectable import Attributes
 from .conversion import Converter
 from .resource import CustomResource
@@ -104,7 +104,8 @@ class CustomResourceStore(ResourceStore):
         found = item.attributes
         if found is None or found[0] is not self.custom:
             read: Callable[[bytes, str, str], Attributes] = self._attributes
-            found = item.attributes = (self.custom, read(self.raw(item), *self.split(item.key)))
+            seen = read(self.raw(item), *self.split(item.key))
+            found = item.attributes = (self.custom, with_initialization(seen, item) if self.initializes else seen)
         attributes: Attributes = found[1]
         return attributes
 

@@ -44,9 +44,14 @@ class Registry:
         self.listers: dict[tuple[str, str, str], Lister[Any]] = {}
         self._event_ttl = event_ttl
         self._stores: dict[tuple[str, str, str], ResourceStore] = {}
+        self._built_in = scheme.by_plural()
         self._custom: dict[tuple[str, str, str], Resource] = {}
         self.settled: Callable[[], Awaitable[None]] | None = None
         """Waits until everything is served that is defined."""
+        self.initializes = False
+        """Whether objects may have to be initialized before they can be seen."""
+        self.disabled: frozenset[Resource] = frozenset()
+        """What is built in and not served (`runtime_config`)."""
         self.generation = 0
         """Counts the changes of what is served."""
         self.followers: list[Callable[[], None]] = []
@@ -67,7 +72,12 @@ class Registry:
 
     def served(self, group: str, version: str, plural: str) -> Resource | None:
         """A resource, if it is served."""
-        return scheme.resource(group, version, plural) or self._custom.get((group, version, plural))
+        return self._built_in.get((group, version, plural)) or self._custom.get((group, version, plural))
+
+    def disable(self, resources: frozenset[Resource]) -> None:
+        """Do not serve some of what is built in; the server itself still has it."""
+        self.disabled = resources
+        self._built_in = {name: each for name, each in scheme.by_plural().items() if each not in resources}
 
     def resource(self, group: str, version: str, plural: str) -> Resource:
         """A served resource, kept or not. Raises PathNotFound."""
@@ -93,6 +103,7 @@ class Registry:
             self.listers.pop((resource.group, resource.version, resource.plural), None)
             self._custom.pop((resource.group, resource.version, resource.plural), None)
         for store in stores:
+            store.initializes = self.initializes
             resource = store.resource
             self._stores[resource.group, resource.version, resource.plural] = store
             self._custom[resource.group, resource.version, resource.plural] = resource
@@ -102,7 +113,8 @@ class Registry:
 
     def resources(self) -> list[Resource]:
         """Everything that is served: what is built in, then what is not, by name."""
-        return [*scheme.resources(), *(self._custom[name] for name in sorted(self._custom))]
+        built_in = [each for each in scheme.resources() if each not in self.disabled]
+        return [*built_in, *(self._custom[name] for name in sorted(self._custom))]
 
     def custom_resources(self) -> list[Resource]:
         """What is served and not built in, by name."""
@@ -111,7 +123,9 @@ class Registry:
     def _make(self, resource: Resource) -> ResourceStore:
         storage = scheme.storage_resource(resource)
         ttl = self._event_ttl if resource.plural == "events" else None
-        return ResourceStore(resource, storage, self.cache, strategy_for(storage), ttl)
+        store = ResourceStore(resource, storage, self.cache, strategy_for(storage), ttl)
+        store.initializes = self.initializes
+        return store
 
 
 def strategy_for(resource: Resource) -> Strategy:

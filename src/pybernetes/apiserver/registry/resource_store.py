@@ -82,6 +82,8 @@ class ResourceStore:
     """How objects are read and shown, if the kind is one that users defined (`extensions.version.CustomVersion`)."""
     warning = ""
     """What every client of the resource should know."""
+    initializes = False
+    """Whether objects may be hidden until they are initialized (`apiserver.initializers`)."""
     asks_webhook = False
     """Whether objects may have to be converted by a webhook before `raw` and `decode` can answer (`ready`)."""
 
@@ -167,7 +169,10 @@ class ResourceStore:
         """What selectors look at; decoded once."""
         found: Attributes | None = item.attributes
         if found is None:
-            found = item.attributes = self._attributes(item.raw, *self.split(item.key))
+            found = self._attributes(item.raw, *self.split(item.key))
+            if self.initializes:
+                found = with_initialization(found, item)
+            item.attributes = found
         return found
 
     # -- reads --------------------------------------------------------------------------------------------------
@@ -307,3 +312,10 @@ class ResourceStore:
         found = self.partition.items.get(item.key)
         if found is None or found.revision == item.revision:
             raise self.not_found(self.split(item.key)[1])
+
+
+def with_initialization(attributes: Attributes, item: Item) -> Attributes:
+    """What selectors look at, and whether the object is hidden."""
+    from ..initializers import is_uninitialized
+
+    return Attributes(attributes.labels, attributes.fields, is_uninitialized(item.raw))

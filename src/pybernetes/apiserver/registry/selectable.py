@@ -101,6 +101,8 @@ class Attributes(msgspec.Struct, frozen=True, gc=False):
 
     labels: dict[str, str]
     fields: dict[str, str]
+    uninitialized: bool = False
+    """Whether it waits for initializers; only looked at where these are on."""
 
 
 class _Metadata(msgspec.Struct, gc=False):

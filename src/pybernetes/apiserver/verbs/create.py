@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..http import Request, Response
+from ..initializers import wait_until_initialized
 from ..negotiation import output_format
 from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
@@ -22,4 +23,6 @@ async def create(registry: Registry, store: ResourceStore, request: Request) -> 
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
     obj = prepared(store, request, options.field_validation, context)
     item = await create_object(store, obj, context)
+    if store.initializes and not context.dry_run:
+        item = await wait_until_initialized(store, item, info)
     return answer(request, store.resource, store.raw(item), form, 201)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..http import Request, Response
+from ..initializers import is_hidden
 from ..negotiation import output_format
 from ..output import TRANSFORMS, answer
 from ..registry.resource_store import ResourceStore
@@ -23,4 +24,6 @@ async def get(store: ResourceStore, request: Request) -> Response:
         await store.ready((item,))
     else:
         item = await store.get(info.namespace, info.name)
+    if store.initializes and is_hidden(item, info):
+        raise store.not_found(info.name)
     return answer(request, store.resource, store.raw(item), form)

@@ -15,6 +15,7 @@ from .options import WriteOptions
 
 T = TypeVar("T")
 
+
 def manager_of(request: Request, options: WriteOptions) -> str:
     """The manager a request acts as."""
     return manager_name(options.field_manager, request.headers.get("user-agent", ""))

@@ -35,14 +35,17 @@ class ListOptions(msgspec.Struct, gc=False):
     timeout_seconds: int | None = None
     allow_bookmarks: bool = False
     send_initial_events: bool | None = None
+    initialized_only: bool = False
 
     @property
     def selects(self) -> bool:
         """Whether a selector leaves some objects out."""
-        return self.label_selector is not None or self.field_selector is not None
+        return self.label_selector is not None or self.field_selector is not None or self.initialized_only
 
     def matches(self, attributes: Attributes) -> bool:
         """Whether an object is selected."""
+        if self.initialized_only and attributes.uninitialized:
+            return False
         return (self.label_selector is None or self.label_selector.matches(attributes.labels)) and (
             self.field_selector is None or self.field_selector.matches(attributes.fields)
         )
@@ -51,6 +54,8 @@ class ListOptions(msgspec.Struct, gc=False):
 def list_options(store: ResourceStore, query: dict[str, str], *, watch: bool = False) -> ListOptions:
     """The options of a list or watch. Raises BadRequest or Invalid."""
     options = ListOptions()
+    if store.initializes:
+        options.initialized_only = not _flag(query, "includeUninitialized")
     if not query:
         return options
     if text := query.get("labelSelector"):

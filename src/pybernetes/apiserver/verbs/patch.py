@@ -20,6 +20,7 @@ from pybernetes.api.normalize import normalizer
 from pybernetes.store.cache import Item
 
 from ..http import Request, Response
+from ..initializers import wait_until_initialized
 from ..negotiation import output_format, patch_type
 from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
@@ -62,6 +63,8 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
     if kind == APPLY:
         item, created = await apply_object(store, request, options, context)
+        if created and store.initializes and not context.dry_run:
+            item = await wait_until_initialized(store, item, info)
         return answer(request, store.resource, store.raw(item), form, 201 if created else 200)
     if store.custom is not None and kind == STRATEGIC:
         raise UnsupportedMediaType((JSON_PATCH, MERGE, APPLY))

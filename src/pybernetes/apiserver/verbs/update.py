@@ -8,6 +8,7 @@ from pybernetes.api.errors import NotFound
 from pybernetes.api.meta.v1 import ObjectMeta
 
 from ..http import Request, Response
+from ..initializers import wait_until_initialized
 from ..negotiation import output_format
 from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
@@ -64,6 +65,8 @@ async def update(registry: Registry, store: ResourceStore, request: Request) -> 
         track(store, first, None, context)
         await require_create(registry, request)
         item = await create_object(store, first, context)
+        if store.initializes and not context.dry_run:
+            item = await wait_until_initialized(store, item, info)
         status = 201
     return answer(request, store.resource, store.raw(item), form, status)
 

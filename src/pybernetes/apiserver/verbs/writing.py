@@ -7,7 +7,7 @@ update:  metadata kept → mutating admission → reservation → strategy → v
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from pybernetes.api.errors import AlreadyExists, BadRequest, Conflict, GenerateNameConflict, Invalid
@@ -22,9 +22,10 @@ from pybernetes.store.cache import Item, with_revision
 
 from ..admission.plugin import CREATE, UPDATE, Attributes
 from ..http import Request
+from ..initializers import failure, is_pending
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore, Transform
-from ..registry.strategy import Context, Reservation
+from ..registry.strategy import Context, Reservation, Strategy
 
 T = TypeVar("T")
 
@@ -277,6 +278,8 @@ async def update_object(
     reservation = await strategy.reserve(new, old, context) if strategy.reserves else None
     try:
         prepare, validate = strategy.rules(context.subresource)
+        if store.initializes and not context.subresource and is_pending(old):
+            validate = _as_new(strategy)  # nobody has seen it yet, so nothing in it is fixed
         prepare(new, old, context)
         common = validate_common_update(new.metadata, before, store.resource.namespaced)
         check(store, before.name, common + validate(new, old, context))
@@ -301,7 +304,20 @@ async def write_object(store: ResourceStore, name: str, transform: Transform, co
             item = await store.get(context.namespace, name)
             written = await _unless_reserved(store, _write_once(store, item, transform, context))
             if written is not None:
+                if store.initializes and not context.dry_run:
+                    await _remove_refused(store, written, context)
                 return written
+
+
+def _as_new(strategy: Strategy) -> Callable[[Any, Any, Context], list[FieldError]]:
+    return lambda new, old, context: strategy.validate(new, context)
+
+
+async def _remove_refused(store: ResourceStore, item: Item, context: Context) -> None:
+    """An object that an initializer has refused is gone; whoever waits for it has seen why."""
+    obj = store.decode(item)
+    if failure(obj) is not None and store.peek(context.namespace, obj.metadata.name) is not None:
+        await remove(store, item, obj, context)
 
 
 async def _write_once(store: ResourceStore, item: Item, transform: Transform, context: Context) -> Item | None:

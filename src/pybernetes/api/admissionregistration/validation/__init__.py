@@ -12,6 +12,7 @@ from .bindings import (
     validate_validating_admission_policy_binding,
     validate_validating_admission_policy_binding_update,
 )
+from .initializers import validate_initializer_configuration, validate_initializer_configuration_update
 from .policies import (
     validate_mutating_admission_policy,
     validate_mutating_admission_policy_update,
@@ -27,6 +28,7 @@ from .webhooks import (
 )
 
 CREATE: Final[dict[str, Callable[[Any], list[FieldError]]]] = {
+    "InitializerConfiguration": validate_initializer_configuration,
     "MutatingAdmissionPolicy": validate_mutating_admission_policy,
     "MutatingAdmissionPolicyBinding": validate_mutating_admission_policy_binding,
     "MutatingWebhookConfiguration": validate_mutating_webhook_configuration,
@@ -35,6 +37,7 @@ CREATE: Final[dict[str, Callable[[Any], list[FieldError]]]] = {
     "ValidatingWebhookConfiguration": validate_validating_webhook_configuration,
 }
 UPDATE: Final[dict[str, Callable[[Any, Any], list[FieldError]]]] = {
+    "InitializerConfiguration": validate_initializer_configuration_update,
     "MutatingAdmissionPolicy": validate_mutating_admission_policy_update,
     "MutatingAdmissionPolicyBinding": validate_mutating_admission_policy_binding_update,
     "MutatingWebhookConfiguration": validate_mutating_webhook_configuration_update,

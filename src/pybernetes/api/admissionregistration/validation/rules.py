@@ -25,13 +25,13 @@ def validate_rule(rule: RuleWithOperations | NamedRuleWithOperations, path: Path
     """Operations on resources of groups in versions; a `*` says all there is to say."""
     operations = rule.operations or []
     at = path.child("operations")
-    errors = _validate_present(operations, at, "operations")
+    errors = validate_present(operations, at, "operations")
     for index, operation in enumerate(operations):
         if operation not in OPERATIONS:
             errors.append(not_supported(at.index(index), operation, OPERATIONS))
-    errors += _validate_present(rule.api_groups or [], path.child("apiGroups"), "API groups")
+    errors += validate_present(rule.api_groups or [], path.child("apiGroups"), "API groups")
     versions, at = rule.api_versions or [], path.child("apiVersions")
-    errors += _validate_present(versions, at, "API versions")
+    errors += validate_present(versions, at, "API versions")
     errors += [required(at.index(index)) for index, version in enumerate(versions) if not version]
     errors += _validate_resources(rule.resources or [], path.child("resources"))
     if rule.scope is not None and rule.scope not in SCOPES:
@@ -39,7 +39,8 @@ def validate_rule(rule: RuleWithOperations | NamedRuleWithOperations, path: Path
     return errors
 
 
-def _validate_present(values: list[str], path: Path, what: str) -> list[FieldError]:
+def validate_present(values: list[str], path: Path, what: str) -> list[FieldError]:
+    """Something is named, and if that is everything then nothing else."""
     if not values:
         return [required(path)]
     if len(values) > 1 and "*" in values:

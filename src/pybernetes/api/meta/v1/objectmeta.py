@@ -8,7 +8,11 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from ...base import Struct
+from ...features import INITIALIZERS
 from ...types import Always, FieldsV1, Int64, ListType, MapType, Patch, Pointer, Required, Time
+
+if INITIALIZERS:
+    from .initializers import Initializers
 
 
 class ObjectMeta(Struct):
@@ -31,6 +35,8 @@ class ObjectMeta(Struct):
     )
     finalizers: Annotated[list[str] | None, ListType("set"), Patch("merge")] = None
     managed_fields: Annotated[list[ManagedFieldsEntry] | None, ListType("atomic")] = None
+    if INITIALIZERS:
+        initializers: Initializers | None = None
 
 
 class OwnerReference(Struct):
