@@ -38,6 +38,7 @@ class Request:
     """One request as it came in, and what the filters found out about it."""
 
     __slots__ = (
+        "annotations",
         "audit",
         "audit_id",
         "body",
@@ -68,6 +69,7 @@ class Request:
         self.body = body
         self.head: Head | None = None  # what it has in common with others, where that is known
         self.repeated: dict[str, list[str]] | None = None  # headers that came more than once, each value by itself
+        self.annotations: tuple[tuple[str, str], ...] = ()  # what the audit log is told of the credential
         self.audit: Any = None  # what is recorded of it (`audit.recorder.Recorder`), where anything is
         self.audit_id = ""  # set by whoever needs it before the answer is sent
         self.read: Any = None  # the body, where it was read before its verb began

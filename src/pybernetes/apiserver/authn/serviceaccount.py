@@ -188,7 +188,13 @@ class BoundTokens:
             raise BadCredential(f"service account {problem}")
         seen = await self._check_objects(claims.kubernetes, now)
         lifetime = math.inf if claims.exp is None else claims.exp + jwt.LEEWAY - now
-        return TokenUser(_user(claims), common, holds=seen.unchanged, lifetime=0.0 if seen.any_deleted else lifetime)
+        return TokenUser(
+            _user(claims),
+            common,
+            annotations=_stale(claims, now),
+            holds=seen.unchanged,
+            lifetime=0.0 if seen.any_deleted else lifetime,
+        )
 
     async def _check_objects(self, about: Bound, now: float) -> Seen:
         seen = Seen()
@@ -213,6 +219,15 @@ class BoundTokens:
             seen.any_deleted = True
             if parse_time(obj.metadata.deletion_timestamp) < now - jwt.LEEWAY:
                 raise BadCredential(f"service account token has been invalidated: {where} has been deleted")
+
+
+def _stale(claims: _Claims, now: float) -> tuple[tuple[str, str], ...]:
+    """What the audit log is told of a token that its pod should have replaced by now."""
+    after = claims.kubernetes.warnafter
+    if not after or now <= after:
+        return ()
+    told = f"subject: {claims.sub}, seconds after warning threshold: {int(now) - int(after)}"
+    return (("authentication.k8s.io/stale-token", told),)
 
 
 class Seen:

@@ -123,6 +123,7 @@ class Bearer:
             raise BadCredential(INVALID)
         if answer.warnings:
             request.warnings.extend(answer.warnings)
+        request.annotations = answer.annotations
         return answer.user
 
 

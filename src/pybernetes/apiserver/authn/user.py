@@ -56,6 +56,8 @@ class TokenUser(msgspec.Struct, frozen=True):
     """Those of the audiences asked for that the token is meant for."""
     warnings: tuple[str, ...] = ()
     """What to tell the client with the answer."""
+    annotations: tuple[tuple[str, str], ...] = ()
+    """What to tell the audit log each time the token is used."""
     holds: Callable[[], bool] | None = None
     """Whether what the answer was made from is still what it was; quick, asked whenever the answer is used again."""
     lifetime: float = math.inf

@@ -30,6 +30,7 @@ class Audit:
             return await self._next(request)
         request.audit_id = request.headers.get("audit-id") or new_uid()
         recorder = request.audit = Recorder(request, recorded, self._auditing.emit, time.time)
+        recorder.annotations.update(request.annotations)
         if not recorder.received():
             text = f'Internal Server Error: "{request.path}": {_STORE_FAILED}\n'
             return Response(text.encode(), 500, "text/plain; charset=utf-8")
