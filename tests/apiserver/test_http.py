@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
+import re
 import socket
 import ssl
 import time
@@ -300,3 +302,26 @@ def test_a_header_that_comes_twice_has_two_values_each_time(client: Client) -> N
             status, body = read_answer(connection)
             assert status == 201
             assert json.loads(body)["status"]["userInfo"]["groups"] == ["a", "b", "system:authenticated"]
+
+
+def test_each_of_many_pipelined_requests_is_its_own_senders_however_it_is_cut(client: Client) -> None:
+    """Heads that came before are remembered as a whole; nobody gets another's."""
+    chance = random.Random(7)
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    for _ in range(10):
+        names = [chance.choice(("jane", "joe", "jan", "janet")) for _ in range(12)]
+        data = "".join(
+            f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\nImpersonate-User: {name}\r\n"
+            "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+            for name in names
+        ).encode()
+        cuts = sorted(chance.sample(range(1, len(data)), chance.randint(0, 8)))
+        with raw(client) as connection:
+            for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
+                connection.sendall(data[begin:end])
+            answers = b""
+            while answers.count(b'"username":') < len(names):
+                part = connection.recv(65536)
+                assert part, answers
+                answers += part
+        assert re.findall(rb'"username":"(\w+)"', answers) == [name.encode() for name in names]
