@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from controllers.conftest import Harness, MakeHarness
 from controllers.workloads import SELECTOR, bare_pod, image_of, template
 
+from pybernetes.api import errors
 from pybernetes.api.apps.v1 import (
     ControllerRevision,
     RollingUpdateStatefulSetStrategy,
@@ -121,6 +123,29 @@ async def test_pods_come_in_order_with_their_identity_and_go_in_reverse(harness:
         await scale(h, 0)
         await h.until(lambda: has_status(h, replicas=0))
         assert seen[3:] == ["-db-2", "-db-1", "-db-0"]
+
+
+@pytest.mark.parametrize("others_were_first", [False, True])
+async def test_a_deletion_that_is_refused_stops_nothing(harness: MakeHarness, others_were_first: bool) -> None:
+    async with harness("statefulset-controller") as h:
+        await h.client.create(statefulset(h, 3))
+        await h.until(lambda: has_status(h, ready_replicas=3))
+        client = h.controller("statefulset-controller").client
+        delete, refused = client.delete, []
+
+        async def refusing(kind: type[Any], name: str, namespace: str = "", **more: Any) -> None:
+            if others_were_first:
+                await delete(kind, name, namespace, **more)
+                await h.until(lambda: name not in map(name_of, h.cached(Pod)), "its end has been seen")
+            if others_were_first or name not in refused:
+                refused.append(name)
+                raise (errors.NotFound if others_were_first else errors.Conflict)("", "pods", name)
+            await delete(kind, name, namespace, **more)
+
+        client.delete = refusing  # type: ignore[method-assign]
+        await scale(h, 1)
+        await h.until(lambda: has_status(h, replicas=1))
+        assert refused == ["db-2", "db-1"]
 
 
 async def test_an_unready_pod_stops_the_scaling(harness: MakeHarness) -> None:

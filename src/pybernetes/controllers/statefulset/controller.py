@@ -112,7 +112,12 @@ class StatefulSetController(Controller[StatefulSet]):
             self.expectations.expect_deletions(key, victims)
 
         async def do(step: Step) -> None:
-            await _VERBS[step.do](control, step.pod)
+            try:
+                await _VERBS[step.do](control, step.pod)
+            except errors.NotFound:
+                if step.do != "delete":
+                    raise
+                return  # its end may have been seen before we expected it: it stays among those not to wait for
             victims.discard(uid_of(step.pod))
 
         failure = None

@@ -60,11 +60,11 @@ class StatefulPodControl:
         self._tell("Create", pod, None)
 
     async def delete(self, pod: Pod) -> None:
-        """Delete this very pod; one that has gone, or has been replaced, is as good."""
+        """Delete this very pod; `errors.NotFound` if it has gone, `errors.Conflict` if it has been replaced."""
         try:
             await self._client.delete(Pod, name_of(pod), meta(pod).namespace or "", uid=uid_of(pod))
         except (errors.NotFound, errors.Conflict):
-            pass
+            raise
         except _REFUSALS as error:
             self._tell("Delete", pod, error)
             raise
