@@ -19,9 +19,9 @@ class Counter:
         self.name, self.help, self.labels = name, help, labels
         self._counts: dict[Labels, int] = {}
 
-    def add(self, *labels: str) -> None:
-        """Once more."""
-        self._counts[labels] = self._counts.get(labels, 0) + 1
+    def add(self, *labels: str, times: int = 1) -> None:
+        """Once more, or several times."""
+        self._counts[labels] = self._counts.get(labels, 0) + times
 
     def collect(self) -> Iterator[Metric]:
         """The family, for the library."""

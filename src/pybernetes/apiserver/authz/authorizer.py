@@ -19,6 +19,9 @@ class Decision(Enum):
     NO_OPINION = "no opinion"
 
 
+ALLOW, DENY, NO_OPINION = Decision  # Python 3.11 takes its time to find a member by name
+
+
 class Undecided(Exception):
     """An authorizer could not find out (a webhook that does not answer); `decision` is what it falls back to."""
 

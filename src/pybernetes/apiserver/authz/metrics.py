@@ -6,38 +6,51 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..admission.counting import Counter, Histogram
-from .authorizer import Authorizer, Decision
+from .authorizer import ALLOW, DENY, Authorizer, Decision
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 _BUCKETS = tuple(0.001 * 2**each for each in range(15))  # upstream's
-_RESULTS = {Decision.ALLOW: "allowed", Decision.DENY: "denied", Decision.NO_OPINION: "no-opinion"}
-
-DECISIONS = Counter(
-    "apiserver_authorization_decisions_total",
-    "Decisions by the authorizer that made them.",
-    ("type", "name", "decision"),
-)
-_ATTEMPTS = Counter("authorization_attempts_total", "Requests by what was decided.", ("result",))
 _DURATIONS = Histogram("authorization_duration_seconds", "How long deciding took.", ("result",), _BUCKETS)
+_ALLOWED, _DENIED, _UNKNOWN, _ERROR = (_DURATIONS.series(each) for each in ("allowed", "denied", "no-opinion", "error"))
+
+_allowed: dict[Authorizer, int] = {}
+_denied: dict[Authorizer, int] = {}
+"""How often an authorizer had the last word. That of system:masters is nobody's, as upstream."""
 
 
 def decided(authorizer: Authorizer, decision: Decision) -> None:
-    """Count who had the last word. That of system:masters is nobody's, as upstream."""
-    kind = authorizer.kind
-    if kind:
-        DECISIONS.add(kind, authorizer.name, _RESULTS[decision])
+    """Count who had the last word."""
+    counts = _allowed if decision is ALLOW else _denied
+    counts[authorizer] = counts.get(authorizer, 0) + 1
 
 
 def attempted(decision: Decision, error: str, seconds: float) -> None:
     """Count a request."""
-    result = "error" if error and decision is not Decision.ALLOW else _RESULTS[decision]
-    _ATTEMPTS.add(result)
-    _DURATIONS.observe(seconds, result)
+    if decision is ALLOW:
+        _ALLOWED.add(seconds)
+    elif error:
+        _ERROR.add(seconds)
+    else:
+        (_DENIED if decision is DENY else _UNKNOWN).add(seconds)
 
 
 def collect() -> Iterator[Metric]:
     """The families, for the library."""
-    for each in (DECISIONS, _ATTEMPTS, _DURATIONS):
+    decisions = Counter(
+        "apiserver_authorization_decisions_total",
+        "Decisions by the authorizer that made them.",
+        ("type", "name", "decision"),
+    )
+    for word, counts in (("allowed", _allowed), ("denied", _denied)):
+        for authorizer, count in counts.items():
+            if authorizer.kind:
+                decisions.add(authorizer.kind, authorizer.name, word, times=count)
+    attempts = Counter("authorization_attempts_total", "Requests by what was decided.", ("result",))
+    results = {"allowed": _ALLOWED, "denied": _DENIED, "no-opinion": _UNKNOWN, "error": _ERROR}
+    for result, series in results.items():
+        if any(series.counts):
+            attempts.add(result, times=sum(series.counts))
+    for each in (decisions, attempts, _DURATIONS):
         yield from each.collect()

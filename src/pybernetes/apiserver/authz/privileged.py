@@ -9,7 +9,7 @@ from pybernetes.api.authorization.v1 import SubjectRulesReviewStatus
 
 from ..authn.user import User
 from ..requestinfo import RequestInfo
-from .authorizer import Decision
+from .authorizer import ALLOW, NO_OPINION, Decision
 
 PRIVILEGED = "system:masters"
 
@@ -22,7 +22,7 @@ class PrivilegedGroups:
 
     async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
         """Allowed for members."""
-        return (Decision.ALLOW if PRIVILEGED in user.groups else Decision.NO_OPINION), ""
+        return (ALLOW if PRIVILEGED in user.groups else NO_OPINION), ""
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
         """None: upstream does not tell them either."""

@@ -8,7 +8,7 @@ from pybernetes.api.authorization.v1 import NonResourceRule, ResourceRule, Subje
 
 from ..authn.user import User
 from ..requestinfo import RequestInfo
-from .authorizer import Decision
+from .authorizer import ALLOW, NO_OPINION, Decision
 from .messages import aggregate
 from .resolver import resolver
 
@@ -33,8 +33,8 @@ class RBAC:
         else:
             source = grants.path(info.verb, info.path)
         if source is not None:
-            return Decision.ALLOW, f"RBAC: allowed by {source}"
-        return Decision.NO_OPINION, f"RBAC: {aggregate(grants.errors)}" if grants.errors else ""
+            return ALLOW, f"RBAC: allowed by {source}"
+        return NO_OPINION, f"RBAC: {aggregate(grants.errors)}" if grants.errors else ""
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
         """The rules of all bound roles."""

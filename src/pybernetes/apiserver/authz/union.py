@@ -9,7 +9,7 @@ from pybernetes.api.errors import Forbidden
 
 from ..authn.user import User
 from ..requestinfo import RequestInfo
-from .authorizer import Authorizer, Decision, Undecided
+from .authorizer import ALLOW, NO_OPINION, Authorizer, Decision, Undecided
 from .messages import aggregate
 from .metrics import decided
 
@@ -26,26 +26,26 @@ async def decide(authorizers: Sequence[Authorizer], user: User, info: RequestInf
         except Undecided as undecided:
             errors.append(undecided.message)
             decision, reason = undecided.decision, ""
-            if decision is not Decision.NO_OPINION:
+            if decision is not NO_OPINION:
                 decided(authorizer, decision)
                 return decision, "", undecided.message
-        if decision is not Decision.NO_OPINION:
+        if decision is not NO_OPINION:
             decided(authorizer, decision)
             return decision, reason, ""
         if reason:
             reasons.append(reason)
-    return Decision.NO_OPINION, "\n".join(reasons), aggregate(errors) if errors else ""
+    return NO_OPINION, "\n".join(reasons), aggregate(errors) if errors else ""
 
 
 async def allows(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> bool:
     """Whether the user may."""
-    return (await decide(authorizers, user, info))[0] is Decision.ALLOW
+    return (await decide(authorizers, user, info))[0] is ALLOW
 
 
 async def require(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> str:
     """The reason why the user may. Raises Forbidden, which says who may not do what, where."""
     decision, reason, error = await decide(authorizers, user, info)
-    if decision is Decision.ALLOW:
+    if decision is ALLOW:
         return reason
     if error:
         log.warning("authorization of %r: %s", user.name, error)

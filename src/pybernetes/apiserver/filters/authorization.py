@@ -8,7 +8,7 @@ from time import perf_counter
 
 from pybernetes.api.quote import quote
 
-from ..authz.authorizer import Authorizer, Decision
+from ..authz.authorizer import ALLOW, Authorizer, Decision
 from ..authz.metrics import attempted
 from ..authz.union import decide, forbidden
 from ..http import Handler, Request, Response
@@ -30,7 +30,7 @@ class Authorization:
         attempted(decision, error, perf_counter() - started)
         if request.audit is not None:
             annotate(request.audit.annotations, decision, reason, error)
-        if decision is Decision.ALLOW:
+        if decision is ALLOW:
             return await self._next(request)
         if error:
             log.error("authorization of %r: %s", request.user.name, error)
@@ -40,10 +40,10 @@ class Authorization:
 
 def annotate(annotations: dict[str, str], decision: Decision, reason: str, error: str) -> None:
     """Tell the audit log what was decided and why."""
-    if decision is not Decision.ALLOW and error:
+    if decision is not ALLOW and error:
         annotations["authorization.k8s.io/reason"] = "internal error"
         return
-    annotations["authorization.k8s.io/decision"] = "allow" if decision is Decision.ALLOW else "forbid"
+    annotations["authorization.k8s.io/decision"] = "allow" if decision is ALLOW else "forbid"
     annotations["authorization.k8s.io/reason"] = reason
 
 

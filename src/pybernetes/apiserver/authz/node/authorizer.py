@@ -16,7 +16,7 @@ from pybernetes.api.rbac.v1 import ClusterRole
 from ...authn.user import User
 from ...bootstrap.policy import bootstrap_policy
 from ...requestinfo import RequestInfo
-from ..authorizer import Decision
+from ..authorizer import ALLOW, NO_OPINION, Decision
 from ..resolver import Grants
 from ..selectors import selectors_of
 from .graph import Graph
@@ -35,7 +35,7 @@ _GET = frozenset(
 )
 
 Answer = tuple[Decision, str]
-_ALLOW: Answer = (Decision.ALLOW, "")
+_ALLOW: Answer = (ALLOW, "")
 
 
 def node_name(user: User) -> str | None:
@@ -59,7 +59,7 @@ class NodeAuthorizer:
         """Allowed if the node needs it."""
         node = node_name(user)
         if node is None:
-            return Decision.NO_OPINION, ""
+            return NO_OPINION, ""
         if not node:
             return _no(f"unknown node for user {quote(user.name)}")
         if info.is_resource:
@@ -226,4 +226,4 @@ def _selects(info: RequestInfo, field: str, value: str) -> bool:
 
 
 def _no(reason: str) -> Answer:
-    return Decision.NO_OPINION, reason
+    return NO_OPINION, reason
