@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 import time
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -184,3 +185,15 @@ def test_a_refused_upgrade_is_answered_with_the_refusal(available: Registered) -
     with tls:
         assert head.startswith(b"HTTP/1.1 403 ")
         assert json.loads(head.partition(b"\r\n\r\n")[2] or tls.recv(1000)) == {"message": "I only shout"}
+
+
+def test_a_connection_that_was_closed_while_nobody_used_it_is_replaced(available: Registered) -> None:
+    def close_afterwards(handler: Any) -> bool:
+        handler.close_connection = True
+        return False
+
+    available.server.custom = close_afterwards
+    path = f"{ROOT}/namespaces/default/flunders"
+    for number in range(5):
+        assert available.admin.get(path).status == 200
+        assert available.admin.post(path, {"metadata": {"name": f"c{number}"}}).status == 201

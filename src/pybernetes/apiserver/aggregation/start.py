@@ -19,8 +19,9 @@ from pybernetes.store.cache import Change, Item
 from ..authn.user import User
 from ..registry.registry import Registry
 from ..registry.strategy import Context
+from ..verbs.changing import change_object
 from ..verbs.managing import track
-from ..verbs.writing import create_object, write_object
+from ..verbs.writing import create_object
 
 if TYPE_CHECKING:
     from pybernetes.api.apiregistration.v1 import APIService, APIServiceCondition
@@ -235,17 +236,7 @@ class Aggregation:
             pass  # gone in the meantime
 
     async def _write(self, name: str, change: Any, subresource: str = "") -> None:
-        context = self._context(subresource)
-
-        async def transform(old: Any) -> Any:
-            new = self._store.decode(await self._store.get("", name))
-            if new.metadata.resource_version != old.metadata.resource_version:
-                return old  # it has changed just now; the next attempt looks at that
-            change(new)
-            track(self._store, new, old, context)
-            return new
-
-        await write_object(self._store, name, transform, context)
+        await change_object(self._store, name, change, self._context(subresource))
 
 
 def remote_openapi(registry: Registry) -> RemoteOpenAPI | None:

@@ -153,9 +153,9 @@ class Transport:
     async def request(self, address: Address, message: bytes, *, repeatable: bool, bodyless: bool = False) -> Backend:
         """Send a request; the answer's head is there. Give the connection back with `release`, or `abort` it."""
         while True:
-            kept = self._idle.get(address)
-            used = bool(kept)
-            backend = kept.pop() if kept else await self.connect(address)
+            kept = self._warm(address)
+            used = kept is not None
+            backend = kept or await self.connect(address)
             try:
                 await backend.send(message, bodyless=bodyless)
             except ConnectionFailed:
@@ -167,6 +167,15 @@ class Transport:
                 raise
             else:
                 return backend
+
+    def _warm(self, address: Address) -> Backend | None:
+        """A connection that was used before and is open still."""
+        kept = self._idle.get(address) or []
+        while kept:
+            backend = kept.pop()
+            if not backend.transport.is_closing():
+                return backend
+        return None
 
     async def connect(self, address: Address) -> Backend:
         """A new connection. Raises ConnectionFailed."""
