@@ -23,7 +23,7 @@ from ..verbs.admitting import admit_body
 from ..verbs.delete import check_preconditions, delete_object
 from ..verbs.options import check_delete_options, write_options
 from ..verbs.writing import context_for
-from .body import check_place, decode_body, success
+from .body import check_namespace, check_place, decode_body, success
 
 _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 _MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -36,13 +36,14 @@ async def evict(registry: Registry, store: ResourceStore, request: Request) -> R
     info = request.info
     options = write_options(info.query, "CreateOptions")
     eviction = decode_body(request, Eviction, "policy/v1", options.field_validation, also=("policy/v1beta1",))
-    check_place(eviction.metadata, request, "Eviction")
+    check_namespace(eviction.metadata, request)
     delete = eviction.delete_options or DeleteOptions()
     check_delete_options(delete)
     dry_run = options.dry_run or bool(delete.dry_run)
     eviction = await admit_body(
         registry, request, store.resource, eviction, "policy/v1", dry_run=dry_run, options=options
     )
+    check_place(eviction.metadata, request, "Eviction")  # only now: who may not evict is told that, as upstream
     delete = eviction.delete_options or delete
     context = context_for(registry, request, dry_run=dry_run)
     context.subresource = ""
