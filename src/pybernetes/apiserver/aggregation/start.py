@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,7 @@ from pybernetes.store.base import StoreError
 from pybernetes.store.cache import Change, Item
 
 from ..authn.user import User
+from ..metrics import COLLECTORS
 from ..registry.registry import Registry
 from ..registry.strategy import Context
 from ..verbs.changing import change_object
@@ -24,6 +26,8 @@ from ..verbs.managing import track
 from ..verbs.writing import create_object
 
 if TYPE_CHECKING:
+    from prometheus_client import Metric
+
     from pybernetes.api.apiregistration.v1 import APIService, APIServiceCondition
 
     from .openapi import RemoteOpenAPI
@@ -132,6 +136,7 @@ class Aggregation:
         registry = self._registry
         if self._client is None:
             self._client = ProxyClient(*self._files)
+            COLLECTORS.append(self._collect)
             registry.cache.partitions[_SERVICES].followers.append(self._service_changed)
             registry.cache.partitions[_SLICES].followers.append(self._slice_changed)
         service = RemoteService(registry, obj, self._client, self._write_condition)
@@ -163,6 +168,16 @@ class Aggregation:
                 change.key.startswith(f"{_SLICES}{service.namespace}/") and any(label in raw for raw in items)
             ):
                 service.look()
+
+    def _collect(self) -> Iterator[Metric]:
+        """Which of them are not available, for the metrics."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        text = "Gauge of APIServices which are marked as unavailable broken down by APIService name."
+        gauge = GaugeMetricFamily("aggregator_unavailable_apiservice", text, labels=("name",))
+        for name, (service, _) in sorted(self._remote.items()):
+            gauge.add_metric((name,), 0 if service.available else 1)
+        yield gauge
 
     # -- those of what is served here ---------------------------------------------------------------------------
 

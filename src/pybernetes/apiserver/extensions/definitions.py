@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -28,9 +28,8 @@ from ..admission.plugin import Chain
 from ..authn.user import User
 from ..registry.registry import Registry
 from ..registry.strategy import Context
+from ..verbs.changing import change_object
 from ..verbs.delete import delete_object
-from ..verbs.managing import track
-from ..verbs.writing import write_object
 from ..webhooks.client import WebhookClient
 from . import conditions
 from .conditions import CLEANUP, ESTABLISHED, NAMES_ACCEPTED, TERMINATING
@@ -286,17 +285,7 @@ class Definitions:
         context = Context(
             self._registry, _LOOPBACK, self._now(), field_manager="kube-apiserver", subresource="status", group=GROUP
         )
-
-        async def transform(old: Any) -> Any:
-            item = await self._store.get("", name)
-            new = self._store.decode(item)
-            if new.metadata.resource_version != old.metadata.resource_version:
-                return old  # it has changed just now; the next attempt looks at that
-            change(new)
-            track(self._store, new, old, context)
-            return new
-
-        await write_object(self._store, name, transform, context)
+        await change_object(self._store, name, change, context)
 
     def _now(self) -> str:
         return rfc3339(self._registry.clock.now())
