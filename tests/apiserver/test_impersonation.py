@@ -200,3 +200,23 @@ def test_a_pod_of_a_node_may_be_its_own_node_only() -> None:
 )
 def test_which_ways_are_open(wanted: User, expected: list[str]) -> None:
     assert modes(wanted, User("joe")) == expected
+
+
+def test_a_refusal_names_what_was_lacking_for_the_way_that_was_taken_last() -> None:
+    async def on(request: Request) -> None:
+        pass
+
+    filter_ = Impersonation(on, [_Only(("impersonate", "users", "jane"))])  # type: ignore[list-item,arg-type]
+
+    def become(name: str) -> str:
+        request = _request({"impersonate-user": name})
+        request.user = User("joe")
+        try:
+            asyncio.run(filter_(request))  # type: ignore[arg-type]
+        except Forbidden as refused:
+            return refused.message
+        return ""
+
+    assert become("jill").startswith('pods is forbidden: User "joe" cannot impersonate-on:user-info:list')
+    assert become("jane") == ""
+    assert become("jill").startswith('users "jill" is forbidden: User "joe" cannot impersonate resource "users"')
