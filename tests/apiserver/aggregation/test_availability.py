@@ -35,8 +35,11 @@ def test_every_step_on_the_way_to_an_available_service_has_upstreams_words(regis
     expect("EndpointsNotFound", f"cannot find endpointslices for {shown}")
     registered.slice(ready=False)
     expect("MissingEndpoints", f'endpointslices for {shown} have no addresses with port name "https"')
+    gauge = f'aggregator_unavailable_apiservice{{name="{NAME}"}}'
+    assert f"{gauge} 1.0" in registered.admin.get("/metrics").body.decode()
     registered.slice()
     expect("Passed", "all checks passed", "True")
+    assert f"{gauge} 0.0" in registered.admin.get("/metrics").body.decode()
     assert registered.admin.get(f"{ROOT}/namespaces/default/flunders").status == 200
     registered.admin.delete(path)
     expect("ServiceNotFound", f"{shown} is not present")

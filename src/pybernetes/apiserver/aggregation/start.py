@@ -173,7 +173,7 @@ class Aggregation:
         """Which of them are not available, for the metrics."""
         from prometheus_client.core import GaugeMetricFamily
 
-        text = "Gauge of APIServices which are marked as unavailable broken down by APIService name."
+        text = "APIServices that are not available, by name."
         gauge = GaugeMetricFamily("aggregator_unavailable_apiservice", text, labels=("name",))
         for name, (service, _) in sorted(self._remote.items()):
             gauge.add_metric((name,), 0 if service.available else 1)
