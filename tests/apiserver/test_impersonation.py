@@ -206,13 +206,13 @@ def test_a_refusal_names_what_was_lacking_for_the_way_that_was_taken_last() -> N
     async def on(request: Request) -> None:
         pass
 
-    filter_ = Impersonation(on, [_Only(("impersonate", "users", "jane"))])  # type: ignore[list-item,arg-type]
+    filter_ = Impersonation(on, [_Only(("impersonate", "users", "jane"))])
 
     def become(name: str) -> str:
         request = _request({"impersonate-user": name})
         request.user = User("joe")
         try:
-            asyncio.run(filter_(request))  # type: ignore[arg-type]
+            asyncio.run(filter_(request))
         except Forbidden as refused:
             return refused.message
         return ""
