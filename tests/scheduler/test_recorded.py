@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.reference.cluster import Cluster
-from scheduler.reference.harness import World
-from scheduler.test_shared import decide, framework
+from scheduler.reference.harness import World, framework_of
+from scheduler.test_shared import decide
 
 from pybernetes.api.core.v1 import Namespace, Node, Pod
 from pybernetes.api.meta.v1 import ObjectMeta
@@ -23,7 +23,7 @@ def test_every_decision_reason_and_score_is_that_of_kube_scheduler() -> None:
     cluster.namespaces = [Namespace(metadata=ObjectMeta(name="default"))]
     cluster.nodes = [decode(Node, json.dumps(each).encode()) for each in RECORDED["nodes"]]
     world = World(cluster)
-    made = framework(world)
+    made = framework_of(world)
     for each in RECORDED["pods"]:
         pod = _pod(each["pod"])
         result, _ = decide(made, PodInfo(pod))

@@ -223,6 +223,8 @@ def test_an_evaluation_fails_with_its_reason(expression: str, message: str) -> N
         ("duration('1x')", "1:10", "invalid duration argument"),
         ("timestamp('x')", "1:11", "invalid timestamp argument"),
         ("99999999999999999999", "1:1", "invalid int literal"),
+        ("9" * 5000, "1:1", "invalid int literal"),
+        ("9" * 5000 + "u", "1:1", "invalid uint literal"),
         ("1 ==\n foo", "2:2", "undeclared reference to 'foo' (in container '')"),
     ],
 )  # fmt: skip

@@ -333,7 +333,10 @@ class _Parser:
         if token.kind == "float":
             return Literal(at, float(sign + text))
         digits = text.rstrip("uU") if token.kind == "uint" else text
-        value = int(sign + digits, 16 if digits.startswith("0x") else 10)
+        try:
+            value = int(sign + digits, 16 if digits.startswith("0x") else 10)
+        except ValueError:  # more digits than Python reads: far beyond both kinds
+            value = UINT_MAX + 1
         if token.kind == "uint":
             if value > UINT_MAX:
                 self.problems.append(Problem(at, "invalid uint literal"))
