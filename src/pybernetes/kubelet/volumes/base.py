@@ -1,0 +1,44 @@
+"""What every kind of volume has in common: what it gives, what it may need, and how it says that it cannot.
+
+A volume of a pod becomes a `MountedVolume`: a path on this node that containers get bind-mounted, or an image that
+the runtime mounts by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class VolumeError(Exception):
+    """A volume cannot be made ready. The text is that of the event, with upstream's words.
+
+    `retry_after` says after how many seconds another try makes sense; a change of an object that is waited for (a
+    ConfigMap that was missing) is told earlier, through the manager's `changed`.
+    """
+
+    def __init__(self, message: str, *, reason: str = "FailedMount", retry_after: float = 0.5) -> None:
+        super().__init__(message)
+        self.message = message
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class MountedVolume:
+    """A volume that containers may use now."""
+
+    name: str
+    path: Path
+    """On the node; for `device` the block device, for `image` nothing."""
+    read_only: bool = False
+    """Containers get it read-only whatever they ask for."""
+    image: str = ""
+    """The reference of an image volume."""
+    device: bool = False
+    """For `volumeDevices`, not for `volumeMounts`."""
+
+
+Volumes = Mapping[str, MountedVolume]
+"""By the name in `spec.volumes`."""
