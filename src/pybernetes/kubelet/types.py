@@ -9,7 +9,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field, replace
 
-from pybernetes.api.core.v1 import Container, EphemeralContainer, Pod, PodSpec
+from pybernetes.api.core.containers import AnyContainer, all_containers
+from pybernetes.api.core.v1 import Pod, PodSpec
 
 __all__ = [
     "AnyContainer",
@@ -23,8 +24,6 @@ __all__ = [
     "full_name",
     "replace",
 ]
-
-AnyContainer = Container | EphemeralContainer
 
 
 class ContainerState(enum.StrEnum):
@@ -135,11 +134,6 @@ class ObservedPod:
     def running(self) -> list[ObservedContainer]:
         """All containers that run."""
         return [each for each in self.containers if each.running]
-
-
-def all_containers(spec: PodSpec) -> list[AnyContainer]:
-    """Init containers, containers and ephemeral containers, in the order in which they start."""
-    return [*(spec.init_containers or ()), *(spec.containers or ()), *(spec.ephemeral_containers or ())]
 
 
 def find_container(pod: Pod, name: str) -> AnyContainer | None:
