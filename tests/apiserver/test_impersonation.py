@@ -12,8 +12,8 @@ from pybernetes.api.errors import BadRequest, Forbidden
 from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.authz.authorizer import AlwaysDeny, Decision
 from pybernetes.apiserver.filters.impersonation import Impersonation, modes, wanted_user
-from pybernetes.apiserver.http import Request
 from pybernetes.apiserver.requestinfo import RequestInfo, request_info
+from pybernetes.net.http import Request
 
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 

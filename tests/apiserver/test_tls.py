@@ -15,7 +15,7 @@ from apiserver.client import Client
 
 import tools
 from pybernetes import pki
-from pybernetes.apiserver import tls
+from pybernetes.net import tls
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ IMPATIENT = """
 import sys
 from pybernetes.apiserver import memory
 from pybernetes.apiserver.command import main
-from pybernetes.apiserver.http import Timeouts
+from pybernetes.net.http import Timeouts
 memory.INTERVAL = 1.0
 sys.exit(main(sys.argv[2:], Timeouts(**eval(sys.argv[1]))))
 """

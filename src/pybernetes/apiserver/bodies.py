@@ -12,8 +12,8 @@ import msgspec
 
 from pybernetes.api.errors import BadRequest, UnsupportedMediaType
 from pybernetes.api.strict import cannot_be_handled_as, unrecognized
+from pybernetes.net.http import Request
 
-from .http import Request
 from .negotiation import JSON, MEDIA, YAML, body_media
 
 LARGE = 32 << 10  # bytes of YAML that are read in a thread

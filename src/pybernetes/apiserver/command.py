@@ -18,7 +18,8 @@ from pybernetes.store.base import StoreError
 from .options import parse
 
 if TYPE_CHECKING:
-    from .http import Timeouts
+    from pybernetes.net.http import Timeouts
+
     from .server import APIServer
 
 

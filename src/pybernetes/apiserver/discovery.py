@@ -16,8 +16,8 @@ from pybernetes.api import scheme
 from pybernetes.api.errors import PathNotFound
 from pybernetes.api.resources import Group, Resource
 from pybernetes.api.versions import priority
+from pybernetes.net.http import Request, Response
 
-from .http import Request, Response
 from .negotiation import MEDIA, Format, clauses, output_format
 from .output import write
 from .registry.registry import Registry

@@ -7,9 +7,8 @@ from functools import cache
 
 from pybernetes.api.resources import RESOURCES
 from pybernetes.flags import boolean, file
+from pybernetes.net.watched import Watched
 from pybernetes.store.base import Store
-
-from .watched import Watched
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

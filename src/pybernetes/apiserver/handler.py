@@ -13,9 +13,9 @@ from pybernetes.api.errors import BadRequest, MethodNotAllowed, NotFound, PathNo
 from pybernetes.api.quote import quote
 from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
+from pybernetes.net.http import Request, Response
 
 from .bodies import read_ahead
-from .http import Request, Response
 from .registry.registry import Registry
 from .registry.resource_store import ResourceStore
 from .requestinfo import RequestInfo

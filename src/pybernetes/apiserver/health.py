@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs
 
 from pybernetes.api.errors import PathNotFound
-
-from .http import Request, Response
+from pybernetes.net.http import Request, Response
 
 Check = Callable[[], Awaitable[None]]
 """Raises when something is wrong; the reason goes to the log, not to the caller."""

@@ -16,10 +16,11 @@ from pybernetes.api import scheme
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+    from pybernetes.net.http import Request
+
     from .filters.max_in_flight import MaxInFlight
     from .filters.priority_and_fairness import PriorityAndFairness
     from .flowcontrol.controller import FlowController
-    from .http import Request
     from .registry.registry import Registry
     from .requestinfo import RequestInfo
 

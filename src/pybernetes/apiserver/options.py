@@ -10,10 +10,10 @@ from pathlib import Path
 from pybernetes.api.features import INITIALIZERS_NAME
 from pybernetes.api.resources import OPTIONAL
 from pybernetes.flags import boolean, file, seconds, words
+from pybernetes.net import tls as tls_flags
 
 from . import encryption as encryption_flags
 from . import runtime_config
-from . import tls as tls_flags
 from .admission.plugins import check_names
 from .audit import flags as audit_flags
 from .authn import flags as authn_flags

@@ -9,8 +9,8 @@ import msgspec
 
 from pybernetes.api.errors import APIError, NotAcceptable
 from pybernetes.api.resources import Resource
+from pybernetes.net.http import Request, Response
 
-from .http import Request, Response
 from .negotiation import JSON, YAML, Format, output_format
 
 TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")

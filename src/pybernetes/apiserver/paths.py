@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from pybernetes.api.errors import MethodNotAllowed, PathNotFound
+from pybernetes.net.http import Request, Response
 from pybernetes.version import GIT_VERSION
 
 from .discovery import Discovery
 from .health import Health
-from .http import Request, Response
 from .metrics import Metrics
 from .negotiation import output_format
 from .output import write

@@ -19,6 +19,8 @@ from pybernetes.api.core.validation.capabilities import CAPABILITIES
 from pybernetes.api.errors import APIError, RequestEntityTooLarge
 from pybernetes.api.features import INITIALIZERS_NAME
 from pybernetes.api.times import SystemClock
+from pybernetes.net.http import Handler, HTTPServer, Response, Timeouts
+from pybernetes.net.tls import ServingTLS
 from pybernetes.store import open_store
 from pybernetes.store.base import StoreError
 from pybernetes.store.cache import Cache
@@ -51,7 +53,6 @@ from .flowcontrol.turns import Turns
 from .handler import Dispatcher
 from .health import Health
 from .hooks import Hooks, Step
-from .http import Handler, HTTPServer, Response, Timeouts
 from .memory import trim_regularly
 from .metrics import COLLECTORS, Metrics
 from .openapi.handler import OpenAPI
@@ -59,7 +60,6 @@ from .options import advertised
 from .output import error_response
 from .paths import Paths
 from .registry.registry import Registry
-from .tls import ServingTLS
 
 if TYPE_CHECKING:
     from .audit.setup import Auditing

@@ -14,8 +14,8 @@ from pybernetes.apiserver.audit.event import Event
 from pybernetes.apiserver.audit.policy import Policy, PolicyEvaluator
 from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.filters.audit import Audit
-from pybernetes.apiserver.http import Request, Response
 from pybernetes.apiserver.requestinfo import request_info
+from pybernetes.net.http import Request, Response
 
 
 class Auditing:

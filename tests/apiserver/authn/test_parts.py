@@ -24,8 +24,8 @@ from pybernetes.apiserver.authn.chains import Trust
 from pybernetes.apiserver.authn.tokens import Bearer, Tokens
 from pybernetes.apiserver.authn.union import Union
 from pybernetes.apiserver.authn.user import BadCredential, TokenUser, User, extra_key
-from pybernetes.apiserver.http import Request
 from pybernetes.apiserver.selfsigned import self_signed
+from pybernetes.net.http import Request
 
 
 @given(st.text(max_size=80) | st.binary(max_size=60).map(lambda data: base64.urlsafe_b64encode(data).decode()))

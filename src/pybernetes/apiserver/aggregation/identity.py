@@ -5,8 +5,9 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
+from pybernetes.net.watched import Watched
+
 from ..authn.user import User
-from ..watched import Watched
 from ..webhooks.bundles import client_tls
 
 AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))

@@ -20,8 +20,8 @@ from urllib.parse import quote
 from pybernetes.api.errors import Timeout
 from pybernetes.api.randomness import new_uid
 from pybernetes.api.times import parse_duration
+from pybernetes.net.http import Request, Response
 
-from ..http import Request, Response
 from ..webhooks.client import words
 from ..webhooks.services import Unresolved
 from .identity import user_headers

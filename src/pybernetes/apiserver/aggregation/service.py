@@ -18,9 +18,9 @@ import msgspec
 from pybernetes.api.apiregistration.v1 import APIService, APIServiceCondition
 from pybernetes.api.quote import quote
 from pybernetes.client.http import ConnectionFailed
+from pybernetes.net.http import Request, Response
 
 from ..authn.user import User
-from ..http import Request, Response
 from ..registry.lister import lister
 from ..registry.registry import Registry
 from ..webhooks.client import words

@@ -9,10 +9,10 @@ import msgspec
 
 from pybernetes.api import scheme, zeros
 from pybernetes.api.times import rfc3339_micro
+from pybernetes.net.http import Request, Response
 
 from ..authn.user import User
 from ..bodies import as_json
-from ..http import Request, Response
 from .event import Event, ObjectReference, agent, new_event, user_info
 from .policy import LEVELS, REQUEST, REQUEST_RESPONSE, Recorded
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..http import Request
+from pybernetes.net.http import Request
+
 from .user import ANONYMOUS, User
 
 PUBLIC = ("/healthz", "/livez", "/readyz", "/version")

@@ -10,7 +10,8 @@ import base64
 import hmac
 from pathlib import Path
 
-from ..http import Request
+from pybernetes.net.http import Request
+
 from .token_file import read_users
 from .user import BadCredential, User, authenticated
 

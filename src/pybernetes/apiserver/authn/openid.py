@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..http import Request, Response
+from pybernetes.net.http import Request, Response
+
 from .serviceaccount import Keys
 
 CONFIGURATION = "/.well-known/openid-configuration"

@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from ..http import Connection, Request
+from pybernetes.net.http import Connection, Request
+
 from .chains import Trust, presented
 from .user import BadCredential, User, extra_key
 

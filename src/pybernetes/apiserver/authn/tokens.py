@@ -13,7 +13,8 @@ from typing import Protocol
 
 import msgspec
 
-from ..http import Request
+from pybernetes.net.http import Request
+
 from .user import BadCredential, TokenAuthenticator, TokenUser, User, authenticated
 
 REMEMBERED = 10.0  # seconds; upstream's TokenSuccessCacheTTL

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pybernetes.api.errors import Unauthorized
+from pybernetes.net.http import Request
 
-from ..http import Request
 from .user import Authenticator, BadCredential, User, authenticated
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from pybernetes.api.quote import quote
-
-from ..http import Request
+from pybernetes.net.http import Request
 
 
 class User(msgspec.Struct, frozen=True, gc=False):

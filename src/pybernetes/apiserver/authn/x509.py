@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from ..http import Connection, Request
+from pybernetes.net.http import Connection, Request
+
 from .chains import Trust, presented, verified_root
 from .user import AUTHENTICATED, CREDENTIAL_ID, BadCredential, User
 

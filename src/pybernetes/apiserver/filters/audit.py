@@ -6,11 +6,11 @@ import time
 
 from pybernetes.api.errors import Unauthorized
 from pybernetes.api.randomness import new_uid
+from pybernetes.net.http import Handler, Request, Response
 
 from ..audit.policy import NONE
 from ..audit.recorder import Recorder
 from ..audit.setup import Auditing
-from ..http import Handler, Request, Response
 from ..output import error_response
 from .errors import answer_to
 

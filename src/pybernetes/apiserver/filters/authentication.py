@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pybernetes.net.http import Handler, Request, Response
+
 from ..authn.union import Union
-from ..http import Handler, Request, Response
 
 STANDARD_PREFIX = "x-remote-"
 """What the headers begin with by which proxies say whom they speak for; they never reach a handler."""

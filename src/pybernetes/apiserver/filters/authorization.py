@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from pybernetes.api.quote import quote
+from pybernetes.net.http import Handler, Request, Response
 
 from ..authz.authorizer import ALLOW, Authorizer, Decision
 from ..authz.metrics import attempted
 from ..authz.union import decide, forbidden
-from ..http import Handler, Request, Response
 
 log = logging.getLogger(__name__)
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})

@@ -6,9 +6,9 @@ import logging
 
 from pybernetes.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable
 from pybernetes.api.gojson import TOO_DEEP
+from pybernetes.net.http import Handler, Request, Response
 from pybernetes.store.base import StoreUnavailable
 
-from ..http import Handler, Request, Response
 from ..output import error_response
 
 log = logging.getLogger(__name__)

@@ -19,12 +19,12 @@ from pybernetes.api.errors import BadRequest, Forbidden
 from pybernetes.api.field import aggregate, invalid
 from pybernetes.api.names import is_dns1123_label, is_dns1123_subdomain, is_http_path
 from pybernetes.api.quote import quote
+from pybernetes.net.http import Handler, Request, Response
 
 from ..authn.serviceaccount import NODE_NAME, USER_PREFIX
 from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User, extra_key
 from ..authz.authorizer import Authorizer
 from ..authz.union import forbidden, require
-from ..http import Handler, Request, Response
 from ..requestinfo import RequestInfo
 
 _EXTRA = "impersonate-extra-"

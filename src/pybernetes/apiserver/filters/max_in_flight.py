@@ -6,8 +6,7 @@ Administrators always get an answer, as upstream has it: somebody must be able t
 from __future__ import annotations
 
 from pybernetes.api.errors import TooManyRequests
-
-from ..http import Handler, Request, Response
+from pybernetes.net.http import Handler, Request, Response
 
 PRIVILEGED = "system:masters"
 _READS = frozenset(("get", "list"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from ..http import Handler, Request, Response
+from pybernetes.net.http import Handler, Request, Response
+
 from ..metrics import Metrics
 
 

@@ -11,12 +11,12 @@ from time import perf_counter, time
 from typing import TYPE_CHECKING
 
 from pybernetes.api.errors import APIError
+from pybernetes.net.http import Handler, Request, Response
 
 from ..flowcontrol.controller import Flow, FlowController
 from ..flowcontrol.levels import Rejected
 from ..flowcontrol.turns import Turns
 from ..handler import group_version
-from ..http import Handler, Request, Response
 
 if TYPE_CHECKING:
     from ..registry.registry import Registry

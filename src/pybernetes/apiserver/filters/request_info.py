@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from copy import copy
 
-from ..http import Handler, Request, Response
+from pybernetes.net.http import Handler, Request, Response
+
 from ..requestinfo import request_info
 
 

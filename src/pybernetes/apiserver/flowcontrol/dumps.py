@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..http import Request, Response
+from pybernetes.net.http import Request, Response
 
 if TYPE_CHECKING:
     from ..paths import PathHandler

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pybernetes.api.errors import NotAcceptable, PathNotFound, ServiceUnavailable
+from pybernetes.net.http import Request, Response
 
-from ..http import Request, Response
 from ..negotiation import JSON
 from .build import Order, Packed, build, merge
 from .kinds import CustomKind

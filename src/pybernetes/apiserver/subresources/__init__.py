@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from ..http import Request, Response
+from pybernetes.net.http import Request, Response
+
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from .binding import bind

@@ -9,8 +9,8 @@ from pybernetes.api.core.v1 import Binding
 from pybernetes.api.core.validation.pod import validate_pod_binding
 from pybernetes.api.errors import Invalid
 from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.net.http import Request, Response
 
-from ..http import Request, Response
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context

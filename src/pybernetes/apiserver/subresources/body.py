@@ -11,9 +11,9 @@ from pybernetes.api.base import Struct
 from pybernetes.api.errors import BadRequest
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
+from pybernetes.net.http import Request, Response
 
 from ..bodies import as_json
-from ..http import Request, Response
 from ..negotiation import output_format
 from ..output import TRANSFORMS, answer, write
 

@@ -13,9 +13,9 @@ from pybernetes.api.core.v1 import PodCondition, PodStatus
 from pybernetes.api.errors import APIError, InternalError, TooManyRequests
 from pybernetes.api.meta.v1 import DeleteOptions, Preconditions
 from pybernetes.api.policy.v1 import Eviction
+from pybernetes.net.http import Request, Response
 from pybernetes.store.cache import Item
 
-from ..http import Request, Response
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context

@@ -18,9 +18,9 @@ from pybernetes.api.managedfields.scale import Mappings, to_parent, to_scale
 from pybernetes.api.meta.v1 import ManagedFieldsEntry, ObjectMeta
 from pybernetes.api.quote import quote
 from pybernetes.api.scheme import encoder
+from pybernetes.net.http import Request, Response
 
 from ..admission.plugin import UPDATE, Attributes
-from ..http import Request, Response
 from ..negotiation import patch_type
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore

@@ -14,10 +14,10 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quote import quote
 from pybernetes.api.randomness import new_uid
 from pybernetes.api.times import rfc3339
+from pybernetes.net.http import Request, Response
 
 from ..admission.plugin import CREATE, Attributes
 from ..authn.serviceaccount import EXTENDED_SECONDS, WARN_ONLY_SECONDS, Issuer, bound_claims
-from ..http import Request, Response
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..verbs.managing import manager_of

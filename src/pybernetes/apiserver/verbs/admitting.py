@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from pybernetes.api.base import Kind
 from pybernetes.api.resources import Resource
+from pybernetes.net.http import Request
 
 from ..admission.plugin import CREATE, Attributes
-from ..http import Request
 from ..registry.registry import Registry
 
 T = TypeVar("T", bound=Kind)

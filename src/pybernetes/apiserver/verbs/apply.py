@@ -14,10 +14,10 @@ from pybernetes.api import gojson
 from pybernetes.api.errors import BadRequest, Conflict
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, resetfields
+from pybernetes.net.http import Request
 from pybernetes.store.cache import Item
 
 from ..bodies import yaml_as_json
-from ..http import Request
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from .creating import require_create

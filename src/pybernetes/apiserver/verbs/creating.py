@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from pybernetes.api.errors import InternalError
+from pybernetes.net.http import Request
 
 from ..authz.authorizer import Decision
 from ..authz.union import decide, forbidden
-from ..http import Request
 from ..registry.registry import Registry
 
 

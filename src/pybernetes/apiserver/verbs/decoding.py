@@ -7,9 +7,9 @@ from typing import Any
 
 from pybernetes.api import scheme, strict
 from pybernetes.api.resources import Resource
+from pybernetes.net.http import Request
 
 from ..bodies import as_json
-from ..http import Request
 from ..registry.resource_store import ResourceStore
 
 

@@ -13,10 +13,10 @@ import msgspec
 from pybernetes.api.errors import Conflict
 from pybernetes.api.meta.v1 import DeleteOptions
 from pybernetes.api.times import parse_time, rfc3339
+from pybernetes.net.http import Request, Response
 from pybernetes.store.cache import Item
 
 from ..admission.plugin import DELETE, Attributes
-from ..http import Request, Response
 from ..negotiation import output_format
 from ..output import TRANSFORMS, answer, write
 from ..registry.registry import Registry

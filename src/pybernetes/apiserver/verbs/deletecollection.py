@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from pybernetes.api.errors import NotFound
+from pybernetes.net.http import Request, Response
 
-from ..http import Request, Response
 from ..negotiation import output_format
 from ..output import TRANSFORMS, answer_list
 from ..registry.registry import Registry

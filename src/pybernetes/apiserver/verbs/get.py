@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..http import Request, Response
+from pybernetes.net.http import Request, Response
+
 from ..initializers import is_hidden
 from ..negotiation import output_format
 from ..output import TRANSFORMS, answer

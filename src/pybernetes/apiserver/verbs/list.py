@@ -10,10 +10,10 @@ from __future__ import annotations
 import msgspec
 
 from pybernetes.api.errors import BadRequest, ResourceExpired, ServiceUnavailable
+from pybernetes.net.http import Request, Response
 from pybernetes.store.base import Compacted, FutureRevision, StoreUnavailable
 from pybernetes.store.cache import Item, with_revision
 
-from ..http import Request, Response
 from ..negotiation import output_format
 from ..output import TRANSFORMS, ListMeta, answer_list
 from ..registry.resource_store import ResourceStore

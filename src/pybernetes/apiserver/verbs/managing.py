@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from pybernetes.api.managedfields import manager_name, record_update, resetfields
 from pybernetes.api.resources import Resource
+from pybernetes.net.http import Request
 
-from ..http import Request
 from ..registry.resource_store import NeedsConversion, ResourceStore
 from ..registry.strategy import Context
 from .options import WriteOptions

@@ -14,9 +14,9 @@ from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, forbidden, invalid, not_supported
 from pybernetes.api.meta.v1 import DeleteOptions, Preconditions
 from pybernetes.api.quote import quote
+from pybernetes.net.http import Request
 
 from ..bodies import as_json
-from ..http import Request
 from ..registry.resource_store import ResourceStore
 from ..registry.selectable import Attributes, not_selectable
 

@@ -17,9 +17,9 @@ from pybernetes.api.base import Struct
 from pybernetes.api.errors import BadRequest, Invalid, UnsupportedMediaType
 from pybernetes.api.field import forbidden, invalid, required
 from pybernetes.api.normalize import normalizer
+from pybernetes.net.http import Request, Response
 from pybernetes.store.cache import Item
 
-from ..http import Request, Response
 from ..initializers import wait_until_initialized
 from ..negotiation import output_format, patch_type
 from ..output import TRANSFORMS, answer

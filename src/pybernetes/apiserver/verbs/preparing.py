@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from pybernetes.api.meta.v1 import ManagedFieldsEntry, ObjectMeta
+from pybernetes.net.http import Request
 
 from ..bodies import as_json
-from ..http import Request
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from .decoding import decode_json

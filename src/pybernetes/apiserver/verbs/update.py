@@ -6,8 +6,8 @@ from typing import Any
 
 from pybernetes.api.errors import NotFound
 from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.net.http import Request, Response
 
-from ..http import Request, Response
 from ..initializers import wait_until_initialized
 from ..negotiation import output_format
 from ..output import TRANSFORMS, answer

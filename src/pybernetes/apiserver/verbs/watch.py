@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 
 from pybernetes.api.errors import APIError, NotAcceptable, ResourceExpired, ServiceUnavailable
+from pybernetes.net.http import PIECE, Request
 from pybernetes.store.base import Compacted, StoreUnavailable
 from pybernetes.store.cache import Change, Item, Watcher, change_of
 
-from ..http import PIECE, Request
 from ..negotiation import JSON, output_format
 from ..output import TRANSFORMS, event_encoder
 from ..registry.resource_store import ResourceStore

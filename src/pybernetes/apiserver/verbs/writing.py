@@ -18,10 +18,10 @@ from pybernetes.api.meta.validation import IMMUTABLE, validate_common_create, va
 from pybernetes.api.names import generate_name
 from pybernetes.api.randomness import new_uid
 from pybernetes.api.times import rfc3339
+from pybernetes.net.http import Request
 from pybernetes.store.cache import Item, with_revision
 
 from ..admission.plugin import CREATE, UPDATE, Attributes
-from ..http import Request
 from ..initializers import failure, is_pending
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore, Transform

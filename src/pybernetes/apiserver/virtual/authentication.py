@@ -15,10 +15,10 @@ from pybernetes.api.errors import BadRequest
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
 from pybernetes.api.times import rfc3339
+from pybernetes.net.http import Request, Response
 
 from ..authn.tokens import INVALID
 from ..authn.user import BadCredential, User
-from ..http import Request, Response
 from ..registry.registry import Registry
 from ..subresources.body import answer_object, decode_body
 from ..verbs.admitting import admit_body

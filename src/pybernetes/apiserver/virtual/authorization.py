@@ -19,13 +19,13 @@ from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
 from pybernetes.api.times import rfc3339
+from pybernetes.net.http import Request, Response
 
 from ..authn.user import User
 from ..authz.authorizer import Decision
 from ..authz.messages import aggregate
 from ..authz.selectors import selectors_in, selectors_of
 from ..authz.union import decide
-from ..http import Request, Response
 from ..registry.registry import Registry
 from ..requestinfo import RequestInfo
 from ..subresources.body import answer_object, decode_body

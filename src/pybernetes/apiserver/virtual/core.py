@@ -11,8 +11,8 @@ from pybernetes.api.core.v1 import Binding, ComponentCondition, ComponentStatus
 from pybernetes.api.errors import BadRequest, NotFound
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
+from pybernetes.net.http import Request, Response
 
-from ..http import Request, Response
 from ..negotiation import output_format
 from ..output import TRANSFORMS, ListMeta, answer, answer_list
 from ..registry.registry import Registry

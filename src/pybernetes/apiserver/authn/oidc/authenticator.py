@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from pybernetes.api.field import aggregate
+from pybernetes.net.watched import Watched
 
-from ...watched import Watched
 from .. import jwt
 from ..user import BadCredential, User
 from .configuration import ALGORITHMS, Configuration, JWTAuthenticator, read

@@ -364,10 +364,12 @@ class Connection(asyncio.Protocol):
         pairs = [("Content-Type", content_type)] if content_type else []
         pairs += headers or ()
         pairs += request.response_headers
-        audit_id = request.audit_id or request.headers.get("audit-id") or new_uid()
-        pairs += [("Audit-Id", audit_id), ("Date", self.server.date().decode())]
-        if all(name != "Cache-Control" for name, _ in pairs):
-            pairs.append(("Cache-Control", _CACHING))
+        pairs.append(("Date", self.server.date().decode()))
+        if self.server.audited:
+            audit_id = request.audit_id or request.headers.get("audit-id") or new_uid()
+            pairs.append(("Audit-Id", audit_id))
+            if all(name != "Cache-Control" for name, _ in pairs):
+                pairs.append(("Cache-Control", _CACHING))
         pairs += warning_headers(request.warnings)
         if not self._keep_alive or self.server.draining:
             self._keep_alive = False
@@ -478,7 +480,10 @@ class HTTPServer:
         max_body: int,
         timeouts: Timeouts | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
+        audited: bool = True,
     ) -> None:
+        """`audited`: answers say which entry of the audit log is theirs. One without headers of its own always does."""
+        self.audited = audited
         self.handler = handler
         self.refusal = refusal
         self.max_body = max_body

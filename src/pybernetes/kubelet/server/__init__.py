@@ -1,0 +1,11 @@
+"""The kubelet's HTTPS server: logs, exec, attach, port-forward, /pods, metrics, health.
+
+source        what the server must be told by the kubelet
+server        `KubeletServer`: socket, who may, which handler
+authn, authz  who it is (client certificate, token by TokenReview), and whether they may (SubjectAccessReview)
+logs          /containerLogs: which file of which container
+log_reader    files in the CRI's format: tail, since, follow through rotations (pure parsing beside it)
+streaming     /exec, /attach, /portForward, /run: handed to the runtime's streaming server
+pods          /pods, /runningpods
+system_logs   /logs: files of the node
+"""
