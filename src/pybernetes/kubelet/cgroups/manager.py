@@ -1,0 +1,166 @@
+"""The cgroups of a node's pods: `/kubepods`, below it one for each quality of service, below that one for each pod.
+
+Guaranteed pods are directly in `/kubepods`. The weight of `burstable` is the sum of what its pods request, that of
+`besteffort` the least there is, so that who has asked gets the CPU. A pod's cgroup is there before its sandbox and
+goes after its last process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Iterable
+from typing import Final
+
+from pybernetes.api.core.podrequests import pod_requests
+from pybernetes.api.core.podresources import Quantities, qos_class
+from pybernetes.api.core.v1 import Pod
+
+from .config import (
+    MIN_SHARES,
+    QUOTA_PERIOD,
+    UNLIMITED,
+    CgroupConfig,
+    milli_cpu_to_shares,
+    node_config,
+    pod_config,
+)
+from .hierarchy import CgroupError, Hierarchy
+
+KUBEPODS: Final = "kubepods"
+PREFIX: Final = "pod"
+QOS_FOLDERS: Final = {"Guaranteed": "", "Burstable": "/burstable", "BestEffort": "/besteffort"}
+_UNBOUNDED: Final = 1 << 62
+_KILL_TRIES: Final = 5
+
+log = logging.getLogger(__name__)
+
+
+class CgroupManager:
+    """Makes, changes and removes the cgroups of pods."""
+
+    def __init__(
+        self,
+        hierarchy: Hierarchy,
+        *,
+        root: str = "/",
+        pod_pids_limit: int = UNLIMITED,
+        cpu_cfs_quota: bool = True,
+        cpu_cfs_quota_period: int = QUOTA_PERIOD,
+    ) -> None:
+        self.hierarchy = hierarchy
+        self.kubepods = f"{root.rstrip('/')}/{KUBEPODS}"
+        self._pod_pids_limit = pod_pids_limit
+        self._cpu_cfs_quota = cpu_cfs_quota
+        self._period = cpu_cfs_quota_period
+        self._burstable_shares: int | None = None
+
+    def start(self, allocatable: Quantities, *, pids: int | None = None, cpuset: str | None = None) -> None:
+        """Make the upper levels, and limit all pods together to what may be allocated; again after a restart.
+
+        Who does not enforce allocatable passes the capacity: the weight must be set in any case.
+        """
+        limits = node_config(allocatable, pids=pids)
+        if not self.hierarchy.exists(self.kubepods):
+            self.hierarchy.create(self.kubepods, limits)
+        else:
+            self.hierarchy.update(self.kubepods, limits)
+        hugepages = dict.fromkeys(self.hierarchy.page_sizes(), _UNBOUNDED)
+        for name, shares in ((self.burstable, None), (self.best_effort, MIN_SHARES)):
+            self.hierarchy.create(name, CgroupConfig(cpu_shares=shares, hugepages=hugepages))
+
+    @property
+    def burstable(self) -> str:
+        """The cgroup of all Burstable pods."""
+        return self.kubepods + QOS_FOLDERS["Burstable"]
+
+    @property
+    def best_effort(self) -> str:
+        """The cgroup of all BestEffort pods."""
+        return self.kubepods + QOS_FOLDERS["BestEffort"]
+
+    def name(self, pod: Pod) -> str:
+        """The cgroup of a pod, as the runtime is told (`cgroup_parent`)."""
+        assert pod.metadata is not None
+        return f"{self.kubepods}{QOS_FOLDERS[qos_class(pod.spec)]}/{PREFIX}{pod.metadata.uid}"
+
+    def config(self, pod: Pod, *, exclusive: bool = False) -> CgroupConfig:
+        """What a pod's cgroup should say; a pod with CPUs of its own has no quota."""
+        return pod_config(
+            pod, cpu_cfs_quota=self._cpu_cfs_quota and not exclusive, period=self._period, pids=self._pod_pids_limit
+        )
+
+    def ensure(self, pod: Pod, *, exclusive: bool = False) -> str:
+        """Make a pod's cgroup if it is not there; returns its name. `pod` has its allocated resources."""
+        name = self.name(pod)
+        if not self.hierarchy.exists(name):
+            self.hierarchy.create(name, self.config(pod, exclusive=exclusive))
+        return name
+
+    def update(self, pod: Pod, config: CgroupConfig) -> None:
+        """Change a pod's cgroup."""
+        self.hierarchy.update(self.name(pod), config)
+
+    def read(self, pod: Pod) -> CgroupConfig:
+        """What a pod's cgroup says."""
+        return self.hierarchy.read(self.name(pod))
+
+    def memory_usage(self, pod: Pod) -> int:
+        """Bytes that all containers of a pod have."""
+        return self.hierarchy.memory_usage(self.name(pod))
+
+    def update_qos(self, pods: Iterable[Pod]) -> None:
+        """Set the weight of Burstable pods to the sum of their requests; call when pods come, change or go."""
+        milli = 0
+        for pod in pods:
+            if qos_class(pod.spec) == "Burstable" and (cpu := pod_requests(pod, use_status=False).get("cpu")):
+                milli += cpu.milli_value()
+        shares = milli_cpu_to_shares(milli)
+        if shares != self._burstable_shares:
+            self.hierarchy.update(self.burstable, CgroupConfig(cpu_shares=shares))
+            self._burstable_shares = shares
+
+    def pods(self) -> dict[str, str]:
+        """The cgroups of pods that are there, by the pod's uid."""
+        return {
+            child.removeprefix(PREFIX): f"{parent}/{child}"
+            for parent in (self.kubepods, self.burstable, self.best_effort)
+            for child in self.hierarchy.children(parent)
+            if child.startswith(PREFIX)
+        }
+
+    def remove(self, uid: str) -> None:
+        """Kill what is left in a pod's cgroup and remove it; `CgroupError` if processes do not go: try again."""
+        for each, name in self.pods().items():
+            if each == uid:
+                self._kill(name)
+                self.hierarchy.remove(name)
+
+    def remove_orphans(self, known: Iterable[str]) -> None:
+        """Remove the cgroups of pods that nobody knows; those that resist stay for the next time."""
+        keep = set(known)
+        for uid in self.pods().keys() - keep:
+            try:
+                self.remove(uid)
+            except CgroupError as error:
+                log.info("cgroup of pod %s stays for now: %s", uid, error)
+
+    def remove_all(self) -> None:
+        """Remove `/kubepods` with all that is in it, as a node does that is taken out of service."""
+        self._kill(self.kubepods)
+        self.hierarchy.remove(self.kubepods)
+
+    def _kill(self, name: str) -> None:
+        for _ in range(_KILL_TRIES):
+            # 0 are processes outside our PID namespace, and none of ours.
+            pids = self.hierarchy.pids(name) - {0, os.getpid()}
+            if not pids:
+                return
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                except OSError as error:
+                    raise CgroupError(f"failed to kill process {pid} of cgroup {name}: {error.strerror}") from error
