@@ -1,0 +1,63 @@
+"""The images every node has: pause, which a sandbox is made of, and busybox if this machine has Debian's static one.
+
+They are made here, from bytes of this machine, so that a cluster runs its first pod without a network.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from pybernetes.cluster.images import oci, pause
+
+PAUSE = "localhost/pybernetes/pause:1"
+"""The sandbox image. Not registry.k8s.io's name: it is another program that does the same."""
+BUSYBOX = "docker.io/library/busybox"
+
+
+def pause_image() -> oci.Image:
+    """The pause program alone, as the user nobody of a distroless image."""
+    return oci.Image(
+        names=[PAUSE],
+        entries=[oci.file("pause", pause.program(oci.this_architecture()), 0o755)],
+        entrypoint=["/pause"],
+        user="65535:65535",
+    )
+
+
+def busybox_program() -> Path | None:
+    """The static busybox of this machine; one that needs libraries is of no use in an image of its own."""
+    found = shutil.which("busybox", path="/bin:/usr/bin:/usr/sbin:/sbin")
+    if found is None:
+        return None
+    with open(found, "rb") as file:
+        head = file.read(4096)
+    return Path(found) if head[:4] == b"\x7fELF" and b"/ld-" not in head else None
+
+
+def busybox_image(program: Path, *names: str) -> oci.Image:
+    """A root file system of busybox and a link for each of its commands, named by its version and `latest`."""
+    version = busybox_version(program)
+    default = [f"{BUSYBOX}:{version}", f"{BUSYBOX}:{version.rpartition('.')[0]}", f"{BUSYBOX}:latest"]
+    return oci.Image(names=names or default, entries=busybox_entries(program), command=["sh"])
+
+
+def busybox_version(program: Path) -> str:
+    """`1.35.0`, from the first line of its help."""
+    shown = subprocess.run([program, "--help"], capture_output=True, text=True).stdout
+    return shown.split()[1].removeprefix("v")
+
+
+def busybox_entries(program: Path) -> list[oci.Entry]:
+    """The paths of the busybox image."""
+    commands = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    return [
+        *(oci.folder(path) for path in ("bin", "dev", "etc", "home", "proc", "sys", "usr/bin", "usr/sbin", "var")),
+        oci.folder("root", 0o700),
+        oci.folder("tmp", 0o1777),
+        oci.file("bin/busybox", program, 0o755),
+        *(oci.link(f"bin/{command}", "busybox") for command in commands if command != "busybox"),
+        oci.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n"),
+        oci.file("etc/group", b"root:x:0:\nnogroup:x:65534:\n"),
+    ]
