@@ -80,6 +80,10 @@ class Histogram:
         values[bisect_left(self.buckets, measure)] += 1
         values[-1] += measure
 
+    def remove(self, *labels: str) -> None:
+        """Forget what was counted for these labels."""
+        self._values.pop(labels, None)
+
     def lines(self) -> Iterator[str]:
         """The samples."""
         for values, numbers in self._values.items():

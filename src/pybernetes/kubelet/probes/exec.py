@@ -1,0 +1,34 @@
+"""A probe that runs a command in the container: success is exit code 0."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pybernetes.api.core.v1 import Container
+from pybernetes.cri.errors import CRIError
+
+from ..commands import CommandFailed, CommandRunner, CommandTimedOut, run_in_container
+from ..expansion import expand_static
+from .outcome import Outcome, ProbeError, Verdict
+
+MAX_OUTPUT: Final = 10 * 1024  # upstream's
+
+
+async def exec_probe(
+    runtime: CommandRunner, container: Container, container_id: str, command: list[str], within: int
+) -> Outcome:
+    """Run the command. Raises ProbeError if the runtime cannot."""
+    command = expand_static(command, container.env or [])
+    try:
+        output = await run_in_container(runtime, container_id, command, within)
+    except CommandFailed as error:
+        return Outcome(Verdict.FAILURE, _text(error.output))
+    except CommandTimedOut as error:
+        return Outcome(Verdict.FAILURE, str(error))
+    except CRIError as error:
+        raise ProbeError(str(error)) from error
+    return Outcome(Verdict.SUCCESS, _text(output))
+
+
+def _text(output: bytes) -> str:
+    return output[:MAX_OUTPUT].decode(errors="replace")
