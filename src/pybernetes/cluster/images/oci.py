@@ -75,10 +75,30 @@ def link(path: str, target: str) -> Entry:
     return Entry(path, link=target, mode=0o777)
 
 
-def write(target: Path, image: Image, architecture: str | None = None) -> str:
+def write(target: Path, image: Image) -> str:
     """Writes the archive in one step, and answers the digest of the image's manifest."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with open(temporary, "wb") as out:
+            result = write_archive(out, image)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return result
+
+
+def archive(image: Image) -> bytes:
+    """The archive of a small image."""
+    out = io.BytesIO()
+    write_archive(out, image)
+    return out.getvalue()
+
+
+def write_archive(out: BinaryIO, image: Image) -> str:
+    """Writes the archive, and answers the digest of the image's manifest."""
     names = [full_name(name) for name in image.names]
-    architecture = architecture or this_architecture()
+    architecture = this_architecture()
     plain = io.BytesIO()
     write_layer(plain, image.entries)
     layer = gzip.compress(plain.getbuffer(), COMPRESSION, mtime=0)
@@ -93,18 +113,11 @@ def write(target: Path, image: Image, architecture: str | None = None) -> str:
     )
     entry = {**_descriptor(MANIFEST, manifest), "platform": {"architecture": architecture, "os": "linux"}}
     manifests = [{**entry, "annotations": {NAME: name, REFERENCE: _tag(name)}} for name in names]
-    index = _json({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests})
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with tarfile.open(temporary, "w", format=tarfile.PAX_FORMAT) as archive:
-            _add(archive, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
-            _add(archive, "index.json", index)
-            for blob in (config, manifest, layer):
-                _add(archive, f"blobs/sha256/{digest(blob).removeprefix('sha256:')}", blob)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        _add(tar, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
+        _add(tar, "index.json", _json({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests}))
+        for blob in (config, manifest, layer):
+            _add(tar, f"blobs/sha256/{digest(blob).removeprefix('sha256:')}", blob)
     return digest(manifest)
 
 
