@@ -1,0 +1,127 @@
+"""Tells which pods have changed in the runtime (upstream's Pod Lifecycle Event Generator), and remembers how they are.
+
+Where the runtime has a stream of events, that is what wakes; a relist now and then finds what a stream may have lost.
+Where it has none, the relist comes every second. A pod's worker may ask for the present state at any time (`refresh`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from pybernetes.client.clock import Clock
+from pybernetes.cri.errors import CRIError
+from pybernetes.cri.events import EventType, container_events
+from pybernetes.cri.remote import Runtime
+
+from .observing import Observing
+from .types import ObservedPod, PodRef
+
+RELIST: Final = 1.0
+"""Seconds between relists without events; upstream's."""
+RELIST_WITH_EVENTS: Final = 30.0
+UNHEALTHY: Final = 180.0
+"""Seconds without a relist after which the node is not ready; upstream's."""
+log = logging.getLogger(__name__)
+
+_States = frozenset[tuple[str, int]]
+
+
+class PLEG:
+    """`changed(ref)` is called, from the event loop, for each pod that the runtime has changed, made or lost."""
+
+    def __init__(self, runtime: Runtime, observing: Observing, clock: Clock, changed: Callable[[PodRef], None]) -> None:
+        self._runtime = runtime
+        self._observing = observing
+        self._clock = clock
+        self._changed = changed
+        self._states: dict[str, tuple[PodRef, _States]] = {}
+        self._cache: dict[str, ObservedPod] = {}
+        self._listed = clock.monotonic()
+        self._wanted = asyncio.Event()
+        self._events = False
+        self.synced = asyncio.Event()
+        """The runtime has been listed once."""
+
+    def known(self) -> dict[str, PodRef]:
+        """All pods that the runtime had at the last look, by uid."""
+        return {uid: ref for uid, (ref, _) in self._states.items()}
+
+    def get(self, uid: str) -> ObservedPod | None:
+        """The pod as it was seen last."""
+        return self._cache.get(uid)
+
+    async def refresh(self, ref: PodRef) -> ObservedPod:
+        """The pod as it is now."""
+        observed = await self._observing.pod(ref)
+        if observed.sandboxes or observed.containers:
+            self._cache[ref.uid] = observed
+        else:
+            self._cache.pop(ref.uid, None)
+        return observed
+
+    def problem(self) -> str:
+        """Why the view of the runtime cannot be trusted; empty if it can."""
+        elapsed = self._clock.monotonic() - self._listed
+        period = RELIST_WITH_EVENTS if self._events else RELIST
+        if elapsed - period < UNHEALTHY:
+            return ""
+        if not self.synced.is_set():
+            return "pleg has yet to be successful"
+        return f"pleg was last seen active {elapsed:.0f}s ago; threshold is 3m0s"
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch())
+            group.create_task(self._relist_for_ever())
+
+    def relist_soon(self) -> None:
+        """Look at everything as soon as possible."""
+        self._wanted.set()
+
+    async def _watch(self) -> None:
+        try:
+            async for event in container_events(self._runtime):
+                if event.type is EventType.RESYNC:
+                    self._events = True
+                    self._wanted.set()
+                elif event.pod_uid and event.pod_uid in self._states:
+                    if event.type is EventType.OOM:
+                        self._observing.forget(event.container_id)
+                    self._changed(self._states[event.pod_uid][0])
+                else:
+                    self._wanted.set()
+        except CRIError as error:
+            if error.code != "Unimplemented":
+                raise
+            log.info("the runtime has no events, it is listed every second")
+            self._events = False
+
+    async def _relist_for_ever(self) -> None:
+        while True:
+            self._wanted.clear()
+            try:
+                await self._relist()
+            except CRIError as error:
+                log.warning("the runtime cannot be listed: %s", error)
+                await self._clock.sleep(RELIST / 4)
+                continue
+            timer = self._clock.call_later(RELIST_WITH_EVENTS if self._events else RELIST, self._wanted.set)
+            await self._wanted.wait()
+            timer.cancel()
+
+    async def _relist(self) -> None:
+        before, now = self._states, await self._observing.all()
+        self._states = now
+        self._listed = self._clock.monotonic()
+        first = not self.synced.is_set()
+        self.synced.set()
+        for uid in before.keys() | now.keys():
+            old, new = before.get(uid), now.get(uid)
+            if new is None:
+                self._cache.pop(uid, None)
+            if first or old is None or new is None or old[1] != new[1]:
+                self._changed((new or old)[0])  # type: ignore[index]
