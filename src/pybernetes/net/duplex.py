@@ -1,0 +1,229 @@
+"""Connections that are no HTTP any more: bytes both ways.
+
+A server of ours takes one over from a client (`Upgraded`), or makes one to another server (`dial`, `Dialed.upgrade`),
+and joins the two. Whoever writes faster than the other side reads is held up: `drain` waits, and what nobody has read
+yet is limited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from .http import Connection
+
+UNREAD = 1 << 18  # bytes that may wait to be read before the other side is held up
+MOST_HEAD = 1 << 20  # bytes of an answer's head; Go's http.DefaultMaxHeaderBytes
+CONNECT_TIMEOUT = 30.0  # seconds; Go's default dialer
+
+
+class Duplex(Protocol):
+    """Bytes both ways."""
+
+    async def read(self) -> bytes:
+        """What has arrived; empty at the end."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send; does not wait."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until most of what was written is taken. Raises ConnectionError."""
+        ...
+
+    def close(self) -> None:
+        """Send what is written and end."""
+        ...
+
+
+class Upgraded:
+    """The connection of a client that has left HTTP. When the client goes, the task that serves it is cancelled."""
+
+    def __init__(self, connection: Connection, head: bytes) -> None:
+        """Send `head`, the 101 answer."""
+        self._connection = connection
+        self._pieces: deque[bytes] = deque()
+        self._unread = 0
+        self._waiter: asyncio.Future[None] | None = None
+        connection.upgrade(head, self._received)
+
+    def _received(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._unread += len(data)
+        if self._unread > UNREAD:
+            self._connection.transport.pause_reading()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def read(self) -> bytes:
+        """What has arrived."""
+        while not self._pieces:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        if self._unread > UNREAD and not self._connection.transport.is_closing():
+            self._connection.transport.resume_reading()
+        self._unread = 0
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Send."""
+        self._connection.write(data)
+
+    async def drain(self) -> None:
+        """Wait until most of it is taken."""
+        await self._connection.drain()
+
+    def close(self) -> None:
+        """End."""
+        self._connection.transport.close()
+
+
+class Head(msgspec.Struct):
+    """The head of an answer."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    raw: bytes
+
+    def get(self, name: str) -> str:
+        """The first header of that name (in lower case)."""
+        return next((value for key, value in self.headers if key.lower() == name), "")
+
+
+class Dialed:
+    """A connection to another server. `dial` makes it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        _keep_alive(writer.get_extra_info("socket"))
+
+    async def request(self, message: bytes) -> Head:
+        """Send a request; return when the head of the answer is there. Raises ConnectionError."""
+        self._writer.write(message)
+        try:
+            raw = await self._reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError as error:
+            raise ConnectionResetError("unexpected EOF" if error.partial else "EOF") from None
+        except asyncio.LimitOverrunError:
+            raise ConnectionResetError("the head of the answer is too long") from None
+        lines = raw.decode("latin-1").split("\r\n")
+        parts = lines[0].split(None, 2)
+        if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdecimal():
+            raise ConnectionResetError(f"malformed HTTP response {lines[0][:64]!r}")
+        pairs = (line.partition(":") for line in lines[1:] if line)
+        return Head(int(parts[1]), [(name.strip(), value.strip()) for name, _, value in pairs], raw)
+
+    async def body(self, head: Head, most: int, within: float = 10.0) -> bytes:
+        """The body of an answer that is no upgrade, as far as it comes soon, and no more than `most` bytes."""
+        length = head.get("content-length")
+        left = min(int(length), most) if length.isdecimal() else most
+        body = b""
+        try:
+            async with asyncio.timeout(within):
+                while len(body) < left and (piece := await self._reader.read(left - len(body))):
+                    body += piece
+        except (TimeoutError, OSError):
+            pass
+        return dechunked(body) if head.get("transfer-encoding").lower() == "chunked" else body
+
+    async def read(self) -> bytes:
+        """What has arrived; empty at the end, also at one that comes by a reset."""
+        try:
+            return await self._reader.read(1 << 16)
+        except ConnectionError:
+            return b""
+
+    def write(self, data: bytes) -> None:
+        """Send."""
+        self._writer.write(data)
+
+    async def drain(self) -> None:
+        """Wait until most of it is taken."""
+        await self._writer.drain()
+
+    def close(self) -> None:
+        """End."""
+        self._writer.close()
+
+    def abort(self) -> None:
+        """End at once."""
+        self._writer.transport.abort()
+
+
+async def dial(
+    host: str, port: int, tls: ssl.SSLContext | None = None, server_name: str = "", within: float = CONNECT_TIMEOUT
+) -> Dialed:
+    """Connect. Raises OSError (also ssl.SSLError) or TimeoutError."""
+    async with asyncio.timeout(within):
+        streams = asyncio.open_connection(
+            host, port, limit=MOST_HEAD, ssl=tls, server_hostname=(server_name or host) if tls else None
+        )
+        return Dialed(*await streams)
+
+
+async def join(one: Duplex, other: Duplex) -> None:
+    """Copy both ways until one side ends, then end both."""
+    tasks = [asyncio.create_task(_copy(one, other)), asyncio.create_task(_copy(other, one))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        one.close()
+        other.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _copy(source: Duplex, target: Duplex) -> None:
+    try:
+        while data := await source.read():
+            target.write(data)
+            await target.drain()
+    except ConnectionError:
+        pass
+
+
+def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
+    """A request up to its body. Raises ValueError for what cannot stand in a header."""
+    lines = [f"{method} {target} HTTP/1.1"]
+    for name, value in headers:
+        if "\r" in value or "\n" in value or "\0" in value:
+            raise ValueError(f'net/http: invalid header field value for "{name}"')
+        lines.append(f"{name}: {value}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def dechunked(body: bytes) -> bytes:
+    """The content of a chunked body, as far as it is there."""
+    made = b""
+    while body:
+        size, _, rest = body.partition(b"\r\n")
+        try:
+            length = int(size.split(b";")[0], 16)
+        except ValueError:
+            break
+        if not length:
+            break
+        made += rest[:length]
+        body = rest[length + 2 :]
+    return made
+
+
+def _keep_alive(connection: socket.socket | None) -> None:
+    """Streams may be silent for hours: let the kernel find out that the other side is gone (Go's numbers)."""
+    if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 9)
