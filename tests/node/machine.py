@@ -1,0 +1,257 @@
+"""A machine for tests: a containerd alone in namespaces of its own, with two small images, and nothing left afterwards.
+
+Its init process is PID 1 of a PID namespace: killing it ends everything that runs there. cgroups are below one of the
+machine's own, which a cgroup namespace makes its root, so that machines of parallel test workers do not meet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pybernetes.cluster.images import builtin, oci
+from pybernetes.cri.remote import Runtime
+from tools import wait_until
+
+CGROUPS = Path("/sys/fs/cgroup")
+SUBNET = "10.200.0.0/24"
+PROGRAMS = ("busybox", "containerd", "ctr", "ip", "nsenter", "runc", "unshare")
+BUSYBOX = "docker.io/library/busybox:latest"
+
+INIT = """
+set -e
+mount --make-rshared /
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup
+for c in {controllers}; do
+  mkdir /sys/fs/cgroup/$c
+  if [ $c = systemd ]; then mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/$c
+  else mount -t cgroup -o $c cgroup /sys/fs/cgroup/$c; fi
+done
+mkdir -p /run/containerd
+mount -t tmpfs -o mode=711 tmpfs /run/containerd
+hostname {name}
+ip link set lo up
+ip link add cni0 address 0a:58:0a:c8:00:01 type bridge
+ip link set cni0 up
+echo 1 > /proc/sys/net/ipv4/ip_forward
+touch {folder}/ready
+trap 'exit 0' TERM
+while :; do sleep 3600 & wait $!; done
+"""
+
+CONFIG = """
+version = 2
+root = "{folder}/root"
+state = "{folder}/state"
+oom_score = 0
+disabled_plugins = [
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp",
+]
+[grpc]
+  address = "{folder}/containerd.sock"
+[ttrpc]
+  address = "{folder}/containerd.sock.ttrpc"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{folder}/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause}"
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  netns_mounts_under_state_dir = true
+  tolerate_missing_hugetlb_controller = true
+  disable_hugetlb_controller = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{cni}"
+    conf_dir = "{folder}/cni"
+    max_conf_num = 1
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "{folder}/certs.d"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    default_runtime_name = "runc"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        BinaryName = "/usr/sbin/runc"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.crun]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.crun.options]
+        BinaryName = "/usr/bin/crun"
+"""
+
+
+def lacking() -> str:
+    """Why no such machine can be had here, or nothing."""
+    if os.geteuid() != 0:
+        return "needs root"
+    path = os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/sbin"
+    missing = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
+    return f"not installed: {', '.join(missing)}" if missing else ""
+
+
+class Machine:
+    """Namespaces with a containerd in them. Pods' addresses are the same on every machine: they never meet."""
+
+    def __init__(self, folder: Path, name: str, *, cni: Path = Path("/usr/lib/cni")) -> None:
+        self.folder = folder
+        self.name = name
+        self.cni = cni
+        self.socket = folder / "containerd.sock"
+        self.cgroup = name
+        self.init = 0
+        self._unshare: subprocess.Popen[bytes] | None = None
+        self._containerd: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Machine:
+        try:
+            self.power_on()
+            self.start_containerd()
+            program = builtin.busybox_program()
+            assert program is not None, "busybox-static is not installed"
+            self.import_image(builtin.pause_image())
+            self.import_image(builtin.busybox_image(program))
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def controllers(self) -> list[str]:
+        """The cgroup v1 hierarchies."""
+        return sorted(each.name for each in CGROUPS.iterdir() if (each / "tasks").exists())
+
+    def power_on(self) -> None:
+        """Starts the init process in new namespaces."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for sub in ("cni", "opt", "certs.d", "logs"):
+            (self.folder / sub).mkdir(exist_ok=True)
+        (self.folder / "ready").unlink(missing_ok=True)
+        self.write_network()
+        (self.folder / "containerd.toml").write_text(
+            CONFIG.format(folder=self.folder, pause=builtin.PAUSE, cni=self.cni)
+        )
+        script = self.folder / "init.sh"
+        script.write_text(INIT.format(folder=self.folder, name=self.name, controllers=" ".join(self.controllers())))
+        for controller in self.controllers():
+            path = CGROUPS / controller / self.cgroup
+            path.mkdir(exist_ok=True)
+            if controller == "cpuset":
+                for value in ("cpuset.cpus", "cpuset.mems"):
+                    (path / value).write_text((path.parent / value).read_text())
+        join = "; ".join(f"echo $$ > {CGROUPS}/{each}/{self.cgroup}/cgroup.procs" for each in self.controllers())
+        namespaces = "--mount --net --uts --ipc --pid --cgroup --fork --kill-child --propagation slave"
+        with (self.folder / "init.log").open("ab") as log:
+            self._unshare = subprocess.Popen(
+                ["sh", "-c", f"{join}; exec unshare {namespaces} -- sh {script}"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        wait_until((self.folder / "ready").exists, f"the machine's init ({self.folder}/init.log)")
+        children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children").read_text().split()
+        self.init = int(children[0])
+
+    def write_network(self) -> None:
+        """A bridge with addresses from the subnet; renamed into place, because containerd watches the folder."""
+        ipam = {
+            "type": "host-local",
+            "dataDir": f"{self.folder}/ipam",
+            "ranges": [[{"subnet": SUBNET}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        }
+        bridge = {"type": "bridge", "bridge": "cni0", "isGateway": True, "hairpinMode": True, "ipam": ipam}
+        portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
+        conflist = {"cniVersion": "1.0.0", "name": "pyb", "plugins": [bridge, portmap]}
+        temporary = self.folder / "cni.new"
+        temporary.write_text(json.dumps(conflist))
+        temporary.rename(self.folder / "cni/10-pyb.conflist")
+
+    def enter(self, argv: Sequence[str]) -> list[str]:
+        """The command that runs `argv` inside the machine."""
+        return ["nsenter", "-t", str(self.init), "-m", "-u", "-i", "-n", "-p", "-C", "--", *argv]
+
+    def run(self, *argv: str, check: bool = True) -> str:
+        """Runs a command inside the machine and answers its output."""
+        done = subprocess.run(self.enter(argv), check=False, capture_output=True, text=True, timeout=60)
+        assert not check or done.returncode == 0, f"{argv}: {done.returncode}: {done.stderr}"
+        return done.stdout
+
+    def start_containerd(self) -> None:
+        """Starts containerd and waits until it answers."""
+        self.socket.unlink(missing_ok=True)
+        with (self.folder / "containerd.log").open("ab") as log:
+            self._containerd = subprocess.Popen(
+                self.enter(["containerd", "--config", str(self.folder / "containerd.toml")]),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        ctr = ["ctr", "-a", str(self.socket), "version"]
+        wait_until(
+            lambda: self.socket.exists() and subprocess.run(ctr, check=False, capture_output=True).returncode == 0,
+            f"containerd ({self.folder}/containerd.log)",
+        )
+
+    def kill_containerd(self) -> None:
+        """kill -9; what it started goes on."""
+        assert self._containerd is not None
+        self._containerd.kill()
+        self._containerd.wait()
+
+    def import_image(self, image: oci.Image) -> None:
+        """Puts an image into containerd."""
+        archive = self.folder / "image.tar"
+        oci.write(archive, image)
+        command = ["ctr", "-a", str(self.socket), "-n", "k8s.io", "images", "import", str(archive)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        archive.unlink()
+
+    def runtime(self) -> Runtime:
+        """A client of this containerd; each event loop needs one of its own."""
+        return Runtime(self.socket)
+
+    def power_off(self) -> None:
+        """kill -9 of the init process: nothing of the machine runs any more; its disk stays."""
+        if self.init:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.init, signal.SIGKILL)
+            self.init = 0
+        for process in (self._unshare, self._containerd):
+            if process is not None:
+                process.kill()
+                process.wait()
+
+    def remove(self) -> None:
+        """Takes the power, the cgroups and the disk away."""
+        self.power_off()
+        for controller in self.controllers():
+            wait_until(lambda c=controller: remove_cgroups(CGROUPS / c / self.cgroup), f"{self.cgroup} to be empty")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def remove_cgroups(path: Path) -> bool:
+    """Removes a cgroup with all below it; not while a process is in it."""
+    try:
+        for folder, _, _ in os.walk(path, topdown=False):
+            os.rmdir(folder)
+    except OSError:
+        time.sleep(0.01)
+        return False
+    return True

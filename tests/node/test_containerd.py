@@ -1,0 +1,190 @@
+"""The runtime's client against a real containerd: a pod's whole life by CRI, its errors, its events."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node.machine import BUSYBOX, Machine
+
+from pybernetes.cri import v1 as cri
+from pybernetes.cri.errors import CRIError
+from pybernetes.cri.events import ContainerEvent, EventType, container_events
+from pybernetes.cri.remote import Runtime
+
+numbers = itertools.count()
+
+
+def sandbox_config(machine: Machine) -> Any:
+    number = next(numbers)
+    uid = f"uid-{number}"
+    logs = machine.folder / "logs" / uid
+    logs.mkdir(parents=True)
+    return cri.PodSandboxConfig(
+        metadata=cri.PodSandboxMetadata(name=f"pod-{number}", uid=uid, namespace="default"),
+        log_directory=str(logs),
+        labels={"io.kubernetes.pod.uid": uid},
+        linux=cri.LinuxPodSandboxConfig(cgroup_parent=f"/kubepods/pod{uid}"),
+    )
+
+
+async def start(runtime: Runtime, config: Any, sandbox: str, *command: str, **more: Any) -> str:
+    config_of_container = cri.ContainerConfig(
+        metadata=cri.ContainerMetadata(name="main"),
+        image=cri.ImageSpec(image=BUSYBOX),
+        command=command,
+        log_path="main.log",
+        labels={"io.kubernetes.pod.uid": config.metadata.uid},
+        linux=cri.LinuxContainerConfig(),
+        **more,
+    )
+    created = await runtime.create_container(
+        cri.CreateContainerRequest(pod_sandbox_id=sandbox, config=config_of_container, sandbox_config=config)
+    )
+    await runtime.start_container(cri.StartContainerRequest(container_id=created.container_id))
+    return str(created.container_id)
+
+
+async def run(runtime: Runtime, machine: Machine) -> tuple[Any, str]:
+    config = sandbox_config(machine)
+    return config, (await runtime.run_pod_sandbox(cri.RunPodSandboxRequest(config=config))).pod_sandbox_id
+
+
+async def remove(runtime: Runtime, sandbox: str) -> None:
+    await runtime.stop_pod_sandbox(cri.StopPodSandboxRequest(pod_sandbox_id=sandbox))
+    await runtime.remove_pod_sandbox(cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox))
+
+
+async def test_a_pods_whole_life(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        version = await runtime.version()
+        assert (version.runtime_name, version.runtime_api_version) == ("containerd", "v1")
+        status = await runtime.status()
+        assert {each.type: each.status for each in status.status.conditions} == {
+            "RuntimeReady": True,
+            "NetworkReady": True,
+        }
+        config, sandbox = await run(runtime, containerd)
+        state = (await runtime.pod_sandbox_status(cri.PodSandboxStatusRequest(pod_sandbox_id=sandbox))).status
+        assert state.state == cri.SANDBOX_READY
+        assert state.network.ip.startswith("10.200.0.")
+        container = await start(
+            runtime, config, sandbox, "sh", "-c", "trap 'exit 3' TERM; echo hello; while :; do sleep 0.01; done"
+        )
+        done = await runtime.exec_sync(
+            cri.ExecSyncRequest(container_id=container, cmd=["sh", "-c", "echo out; echo err >&2; exit 7"], timeout=5)
+        )
+        assert (done.stdout, done.stderr, done.exit_code) == (b"out\n", b"err\n", 7)
+        await runtime.stop_container(cri.StopContainerRequest(container_id=container, timeout=10))
+        ended = (await runtime.container_status(cri.ContainerStatusRequest(container_id=container))).status
+        assert (ended.state, ended.exit_code) == (cri.CONTAINER_EXITED, 3)
+        assert (Path(config.log_directory) / "main.log").read_text().endswith("stdout F hello\n")
+        await remove(runtime, sandbox)
+        with pytest.raises(CRIError) as gone:
+            await runtime.pod_sandbox_status(cri.PodSandboxStatusRequest(pod_sandbox_id=sandbox))
+        assert gone.value.not_found
+
+
+async def test_errors_read_as_upstreams_kubelet_prints_them(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        with pytest.raises(CRIError) as error:
+            await runtime.pull_image(cri.PullImageRequest(image=cri.ImageSpec(image="Not A Name")))
+        assert str(error.value).startswith("rpc error: code = Unknown desc = failed to parse image reference")
+
+
+async def test_a_runtime_that_is_away_is_unavailable_at_once(tmp_path: Path) -> None:
+    async with Runtime(tmp_path / "none.sock") as runtime:
+        with pytest.raises(CRIError) as error:
+            await asyncio.wait_for(runtime.version(), 5)
+    assert error.value.code == "Unavailable"
+
+
+async def test_events_come_when_cri_tells_the_same(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        events = container_events(runtime)
+        assert await anext(events) == ContainerEvent(EventType.RESYNC)
+        config, sandbox = await run(runtime, containerd)
+        uid = config.metadata.uid
+        for number in range(5):
+            container = await start(runtime, config, sandbox, "sh", "-c", f"exit {number}")
+            async with asyncio.timeout(10):
+                async for event in events:
+                    if event == ContainerEvent(EventType.STOPPED, container, uid):
+                        break
+            ended = (await runtime.container_status(cri.ContainerStatusRequest(container_id=container))).status
+            assert (ended.state, ended.exit_code) == (cri.CONTAINER_EXITED, number)
+            await runtime.remove_container(cri.RemoveContainerRequest(container_id=container))
+        await remove(runtime, sandbox)
+        seen = set()
+        async with asyncio.timeout(10):
+            async for event in events:
+                seen.add(event)
+                if event == ContainerEvent(EventType.DELETED, sandbox, uid):
+                    break
+        assert ContainerEvent(EventType.STOPPED, sandbox, uid) in seen
+
+
+async def test_a_command_that_ends_in_a_container_is_no_event(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        config, sandbox = await run(runtime, containerd)
+        container = await start(runtime, config, sandbox, "sleep", "1000")
+        events = container_events(runtime)
+        assert await anext(events) == ContainerEvent(EventType.RESYNC)
+        await runtime.exec_sync(cri.ExecSyncRequest(container_id=container, cmd=["true"], timeout=5))
+        await runtime.stop_container(cri.StopContainerRequest(container_id=container, timeout=0))
+        async with asyncio.timeout(10):
+            assert await anext(events) == ContainerEvent(EventType.STOPPED, container, config.metadata.uid)
+        await remove(runtime, sandbox)
+
+
+async def test_the_kernel_killing_a_process_for_memory_is_an_event(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        events = container_events(runtime)
+        assert await anext(events) == ContainerEvent(EventType.RESYNC)
+        config, sandbox = await run(runtime, containerd)
+        limits = cri.LinuxContainerConfig(resources=cri.LinuxContainerResources(memory_limit_in_bytes=16 << 20))
+        eat = "x=a; while :; do x=$x$x; done"
+        created = await runtime.create_container(
+            cri.CreateContainerRequest(
+                pod_sandbox_id=sandbox,
+                config=cri.ContainerConfig(
+                    metadata=cri.ContainerMetadata(name="main"),
+                    image=cri.ImageSpec(image=BUSYBOX),
+                    command=["sh", "-c", eat],
+                    log_path="main.log",
+                    linux=limits,
+                ),
+                sandbox_config=config,
+            )
+        )
+        await runtime.start_container(cri.StartContainerRequest(container_id=created.container_id))
+        async with asyncio.timeout(10):
+            async for event in events:
+                if (event.type, event.container_id) == (EventType.OOM, created.container_id):
+                    break
+        status = (await runtime.container_status(cri.ContainerStatusRequest(container_id=created.container_id))).status
+        assert status.reason == "OOMKilled"
+        await remove(runtime, sandbox)
+
+
+async def test_events_go_on_after_a_restart_of_the_runtime(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        config, sandbox = await run(runtime, containerd)
+        container = await start(runtime, config, sandbox, "sleep", "1000")
+        events = container_events(runtime)
+        assert await anext(events) == ContainerEvent(EventType.RESYNC)
+        containerd.kill_containerd()
+        await asyncio.to_thread(containerd.start_containerd)
+        async with asyncio.timeout(20):
+            while (await anext(events)).type is not EventType.RESYNC:
+                pass
+        listed = await runtime.list_containers()
+        assert {each.id: each.state for each in listed.containers}[container] == cri.CONTAINER_RUNNING
+        await runtime.stop_container(cri.StopContainerRequest(container_id=container, timeout=0))
+        async with asyncio.timeout(20):
+            while await anext(events) != ContainerEvent(EventType.STOPPED, container, config.metadata.uid):
+                pass
+        await remove(runtime, sandbox)
