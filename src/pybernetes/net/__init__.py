@@ -1,7 +1,7 @@
 """What servers and clients of ours share of the wire; knows nothing of the API.
 
 http, heads, messages, tcp      a server for HTTP/1.1
-tls, handshakes, watched        its certificates, read again when they change; clients that come with bad ones
+tls, handshakes, chains, watched its certificates, read again when they change; clients that come with bad ones
 duplex                          connections that are no HTTP any more: taken over, made, joined
 websocket, channels             WebSocket (RFC 6455), and Kubernetes' channels in it
 spdy, spdy_session              SPDY/3.1 as Kubernetes speaks it: frames (pure), streams

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from pybernetes import jws, pki
 from pybernetes.api.errors import Unauthorized
 from pybernetes.apiserver.authn import jwt
-from pybernetes.apiserver.authn.chains import Trust
 from pybernetes.apiserver.authn.tokens import Bearer, Tokens
 from pybernetes.apiserver.authn.union import Union
 from pybernetes.apiserver.authn.user import BadCredential, TokenUser, User, extra_key
 from pybernetes.apiserver.selfsigned import self_signed
+from pybernetes.net.chains import Trust
 from pybernetes.net.http import Request
 
 

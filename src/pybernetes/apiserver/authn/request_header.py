@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from pybernetes.net.chains import Trust, presented
 from pybernetes.net.http import Connection, Request
 
-from .chains import Trust, presented
 from .user import BadCredential, User, extra_key
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pybernetes.net.chains import Trust
+
 from ..paths import Paths
 from ..registry.registry import Registry
 from .anonymous import PUBLIC, Anonymous
-from .chains import Trust
 from .serviceaccount import BoundTokens, Issuer, Keys
 from .tokens import Bearer, ForThisServer, Tokens
 from .union import Union

@@ -12,7 +12,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybernetes.net.watched import Watched
+from .watched import Watched
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
