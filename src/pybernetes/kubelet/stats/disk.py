@@ -1,0 +1,152 @@
+"""What pods have on disk: writable layers (the runtime knows), logs and volumes (we count).
+
+Counting walks folders, so it is done in a thread, and its results are kept for a while: as long as upstream keeps them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from pybernetes.client.clock import Clock
+from pybernetes.cri import v1 as cri
+from pybernetes.cri.errors import CRIError
+
+from .filesystem import FileSystem, Size, file_system, size_of
+
+KEEP_LAYERS: Final = 10.0
+KEEP_SIZES: Final = 60.0
+"""Seconds. Upstream's period for volumes."""
+EMPTY_DIR: Final = "kubernetes.io~empty-dir"
+log = logging.getLogger(__name__)
+
+
+class FilesystemRuntime(Protocol):
+    """The part of a runtime that knows about disks (`cri.remote.Runtime`)."""
+
+    async def list_container_stats(self, request: Any) -> Any:
+        """What containers use."""
+        ...
+
+    async def image_fs_info(self, request: Any) -> Any:
+        """Where images are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A mounted volume: which plugin's, how big, and on what."""
+
+    name: str
+    plugin: str
+    size: Size
+    on: FileSystem | None
+    in_memory: bool = False
+
+
+@dataclass(slots=True)
+class PodDisk:
+    """What one pod has on disk."""
+
+    logs: dict[str, Size] = field(default_factory=dict)
+    """By container."""
+    volumes: list[Volume] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageStore:
+    """Where images and writable layers are; `used` by them, as the runtime says."""
+
+    path: str
+    on: FileSystem | None
+    used: int
+    inodes_used: int
+
+
+class Disk:
+    """Sizes, kept for a while."""
+
+    def __init__(self, runtime: FilesystemRuntime, clock: Clock, root: Path, logs: Path) -> None:
+        self.root = root
+        self._runtime = runtime
+        self._clock = clock
+        self._logs = logs
+        self._layers: dict[str, Size] = {}
+        self._layers_at = -KEEP_LAYERS
+        self._pods: dict[str, tuple[float, PodDisk]] = {}
+
+    def nodefs(self) -> FileSystem | None:
+        """The file system with the kubelet's folder."""
+        return file_system(self.root)
+
+    async def images(self) -> ImageStore | None:
+        """Where the runtime keeps images; None if it does not say."""
+        try:
+            answer = await self._runtime.image_fs_info(cri.ImageFsInfoRequest())
+        except CRIError as error:
+            log.info("the runtime does not say where its images are: %s", error)
+            return None
+        for each in answer.image_filesystems:
+            path = each.fs_id.mountpoint
+            return ImageStore(path, file_system(path), each.used_bytes.value, each.inodes_used.value)
+        return None
+
+    async def layers(self) -> dict[str, Size]:
+        """The writable layer of each container, by its id."""
+        if self._clock.monotonic() - self._layers_at >= KEEP_LAYERS:
+            try:
+                answer = await self._runtime.list_container_stats(cri.ListContainerStatsRequest())
+            except CRIError as error:
+                log.info("the runtime does not say what containers have written: %s", error)
+                return self._layers
+            self._layers = {
+                each.attributes.id: Size(each.writable_layer.used_bytes.value, each.writable_layer.inodes_used.value)
+                for each in answer.stats
+            }
+            self._layers_at = self._clock.monotonic()
+        return self._layers
+
+    async def pods(self, pods: dict[str, str], keep: float = KEEP_SIZES) -> dict[str, PodDisk]:
+        """What the pods have, by uid; `pods` are the names of their folders of logs by uid."""
+        now = self._clock.monotonic()
+        old = [uid for uid in pods if uid not in self._pods or now - self._pods[uid][0] >= keep]
+        found = await asyncio.to_thread(self._measure, {uid: pods[uid] for uid in old}) if old else {}
+        self._pods = {uid: each for uid, each in self._pods.items() if uid in pods}
+        self._pods.update({uid: (now, disk) for uid, disk in found.items()})
+        return {uid: disk for uid, (_, disk) in self._pods.items()}
+
+    def _measure(self, pods: dict[str, str]) -> dict[str, PodDisk]:
+        return {uid: self._pod(uid, name) for uid, name in pods.items()}
+
+    def _pod(self, uid: str, logs: str) -> PodDisk:
+        disk = PodDisk()
+        for entry in _entries(self._logs / logs):
+            disk.logs[entry.name] = size_of(entry.path)
+        for plugin in _entries(self.root / "pods" / uid / "volumes"):
+            for entry in _entries(plugin.path):
+                disk.volumes.append(
+                    Volume(entry.name, plugin.name, size_of(entry.path), file_system(entry.path), _in_memory(entry))
+                )
+        return disk
+
+
+def log_folder(namespace: str, name: str, uid: str) -> str:
+    """The name of a pod's folder of logs."""
+    return f"{namespace}_{name}_{uid}"
+
+
+def _entries(path: str | Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            return [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _in_memory(entry: os.DirEntry[str]) -> bool:
+    """Whether a file system of its own is mounted there."""
+    return os.path.ismount(entry.path)

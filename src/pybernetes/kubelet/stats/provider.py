@@ -1,0 +1,110 @@
+"""Everything that can be asked about what a node uses: for the server's handlers, for eviction, for `kubectl top`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pybernetes.api.core.v1 import Pod
+from pybernetes.client.clock import Clock
+
+from ..cgroups.manager import CgroupManager
+from ..types import ObservedPod
+from .cadvisor import cadvisor_metrics
+from .disk import Disk, FilesystemRuntime, log_folder
+from .network import Interface, default_interface, interfaces_of
+from .resource import resource_metrics
+from .sampler import NodeSample, Sampler
+from .summary import Facts, Json, summary
+from .usage import UsageReader, meminfo, reader
+
+
+class StatsProvider:
+    """What the node, its pods and containers use. `await run()` keeps the samples coming."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        runtime: FilesystemRuntime,
+        clock: Clock,
+        root: Path,
+        logs: Path,
+        observed: Callable[[], Iterable[ObservedPod]],
+        pods: Callable[[], Iterable[Pod]],
+        cgroups: CgroupManager,
+        usage: UsageReader | None = None,
+        node_cgroup: str = "/",
+    ) -> None:
+        """`root` is the kubelet's folder, `logs` that of the pods' logs; `observed` what the runtime has, `pods` the
+        API's pods of this node; `node_cgroup` the cgroup that counts as the node (that above `/kubepods`)."""
+        self.disk = Disk(runtime, clock, root, logs)
+        self.sampler = Sampler(
+            usage or reader(),
+            clock,
+            observed=observed,
+            cgroups=cgroups.pods,
+            root=node_cgroup,
+            kubepods=cgroups.kubepods,
+        )
+        self._node = node
+        self._clock = clock
+        self._pods = pods
+        self._cgroups = cgroups
+        self._started_at = clock.now()
+        self._memory = meminfo()["MemTotal"]
+
+    async def run(self) -> None:
+        """Sample until cancelled."""
+        await self.sampler.run()
+
+    async def summary(self, only_cpu_and_memory: bool = False) -> Json:
+        """The document of /stats/summary."""
+        sample = self.sampler.newest()
+        facts = Facts(self._node, self._started_at, self._memory)
+        if not only_cpu_and_memory:
+            facts.nodefs = self.disk.nodefs()
+            facts.images = await self.disk.images()
+            facts.layers = await self.disk.layers()
+            facts.disks = await self.disk.pods(
+                {
+                    each.pod.uid: log_folder(each.pod.ref.namespace, each.pod.ref.name, each.pod.uid)
+                    for each in sample.pods
+                }
+            )
+            facts.node_network = interfaces_of("self")
+            facts.default_interface = default_interface()
+            facts.pod_networks = self._networks(sample)
+            facts.pods = {(each.metadata.uid or "") if each.metadata else "": each for each in self._pods()}
+            facts.processes = processes()
+        return summary(sample, facts, only_cpu_and_memory=only_cpu_and_memory)
+
+    def resource_metrics(self) -> bytes:
+        """The text of /metrics/resource."""
+        return resource_metrics(self.sampler.newest())
+
+    def cadvisor_metrics(self) -> bytes:
+        """The text of /metrics/cadvisor."""
+        sample = self.sampler.newest()
+        return cadvisor_metrics(sample, self._networks(sample), cores=os.cpu_count() or 1, memory=self._memory)
+
+    def _networks(self, sample: NodeSample) -> dict[str, list[Interface]]:
+        """The interfaces of each pod that has a network of its own, by uid."""
+        found = {}
+        for each in sample.pods:
+            if each.pod.sandbox is None or each.pod.sandbox.host_network:
+                continue
+            pids = self._cgroups.hierarchy.pids(each.cgroup) - {0}
+            if pids:
+                found[each.pod.uid] = interfaces_of(min(pids))
+        return found
+
+
+def processes() -> tuple[int, int]:
+    """How many tasks there may be on this machine, and how many there are."""
+    limit = int(Path("/proc/sys/kernel/pid_max").read_text())
+    threads = Path("/proc/sys/kernel/threads-max")
+    limit = min(limit, int(threads.read_text()))
+    running = Path("/proc/loadavg").read_text().split()[3].partition("/")[2]
+    return limit, int(running)
