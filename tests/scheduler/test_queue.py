@@ -17,7 +17,10 @@ from pybernetes.scheduler.framework.events import (
     Hint,
     Resource,
 )
+from pybernetes.scheduler.framework.plugin import PreEnqueuePlugin
+from pybernetes.scheduler.framework.podinfo import PodInfo
 from pybernetes.scheduler.framework.queued import QueuedPodInfo
+from pybernetes.scheduler.framework.status import UNRESOLVABLE, Status
 from pybernetes.scheduler.metrics import Metrics
 from pybernetes.scheduler.plugins.priority_sort import PrioritySort
 from pybernetes.scheduler.plugins.scheduling_gates import SchedulingGates
@@ -228,8 +231,6 @@ def test_a_gated_pod_is_never_tried_until_its_gates_are_gone() -> None:
 
     s = Setting()
     gated = pod("p", scheduling_gates=[PodSchedulingGate(name="wait")])
-    from pybernetes.scheduler.framework.podinfo import PodInfo
-
     s.queue.add(PodInfo(gated))
     s.queue.move_all(NODE_ADD, None, node("n"))
     s.clock.advance(1000)
@@ -237,6 +238,50 @@ def test_a_gated_pod_is_never_tried_until_its_gates_are_gone() -> None:
     assert 'scheduler_pending_pods{queue="gated"} 1' in s.metrics.registry.render().decode()
     s.queue.update(gated, info("p"))
     assert s.popped() == "p"
+
+
+class Kept(PreEnqueuePlugin):
+    """Keeps pods out that are in `kept`; each event releases those that it names, or may have released any."""
+
+    name = "Kept"
+
+    def __init__(self) -> None:
+        super().__init__(None, None)  # type: ignore[arg-type]
+        self.kept: set[str] = set()
+        self.asked: list[str] = []
+        self.tells = True
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        self.asked.append(pod.name)
+        return Status(UNRESOLVABLE, "kept") if pod.name in self.kept else None
+
+    def released(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[str, str]] | None:
+        return [("default", name) for name in ("p1", "p2") if name not in self.kept] if self.tells else None
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_only_gated_pods_that_an_event_may_release_are_asked_about(tells: bool) -> None:
+    kept, clock = Kept(), FakeClock(1_700_000_000.0)
+    kept.kept, kept.tells = {"p1", "p2", "p3"}, tells
+    queue = SchedulingQueue(
+        clock,
+        PrioritySort(None, None).sort_key,
+        events={"default-scheduler": {"Kept": [EventWithHint(ASSIGNED_POD_DELETE)]}},
+        pre_enqueues={"default-scheduler": [kept]},
+    )
+    for name in sorted(kept.kept):
+        queue.add(info(name))
+    kept.asked.clear()
+    queue.move_all(ASSIGNED_POD_DELETE, pod("gone"), None)
+    assert kept.asked == ([] if tells else ["p1", "p2", "p3"])
+    kept.kept.remove("p2")
+    queue.move_all(NODE_ADD, None, node("n"))
+    assert queue.pop_now() is None, "nobody who keeps it out wants to hear of nodes"
+    queue.move_all(ASSIGNED_POD_DELETE, pod("gone"), None)
+    found = queue.pop_now()
+    assert found is not None
+    assert found.info.name == "p2"
+    assert queue.pop_now() is None
 
 
 def test_an_update_that_matters_wakes_a_pod_and_another_does_not() -> None:

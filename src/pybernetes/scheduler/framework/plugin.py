@@ -27,7 +27,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from .events import EventWithHint
+from pybernetes.client.keys import Key
+
+from .events import ClusterEvent, EventWithHint
 from .podinfo import PodInfo
 from .state import CycleState
 from .status import Code, Status
@@ -98,6 +100,13 @@ class PreEnqueuePlugin(Plugin):
     @abstractmethod
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """None lets the pod in; must be quick."""
+
+    def released(self, event: ClusterEvent, old: Any, new: Any) -> Iterable[Key] | None:
+        """Pods that `pre_enqueue` refused and that it may let in after this event; None = it is to be asked of all.
+
+        Worth overriding where many are kept out, each by something else: asking all of them costs every event.
+        """
+        return None
 
 
 class QueueSortPlugin(Plugin):

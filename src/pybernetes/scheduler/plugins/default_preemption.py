@@ -8,11 +8,13 @@ together (`preemption/resources.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pybernetes.api.core.podconditions import find_pod_condition
 from pybernetes.api.core.v1 import Pod
 from pybernetes.api.policy.v1 import PodDisruptionBudget
+from pybernetes.client.keys import Key
 
 from ..config.v1.args import DefaultPreemptionArgs
 from ..framework.diagnosis import Diagnosis
@@ -51,7 +53,12 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         """A pod whose victims have not been deleted yet would only preempt again."""
         if self.executor.running(pod.uid):
             return Status(UNRESOLVABLE, "waiting for the preemption for this pod to be finished")
+        self.executor.let_in(pod)
         return None
+
+    def released(self, event: ClusterEvent, old: Any, new: Any) -> Iterable[Key] | None:
+        """Those whose last victim this was; it would be much to ask of all whenever one victim of many goes."""
+        return self.executor.released(old) if isinstance(old, Pod) and new is None else None
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         # To look again at `pre_enqueue` when victims go. Whether the pod fits then is for others to say.

@@ -18,7 +18,7 @@ from pybernetes.api import errors
 from pybernetes.api.core.podconditions import find_pod_condition
 from pybernetes.api.core.v1 import Pod, PodCondition
 from pybernetes.api.times import rfc3339
-from pybernetes.client.keys import Key
+from pybernetes.client.keys import Key, key_of
 
 from ..framework.handle import Handle
 from ..framework.podinfo import PodInfo
@@ -38,6 +38,10 @@ class Executor:
         self._pods = handle.informer(Pod)
         self._running: dict[str, Key | None] = {}
         """By the preemptor's uid: the last victim, once it is its turn."""
+        self._preemptors: dict[Key, Key] = {}
+        """Who waits for that last victim."""
+        self._finished: set[Key] = set()
+        """Preemptors that wait for nobody any more, until they are in the queue again."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
@@ -61,6 +65,16 @@ class Executor:
         victim = self._pods.get(last)
         return victim is not None and not _deleting(victim)
 
+    def released(self, gone: Pod) -> set[Key]:
+        """Preemptors for which `running` may have become False, now that this pod is gone."""
+        self._finished = {key for key in self._finished if self._pods.get(key) is not None}
+        preemptor = self._preemptors.get(key_of(gone))
+        return self._finished if preemptor is None else self._finished | {preemptor}
+
+    def let_in(self, pod: PodInfo) -> None:
+        """The pod is in the queue again."""
+        self._finished.discard(pod.key)
+
     async def drain(self) -> None:
         """Return when nothing is under way."""
         while self._tasks:
@@ -79,12 +93,16 @@ class Executor:
             if broken:
                 raise broken[0]
             self._running[pod.uid] = last.key
+            self._preemptors[last.key] = pod.key
             await self._preempt(pod, node_name, last)
         except Exception as error:
             log.error("preempting pods on %s for %s failed: %s", node_name, pod.key, error)
             failed = True
         finally:
-            self._running.pop(pod.uid, None)
+            last_victim = self._running.pop(pod.uid, None)
+            if last_victim is not None:
+                self._preemptors.pop(last_victim, None)
+            self._finished.add(pod.key)
         result = "error" if failed else "success"
         self._handle.metrics.preemption_seconds.observe(time.perf_counter() - started, result)
         self._handle.metrics.preemptions.inc(result)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from pybernetes.api.core.v1 import Pod
@@ -101,6 +101,8 @@ class SchedulingQueue:
         self.unschedulable: dict[Key, QueuedPodInfo] = {}
         self._by_plugin: dict[str, dict[Key, QueuedPodInfo]] = {}
         """Those in `unschedulable` by who refused them; under "" those that nobody did."""
+        self._gated: dict[str, dict[Key, QueuedPodInfo]] = {}
+        """Those in `unschedulable` that a PreEnqueue plugin keeps out, by that plugin; they are not in `_by_plugin`."""
         self.in_flight = InFlight()
         self.nominator = nominator or PodNominator()
         self._wake = asyncio.Event()
@@ -250,9 +252,21 @@ class SchedulingQueue:
             if self.unschedulable:
                 for plugin in ("", *interested):
                     found.update(self._by_plugin.get(plugin, ()))
-            candidates = list(found.values())
+            candidates = [*found.values(), *self._released(interested, event, old, new)]
         self._move([each for each in candidates if only is None or only(each.info)], event, old, new)
         self.in_flight.note(event, old, new)
+
+    def _released(self, interested: Container[str], event: ClusterEvent, old: Any, new: Any) -> list[QueuedPodInfo]:
+        """The gated pods that their plugin may let in after the event."""
+        found: dict[Key, QueuedPodInfo] = {}
+        for plugins in self._pre_enqueues.values() if self._gated else ():
+            for plugin in plugins:
+                gated = self._gated.get(plugin.name)
+                if gated is None or plugin.name not in interested:
+                    continue
+                keys = plugin.released(event, old, new)
+                found.update(gated if keys is None else {key: gated[key] for key in keys if key in gated})
+        return list(found.values())
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Try these now, wherever they wait."""
@@ -371,18 +385,22 @@ class SchedulingQueue:
         else:
             self._metrics.incoming("gated" if queued.gated else "unschedulable", event)
         self.unschedulable[key] = queued
-        for plugin in _refused_by(queued):
-            self._by_plugin.setdefault(plugin, {})[key] = queued
+        if queued.gated:
+            self._gated.setdefault(queued.gating_plugin, {})[key] = queued
+        else:
+            for plugin in _refused_by(queued):
+                self._by_plugin.setdefault(plugin, {})[key] = queued
         if self._flush_timer is None:
             self._flush_timer = self._clock.call_later(FLUSH_INTERVAL, self._flush_unschedulable)
 
     def _leave_unschedulable(self, key: Key) -> QueuedPodInfo | None:
         queued = self.unschedulable.pop(key, None)
         if queued is not None:
-            for plugin in list(self._by_plugin):
-                pods = self._by_plugin[plugin]
-                if pods.pop(key, None) is not None and not pods:
-                    del self._by_plugin[plugin]
+            for places in (self._by_plugin, self._gated):
+                for plugin in list(places):
+                    pods = places[plugin]
+                    if pods.pop(key, None) is not None and not pods:
+                        del places[plugin]
         return queued
 
     def _admitted(self, queued: QueuedPodInfo) -> bool:
