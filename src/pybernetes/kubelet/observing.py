@@ -54,7 +54,7 @@ class Observing:
         alive = set().union(*states.values()) if states else set()
         for cache in (self._containers, self._sandboxes):
             for key in [key for key in cache if key not in alive]:
-                del cache[key]  # type: ignore[attr-defined]
+                del cache[key]
         return {uid: (ref, frozenset(states[uid])) for uid, ref in refs.items()}
 
     def forget(self, container_id: str) -> None:
