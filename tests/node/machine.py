@@ -163,8 +163,7 @@ class Machine:
                 start_new_session=True,
             )
         wait_until((self.folder / "ready").exists, f"the machine's init ({self.folder}/init.log)")
-        children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children").read_text().split()
-        self.init = int(children[0])
+        self.init = child_of(self._unshare.pid)
 
     def write_network(self) -> None:
         """A bridge with addresses from the subnet; renamed into place, because containerd watches the folder."""
@@ -211,7 +210,7 @@ class Machine:
     def kill_containerd(self) -> None:
         """kill -9; what it started goes on."""
         assert self._containerd is not None
-        self._containerd.kill()
+        os.kill(child_of(self._containerd.pid), signal.SIGKILL)  # nsenter is the one we started
         self._containerd.wait()
 
     def import_image(self, image: oci.Image) -> None:
@@ -244,6 +243,11 @@ class Machine:
         for controller in self.controllers():
             wait_until(lambda c=controller: remove_cgroups(CGROUPS / c / self.cgroup), f"{self.cgroup} to be empty")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def child_of(pid: int) -> int:
+    """The only child of a process."""
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
 def remove_cgroups(path: Path) -> bool:

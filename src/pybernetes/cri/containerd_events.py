@@ -82,7 +82,7 @@ class Subscription:
             request_serializer=names["SubscribeRequest"].SerializeToString,
             response_deserializer=names["Envelope"].FromString,
         )
-        filters = [f"namespace=={NAMESPACE},topic=={topic}" for topic in (*TOPICS, self._marker)]
+        filters = [f'namespace=={NAMESPACE},topic=="{topic}"' for topic in (*TOPICS, self._marker)]
         call = subscribe(names["SubscribeRequest"](filters=filters))
         try:
             async for envelope in call:

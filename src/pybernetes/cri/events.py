@@ -22,6 +22,8 @@ SILENCE = 0.2
 and a refusal comes within a millisecond."""
 PAUSE = 0.05
 """Seconds between two attempts while the runtime is away."""
+PASSING = ("Unavailable", "DeadlineExceeded", "Canceled", "Aborted", "Internal")
+"""What calls say while a runtime goes away or comes back."""
 
 TYPES = {
     "CONTAINER_CREATED_EVENT": EventType.CREATED,
@@ -32,7 +34,7 @@ TYPES = {
 
 
 async def container_events(runtime: Runtime) -> AsyncIterator[ContainerEvent]:
-    """The events of a runtime, for ever; `CRIError` with `Unimplemented` if it has no way to tell them."""
+    """The events of a runtime, for ever; `CRIError` if it cannot tell them (`Unimplemented`: it has no way to)."""
     while True:
         try:
             version = await runtime.version(wait=30.0)
@@ -51,7 +53,7 @@ async def container_events(runtime: Runtime) -> AsyncIterator[ContainerEvent]:
 
                 source = containerd_events.watch
         except CRIError as error:
-            if error.code == "Unimplemented":
+            if error.code not in PASSING:
                 raise
         await asyncio.sleep(PAUSE)
 
