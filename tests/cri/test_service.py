@@ -1,0 +1,112 @@
+"""A runtime of our own behind a socket, and the client that every runtime has."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybernetes.cri import v1 as cri
+from pybernetes.cri.errors import CRIError
+from pybernetes.cri.events import ContainerEvent, EventType, container_events
+from pybernetes.cri.remote import Runtime, snake_case
+from pybernetes.cri.service import server_at
+
+
+class Minimal:
+    """A runtime that has a version, no sandboxes and no events."""
+
+    async def version(self, request: Any) -> Any:
+        return cri.VersionResponse(version="0.1.0", runtime_name="minimal", runtime_api_version="v1")
+
+    async def pod_sandbox_status(self, request: Any) -> Any:
+        raise CRIError("NotFound", f"no sandbox {request.pod_sandbox_id}")
+
+    async def image_status(self, request: Any) -> Any:
+        return cri.ImageStatusResponse()
+
+    async def exec_sync(self, request: Any) -> Any:
+        raise RuntimeError("unforeseen")
+
+
+class WithEvents(Minimal):
+    """One that tells what happens, from a queue."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def get_container_events(self, request: Any) -> AsyncIterator[Any]:
+        while (event := await self.queue.get()) is not None:
+            yield event
+        raise CRIError("Unavailable", "going away")
+
+
+@contextlib.asynccontextmanager
+async def served(servicer: Any) -> AsyncIterator[Runtime]:
+    with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
+        socket = Path(folder) / "cri.sock"
+        server = server_at(socket, servicer)
+        await server.start()
+        try:
+            async with Runtime(f"unix://{socket}") as runtime:
+                yield runtime
+        finally:
+            await server.stop(None)
+
+
+async def test_requests_and_responses_go_through_both_services() -> None:
+    async with served(Minimal()) as runtime:
+        assert (await runtime.version(wait=5.0)).runtime_name == "minimal"
+        assert not (await runtime.image_status(cri.ImageStatusRequest())).HasField("image")
+
+
+async def test_errors_keep_their_code_and_their_words() -> None:
+    async with served(Minimal()) as runtime:
+        with pytest.raises(CRIError) as error:
+            await runtime.pod_sandbox_status(cri.PodSandboxStatusRequest(pod_sandbox_id="x"))
+        assert error.value.not_found
+        assert str(error.value) == "rpc error: code = NotFound desc = no sandbox x"
+        with pytest.raises(CRIError) as error:
+            await runtime.exec_sync(cri.ExecSyncRequest(timeout=1))
+        assert error.value.code == "Unknown"
+        assert "unforeseen" in error.value.message
+
+
+async def test_what_a_runtime_lacks_is_unimplemented() -> None:
+    async with served(Minimal()) as runtime:
+        with pytest.raises(CRIError) as error:
+            await runtime.list_containers()
+        assert error.value.code == "Unimplemented"
+        with pytest.raises(CRIError) as error:
+            await anext(container_events(runtime))
+        assert error.value.code == "Unimplemented"
+
+
+async def test_events_begin_with_a_resync_and_go_on_after_the_stream_broke() -> None:
+    servicer = WithEvents()
+    async with served(servicer) as runtime:
+        events = container_events(runtime)
+        for _ in range(2):
+            async with asyncio.timeout(10):
+                assert await anext(events) == ContainerEvent(EventType.RESYNC)
+            sandbox = cri.PodSandboxStatus(metadata=cri.PodSandboxMetadata(uid="u"))
+            servicer.queue.put_nowait(
+                cri.ContainerEventResponse(
+                    container_id="c",
+                    container_event_type=cri.CONTAINER_STOPPED_EVENT,
+                    pod_sandbox_status=sandbox,
+                )
+            )
+            async with asyncio.timeout(10):
+                assert await anext(events) == ContainerEvent(EventType.STOPPED, "c", "u")
+            servicer.queue.put_nowait(None)
+
+
+def test_the_client_has_a_method_for_every_call_without_a_streaming_twin() -> None:
+    names = {snake_case(method.name) for method in cri.methods() if not method.name.startswith("Stream")}
+    assert {name for name in names if not hasattr(Runtime, name)} == set()
