@@ -26,7 +26,18 @@ from ..framework.podinfo import PodInfo
 TRIES = 4  # client-go's DefaultBackoff: 10 ms, then five times longer each time
 DELAY = 0.01
 FACTOR = 5.0
+MANY = 1000  # preemptors in nobody's queue: some must be gone
 log = logging.getLogger(__name__)
+
+
+class _Eviction:
+    """What is under way for one pod."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last: Key | None = None
+        """The last victim, once it is its turn."""
 
 
 class Executor:
@@ -36,8 +47,8 @@ class Executor:
         self._handle = handle
         self._plugin_name = plugin_name
         self._pods = handle.informer(Pod)
-        self._running: dict[str, Key | None] = {}
-        """By the preemptor's uid: the last victim, once it is its turn."""
+        self._running: dict[str, _Eviction] = {}
+        """By the preemptor's uid."""
         self._preemptors: dict[Key, Key] = {}
         """Who waits for that last victim."""
         self._finished: set[Key] = set()
@@ -50,37 +61,37 @@ class Executor:
         if not to_delete:
             return
         self._handle.metrics.preemption_victims.observe(len(victims))
-        self._running[pod.uid] = None
-        task = asyncio.create_task(self._run(pod, node_name, to_delete), name=f"preempt for {pod.key}")
+        eviction = self._running[pod.uid] = _Eviction()
+        task = asyncio.create_task(self._run(eviction, pod, node_name, to_delete), name=f"preempt for {pod.key}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def running(self, uid: str) -> bool:
         """Whether victims of this pod have still to be deleted."""
-        if uid not in self._running:
-            return False
-        last = self._running[uid]
-        if last is None:
-            return True
-        victim = self._pods.get(last)
+        eviction = self._running.get(uid)
+        if eviction is None or eviction.last is None:
+            return eviction is not None
+        victim = self._pods.get(eviction.last)
         return victim is not None and not _deleting(victim)
 
     def released(self, gone: Pod) -> set[Key]:
         """Preemptors for which `running` may have become False, now that this pod is gone."""
-        self._finished = {key for key in self._finished if self._pods.get(key) is not None}
+        if len(self._finished) > MANY:
+            self._finished = {key for key in self._finished if self._pods.get(key) is not None}
         preemptor = self._preemptors.get(key_of(gone))
         return self._finished if preemptor is None else self._finished | {preemptor}
 
     def let_in(self, pod: PodInfo) -> None:
         """The pod is in the queue again."""
         self._finished.discard(pod.key)
+        self._running.pop(pod.uid, None)
 
     async def drain(self) -> None:
         """Return when nothing is under way."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _run(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+    async def _run(self, eviction: _Eviction, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         failed = False
         started = time.perf_counter()
         try:
@@ -92,17 +103,19 @@ class Executor:
             broken = [each for each in results if isinstance(each, BaseException)]
             if broken:
                 raise broken[0]
-            self._running[pod.uid] = last.key
+            eviction.last = last.key
             self._preemptors[last.key] = pod.key
             await self._preempt(pod, node_name, last)
         except Exception as error:
             log.error("preempting pods on %s for %s failed: %s", node_name, pod.key, error)
             failed = True
         finally:
-            last_victim = self._running.pop(pod.uid, None)
-            if last_victim is not None:
-                self._preemptors.pop(last_victim, None)
-            self._finished.add(pod.key)
+            if eviction.last is not None:
+                self._preemptors.pop(eviction.last, None)
+            if self._running.get(pod.uid) is eviction:  # else the pod was let in before the last answer came
+                del self._running[pod.uid]
+                if self._pods.get(pod.key) is not None:
+                    self._finished.add(pod.key)
         result = "error" if failed else "success"
         self._handle.metrics.preemption_seconds.observe(time.perf_counter() - started, result)
         self._handle.metrics.preemptions.inc(result)
