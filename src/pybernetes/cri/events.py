@@ -1,13 +1,15 @@
 """What happens to containers, as it happens, from whatever source a runtime has.
 
 `container_events(runtime)` uses CRI's GetContainerEvents if the runtime has it, else containerd's own event service. It
-lives through restarts of the runtime, and says `RESYNC` whenever something may have been missed, which includes its
-beginning: list once, then believe the events. When an event arrives, CRI's other calls already tell the same.
+lives through restarts of the runtime, and says `RESYNC` when it lost the runtime and when it has it (again): list each
+time, and nothing is missed. When an event arrives, CRI's other calls already tell the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import AsyncIterator
 
 from pybernetes.cri import v1
@@ -17,11 +19,15 @@ from pybernetes.cri.remote import Runtime
 
 __all__ = ["ContainerEvent", "EventType", "container_events"]
 
+log = logging.getLogger(__name__)
+
 SILENCE = 0.2
 """Seconds without a refusal after which the stream is taken for open: servers in Go say nothing before the first event,
 and a refusal comes within a millisecond."""
-PAUSE = 0.05
-"""Seconds between two attempts while the runtime is away."""
+PAUSE, LONGEST_PAUSE = 0.05, 1.0
+"""Seconds between two attempts; doubled while they fail."""
+WAIT = 30.0
+"""Seconds to wait for a runtime that is away."""
 PASSING = ("Unavailable", "DeadlineExceeded", "Canceled", "Aborted", "Internal")
 """What calls say while a runtime goes away or comes back."""
 
@@ -34,28 +40,28 @@ TYPES = {
 
 
 async def container_events(runtime: Runtime) -> AsyncIterator[ContainerEvent]:
-    """The events of a runtime, for ever; `CRIError` if it cannot tell them (`Unimplemented`: it has no way to)."""
+    """The events of a runtime, for ever; `CRIError` with `Unimplemented` if it has no way to tell them."""
+    source = cri_events
+    pause = PAUSE
     while True:
         try:
-            version = await runtime.version(wait=30.0)
-            source = cri_events
-            while True:
-                try:
-                    async for event in source(runtime):
-                        yield event
-                    break
-                except CRIError as error:
-                    if error.code != "Unimplemented" or source is not cri_events:
-                        raise
-                    if version.runtime_name != "containerd":
-                        raise
-                from pybernetes.cri import containerd_events  # grpc's part for it is needed by containerd only
+            async for event in source(runtime):
+                pause = PAUSE
+                yield event
+        except CRIError as error:
+            if error.code == "Unimplemented":
+                if source is not cri_events or (await runtime.version(wait=WAIT)).runtime_name != "containerd":
+                    raise
+                from pybernetes.cri import containerd_events
 
                 source = containerd_events.watch
-        except CRIError as error:
-            if error.code not in PASSING:
-                raise
-        await asyncio.sleep(PAUSE)
+                continue
+            log.log(logging.INFO if error.code in PASSING else logging.WARNING, "the runtime's events: %s", error)
+        yield ContainerEvent(EventType.RESYNC)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+        with contextlib.suppress(CRIError):
+            await runtime.version(wait=WAIT)
 
 
 async def cri_events(runtime: Runtime) -> AsyncIterator[ContainerEvent]:
