@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "run the controllers in the foreground (likewise)",
     ),
     "scheduler": ("pybernetes.scheduler.command", "run the scheduler in the foreground (likewise)"),
+    "cni": ("pybernetes.cni.command", "network plugins of our own, and their installation for a runtime"),
     "version": (_COMMANDS + "version", "print the version"),
     "renew": (_COMMANDS + "renew", ""),
     "supervise": ("pybernetes.cluster.supervisor", ""),

@@ -1,0 +1,312 @@
+"""The kernel's table of links, addresses and routes: the few operations that network plugins need.
+
+A socket belongs to the network namespace of the thread that opened it. What the kernel refuses is an `OSError` with its
+number; a link that is not there is a `LinkNotFound`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import struct
+from dataclasses import dataclass
+from types import TracebackType
+
+from ..errors import CNIError
+from ..fields import Address, Interface, Network
+from . import wire
+from .wire import attribute, nested, number, text
+
+_NEWLINK, _DELLINK, _GETLINK, _SETLINK = 16, 17, 18, 19
+_NEWADDR, _DELADDR, _GETADDR = 20, 21, 22
+_NEWROUTE, _GETROUTE = 24, 26
+_ERROR, _DONE = 2, 3
+_REQUEST, _ACK, _DUMP, _CREATE, _EXCL, _MULTI = 0x1, 0x4, 0x300, 0x400, 0x200, 0x2
+_ADDRESS, _IFNAME, _MTU, _LINK, _MASTER, _PROTINFO = 1, 3, 4, 5, 10, 12
+_OPERSTATE, _LINKINFO, _AF_SPEC, _NET_NS_FD, _PROMISCUITY = 16, 18, 26, 28, 30
+_INFO_KIND, _INFO_DATA = 1, 2
+_VETH_PEER, _BRIDGE_VLAN_FILTERING, _BRPORT_HAIRPIN = 1, 7, 4
+_IFA_ADDRESS, _IFA_LOCAL, _IFA_BROADCAST, _IFA_FLAGS = 1, 2, 4, 8
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_METRICS, _RTA_TABLE = 1, 4, 5, 6, 8, 15
+_RTAX_MTU, _RTAX_ADVMSS = 2, 8
+_MAIN_TABLE, _BOOT, _UNICAST = 254, 3, 1
+_EXT_ACK = 11  # NETLINK_EXT_ACK: the kernel says in words what it did not like
+
+UP = 0x1
+PROMISC = 0x100
+TENTATIVE = 0x40
+DAD_FAILED = 0x08
+OPERATIONAL = 6  # IF_OPER_UP
+
+_IFINFO = struct.Struct("=BxHiII")
+_IFADDR = struct.Struct("=BBBBI")
+_RTMSG = struct.Struct("=BBBBBBBBI")
+
+
+class LinkNotFound(CNIError):
+    """There is no link of this name or number."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link as the kernel describes it; `peer` is the other end's number if that is in this or another namespace."""
+
+    index: int
+    name: str
+    mac: str
+    mtu: int
+    flags: int
+    master: int
+    peer: int
+    kind: str
+    state: int
+    promiscuity: int
+
+    @property
+    def up(self) -> bool:
+        return bool(self.flags & UP)
+
+
+@dataclass(frozen=True)
+class AddressOf:
+    """An address on a link."""
+
+    interface: Interface
+    flags: int
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route of the main table (or another, if it says so)."""
+
+    dst: Network
+    gateway: Address | None = None
+    link: int = 0
+    mtu: int = 0
+    advmss: int = 0
+    priority: int = 0
+    table: int = _MAIN_TABLE
+    scope: int = 0
+
+
+class Netlink:
+    """A socket to the kernel, for the namespace it was opened in."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        self._socket.setsockopt(270, _EXT_ACK, 1)  # 270 is SOL_NETLINK
+        self._socket.bind((0, 0))
+        self._sequence = 0
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Netlink:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Links
+
+    def link(self, which: str | int) -> Link:
+        """The link of this name or number."""
+        index = which if isinstance(which, int) else 0
+        body = _IFINFO.pack(0, 0, index, 0, 0) + (b"" if index else attribute(_IFNAME, str(which)))
+        try:
+            return _link(self._request(_GETLINK, 0, body)[0])
+        except OSError as error:
+            if error.errno == 19:  # ENODEV
+                raise LinkNotFound(f"Link not found: {which}") from None
+            raise
+
+    def links(self) -> list[Link]:
+        """All links of the namespace."""
+        return [_link(body) for body in self._request(_GETLINK, _DUMP, _IFINFO.pack(0, 0, 0, 0, 0))]
+
+    def add_bridge(self, name: str, mtu: int = 0, vlan_filtering: bool = False) -> None:
+        """Makes a bridge; `FileExistsError` if there is a link of that name."""
+        data = nested(_INFO_DATA, attribute(_BRIDGE_VLAN_FILTERING, b"\1")) if vlan_filtering else b""
+        body = _IFINFO.pack(0, 0, 0, 0, 0) + attribute(_IFNAME, name)
+        body += attribute(_MTU, mtu) if mtu else b""
+        body += nested(_LINKINFO, attribute(_INFO_KIND, b"bridge"), data)
+        self._request(_NEWLINK, _CREATE | _EXCL | _ACK, body)
+
+    def add_veth(self, name: str, peer: str, peer_netns: int | None, mtu: int = 0, peer_mac: str = "") -> None:
+        """Makes a pair of links, `name` here and `peer` in the namespace of that file descriptor."""
+        size = attribute(_MTU, mtu) if mtu else b""
+        other = _IFINFO.pack(0, 0, 0, 0, 0) + attribute(_IFNAME, peer) + size
+        other += attribute(_NET_NS_FD, peer_netns) if peer_netns is not None else b""
+        other += attribute(_ADDRESS, mac_bytes(peer_mac)) if peer_mac else b""
+        info = nested(_LINKINFO, attribute(_INFO_KIND, b"veth"), nested(_INFO_DATA, attribute(_VETH_PEER, other)))
+        body = _IFINFO.pack(0, 0, 0, 0, 0) + attribute(_IFNAME, name) + size + info
+        self._request(_NEWLINK, _CREATE | _EXCL | _ACK, body)
+
+    def delete_link(self, index: int) -> None:
+        """Removes a link, and with one end of a pair the other."""
+        self._request(_DELLINK, _ACK, _IFINFO.pack(0, 0, index, 0, 0))
+
+    def set_link(
+        self, index: int, up: bool | None = None, master: int | None = None, mac: str = "", promisc: bool = False
+    ) -> None:
+        """Changes what is given of a link."""
+        flags = (UP if up else 0) | (PROMISC if promisc else 0)
+        change = (UP if up is not None else 0) | (PROMISC if promisc else 0)
+        body = _IFINFO.pack(0, 0, index, flags, change)
+        body += attribute(_MASTER, master) if master is not None else b""
+        body += attribute(_ADDRESS, mac_bytes(mac)) if mac else b""
+        self._request(_NEWLINK, _ACK, body)
+
+    def set_hairpin(self, index: int, on: bool) -> None:
+        """Whether a bridge may send a frame back through the port it came from."""
+        body = _IFINFO.pack(socket.AF_BRIDGE, 0, index, 0, 0)
+        self._request(_SETLINK, _ACK, body + nested(_PROTINFO, attribute(_BRPORT_HAIRPIN, bytes([on]))))
+
+    def set_vlan(self, index: int, vlan: int) -> None:
+        """Makes a bridge's port one of this VLAN: frames leave it untagged, and untagged ones that enter are of it."""
+        master, pvid, untagged = 1, 2, 4
+        flags = attribute(0, struct.pack("=H", master))
+        body = _IFINFO.pack(socket.AF_BRIDGE, 0, index, 0, 0)
+        body += nested(_AF_SPEC, flags, attribute(2, struct.pack("=HH", pvid | untagged, vlan)))
+        self._request(_SETLINK, _ACK, body)
+
+    # Addresses
+
+    def addresses(self, index: int) -> list[AddressOf]:
+        """The addresses on a link, of both families."""
+        found = []
+        for body in self._request(_GETADDR, _DUMP, _IFADDR.pack(0, 0, 0, 0, 0)):
+            _, prefix, flags, _, of = _IFADDR.unpack_from(body)
+            if of != index:
+                continue
+            parts = wire.attributes(body[_IFADDR.size :])
+            address = parts.get(_IFA_LOCAL) or parts[_IFA_ADDRESS]
+            flags = number(parts[_IFA_FLAGS]) if _IFA_FLAGS in parts else flags
+            found.append(AddressOf(ipaddress.ip_interface((address, prefix)), flags))
+        return found
+
+    def add_address(self, index: int, address: Interface) -> None:
+        """Puts an address on a link; `FileExistsError` if it is there."""
+        self._request(_NEWADDR, _CREATE | _EXCL | _ACK, _address(index, address))
+
+    def delete_address(self, index: int, address: Interface) -> None:
+        """Takes an address from a link."""
+        self._request(_DELADDR, _ACK, _address(index, address))
+
+    # Routes
+
+    def routes(self, version: int) -> list[Route]:
+        """The routes of all tables, for IP of this version."""
+        family = socket.AF_INET6 if version == 6 else socket.AF_INET
+        dump = self._request(_GETROUTE, _DUMP, _RTMSG.pack(family, 0, 0, 0, 0, 0, 0, 0, 0))
+        return [_route(body) for body in dump if _RTMSG.unpack_from(body)[7] == _UNICAST]
+
+    def add_route(self, route: Route) -> None:
+        """Adds a route; `FileExistsError` if there is such a one."""
+        family = socket.AF_INET6 if route.dst.version == 6 else socket.AF_INET
+        small = route.table if route.table < 256 else 0
+        body = _RTMSG.pack(family, route.dst.prefixlen, 0, 0, small, _BOOT, route.scope, _UNICAST, 0)
+        body += attribute(_RTA_TABLE, route.table)
+        body += attribute(_RTA_DST, route.dst.network_address.packed) if route.dst.prefixlen else b""
+        body += attribute(_RTA_GATEWAY, route.gateway.packed) if route.gateway else b""
+        body += attribute(_RTA_OIF, route.link) if route.link else b""
+        body += attribute(_RTA_PRIORITY, route.priority) if route.priority else b""
+        metrics = {_RTAX_MTU: route.mtu, _RTAX_ADVMSS: route.advmss}
+        given = [attribute(kind, value) for kind, value in metrics.items() if value]
+        body += nested(_RTA_METRICS, *given) if given else b""
+        self._request(_NEWROUTE, _CREATE | _EXCL | _ACK, body)
+
+    def route_to(self, address: Address) -> Route:
+        """Which way the kernel would send to an address."""
+        family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+        body = _RTMSG.pack(family, address.max_prefixlen, 0, 0, 0, 0, 0, 0, 0) + attribute(_RTA_DST, address.packed)
+        return _route(self._request(_GETROUTE, 0, body)[0])
+
+    def _request(self, kind: int, flags: int, body: bytes) -> list[bytes]:
+        """Sends one message and answers the bodies that came back."""
+        self._sequence += 1
+        self._socket.send(wire.message(kind, _REQUEST | flags, self._sequence, body))
+        bodies: list[bytes] = []
+        while True:
+            for got, got_flags, sequence, data in wire.messages(self._socket.recv(1 << 18)):
+                if sequence != self._sequence:
+                    continue
+                if got == _ERROR:
+                    code = -struct.unpack_from("=i", data)[0]
+                    if code:
+                        raise _error(code, data, got_flags)
+                    return bodies
+                if got == _DONE:
+                    return bodies
+                bodies.append(data)
+                if not got_flags & _MULTI and not flags & _ACK:
+                    return bodies
+
+
+def mac_bytes(mac: str) -> bytes:
+    """A hardware address of six bytes, `02:42:...`."""
+    try:
+        packed = bytes.fromhex(mac.replace(":", "").replace("-", ""))
+    except ValueError:
+        packed = b""
+    if len(packed) != 6:
+        raise CNIError(f"address {mac}: invalid MAC address")
+    return packed
+
+
+def _link(body: bytes) -> Link:
+    _, _, index, flags, _ = _IFINFO.unpack_from(body)
+    parts = wire.attributes(body[_IFINFO.size :])
+    info = wire.attributes(parts.get(_LINKINFO, b""))
+    return Link(
+        index=index,
+        name=text(parts.get(_IFNAME, b"")),
+        mac=parts.get(_ADDRESS, b"").hex(":"),
+        mtu=number(parts.get(_MTU)),
+        flags=flags,
+        master=number(parts.get(_MASTER)),
+        peer=number(parts.get(_LINK)),
+        kind=text(info.get(_INFO_KIND, b"")),
+        state=number(parts.get(_OPERSTATE)),
+        promiscuity=number(parts.get(_PROMISCUITY)),
+    )
+
+
+def _address(index: int, address: Interface) -> bytes:
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    body = _IFADDR.pack(family, address.network.prefixlen, 0, 0, index)
+    body += attribute(_IFA_LOCAL, address.packed) + attribute(_IFA_ADDRESS, address.packed)
+    if address.version == 4 and address.network.prefixlen < 31:
+        body += attribute(_IFA_BROADCAST, address.network.broadcast_address.packed)
+    return body
+
+
+def _route(body: bytes) -> Route:
+    family, prefix, _, _, table, _, scope, _, _ = _RTMSG.unpack_from(body)
+    parts = wire.attributes(body[_RTMSG.size :])
+    empty = bytes(16 if family == socket.AF_INET6 else 4)
+    metrics = wire.attributes(parts.get(_RTA_METRICS, b""))
+    gateway = parts.get(_RTA_GATEWAY)
+    return Route(
+        dst=ipaddress.ip_network((parts.get(_RTA_DST, empty), prefix), strict=False),
+        gateway=ipaddress.ip_address(gateway) if gateway else None,
+        link=number(parts.get(_RTA_OIF)),
+        mtu=number(metrics.get(_RTAX_MTU)),
+        advmss=number(metrics.get(_RTAX_ADVMSS)),
+        priority=number(parts.get(_RTA_PRIORITY)),
+        table=number(parts.get(_RTA_TABLE)) or table,
+        scope=scope,
+    )
+
+
+def _error(code: int, data: bytes, flags: int) -> OSError:
+    """The kernel's refusal; with its own words if it said any (attribute 1 of an extended acknowledgement)."""
+    words = ""
+    if flags & 0x200:  # NLM_F_ACK_TLVS
+        original = struct.unpack_from("=I", data, 4)[0]
+        at = 4 + (16 if flags & 0x100 else (original + 3) & ~3)  # NLM_F_CAPPED: only the header was sent back
+        words = text(wire.attributes(data[at:]).get(1, b""))
+    return OSError(code, f"{os.strerror(code)} ({words})" if words else os.strerror(code))
