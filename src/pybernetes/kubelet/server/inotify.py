@@ -1,0 +1,54 @@
+"""To be told by the kernel that something in a folder has changed. Linux's inotify, by the C library.
+
+Where there is none to be had (too many watches), waiting takes its time and nothing more: who waits looks anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+
+_MODIFY, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x2, 0x40, 0x80, 0x100, 0x200
+_EVENTS = _MODIFY | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class FolderWatch:
+    """One folder, watched from when this is made until `close`."""
+
+    def __init__(self, folder: str) -> None:
+        self._changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        library = ctypes.CDLL(None, use_errno=True)
+        self._file = library.inotify_init1(_FLAGS)
+        if self._file < 0:
+            return
+        if library.inotify_add_watch(self._file, os.fsencode(folder), _EVENTS) < 0:
+            os.close(self._file)
+            self._file = -1
+            return
+        self._loop.add_reader(self._file, self._readable)
+
+    async def wait(self, seconds: float) -> None:
+        """Return when something has changed since the last call, or after so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+        self._changed.clear()
+
+    def close(self) -> None:
+        """Watch no longer."""
+        if self._file >= 0:
+            self._loop.remove_reader(self._file)
+            os.close(self._file)
+            self._file = -1
+
+    def _readable(self) -> None:
+        try:
+            os.read(self._file, 1 << 16)
+        except BlockingIOError:
+            return
+        self._changed.set()

@@ -1,0 +1,74 @@
+"""/logs: files below a folder of the node (/var/log), and lists of its folders. Nothing outside of it is served."""
+
+from __future__ import annotations
+
+import html
+import mimetypes
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from pybernetes.net.http import Response
+
+from .answers import Refused, text
+
+if TYPE_CHECKING:
+    from .server import Call
+
+_PIECE = 1 << 16
+
+
+class SystemLogs:
+    """Serves a folder."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    async def __call__(self, call: Call) -> Response | None:
+        """A file, or what is in a folder."""
+        if "query" in call.query:
+            raise Refused(403, "Node Log Query is not enabled: enableSystemLogQuery is off\n")
+        if ".." in call.parts:
+            raise Refused(400, "invalid URL path\n")
+        path = self._folder.joinpath(*(part for part in call.parts if part))
+        try:
+            resolved = path.resolve(strict=True)
+            if not resolved.is_relative_to(self._folder.resolve()):
+                raise Refused(404, "404 page not found\n")
+            if resolved.is_dir():
+                return _listing(resolved) if not call.parts[-1] else _redirect(call.parts[-1])
+            if not resolved.is_file():
+                raise Refused(404, "404 page not found\n")
+            await _send(call, resolved)
+            return None
+        except FileNotFoundError:
+            raise Refused(404, "404 page not found\n") from None
+        except PermissionError:
+            raise Refused(403, "403 Forbidden\n") from None
+        except (OSError, ValueError):
+            raise Refused(500, "500 Internal Server Error\n") from None
+
+
+def _redirect(name: str) -> Response:
+    return text("", 301, [("Location", f"{quote(name)}/")])
+
+
+def _listing(folder: Path) -> Response:
+    lines = []
+    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
+        name = entry.name + ("/" if entry.is_dir() else "")
+        lines.append(f'<a href="{quote(name)}">{html.escape(name)}</a>\n')
+    body = f'<!doctype html>\n<meta name="viewport" content="width=device-width">\n<pre>\n{"".join(lines)}</pre>\n'
+    return Response(body.encode(), 200, "text/html; charset=utf-8", [])
+
+
+async def _send(call: Call, path: Path) -> None:
+    """In pieces: logs of systems are long."""
+    kind = mimetypes.guess_type(path.name)[0] or "text/plain; charset=utf-8"
+    with path.open("rb") as file:
+        stream = call.request.connection.stream(call.request, 200, kind)
+        while piece := file.read(_PIECE):
+            stream.write(piece)
+            await stream.drain()
+        stream.end()
