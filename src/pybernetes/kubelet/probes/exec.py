@@ -8,7 +8,7 @@ from pybernetes.api.core.v1 import Container
 from pybernetes.cri.errors import CRIError
 
 from ..commands import CommandFailed, CommandRunner, CommandTimedOut, run_in_container
-from ..expansion import expand_static
+from ..expansion import expand_known
 from .outcome import Outcome, ProbeError, Verdict
 
 MAX_OUTPUT: Final = 10 * 1024  # upstream's
@@ -18,7 +18,9 @@ async def exec_probe(
     runtime: CommandRunner, container: Container, container_id: str, command: list[str], within: int
 ) -> Outcome:
     """Run the command. Raises ProbeError if the runtime cannot."""
-    command = expand_static(command, container.env or [])
+    # Only what the spec itself says: variables that come from elsewhere are empty here, as with upstream.
+    known = {each.name or "": each.value or "" for each in container.env or ()}
+    command = [expand_known(each, known) for each in command]
     try:
         output = await run_in_container(runtime, container_id, command, within)
     except CommandFailed as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.clock import Clock
 
+from ..allocatable import max_pids, meminfo, running_tasks
 from ..cgroups.manager import CgroupManager
 from ..types import ObservedPod
 from .cadvisor import cadvisor_metrics
@@ -17,7 +18,7 @@ from .network import Interface, default_interface, interfaces_of
 from .resource import resource_metrics
 from .sampler import NodeSample, Sampler
 from .summary import Facts, Json, summary
-from .usage import UsageReader, meminfo, reader
+from .usage import UsageReader, reader
 
 
 class StatsProvider:
@@ -77,7 +78,7 @@ class StatsProvider:
             facts.default_interface = default_interface()
             facts.pod_networks = self._networks(sample)
             facts.pods = {(each.metadata.uid or "") if each.metadata else "": each for each in self._pods()}
-            facts.processes = processes()
+            facts.processes = (max_pids(), running_tasks())
         return summary(sample, facts, only_cpu_and_memory=only_cpu_and_memory)
 
     def resource_metrics(self) -> bytes:
@@ -99,12 +100,3 @@ class StatsProvider:
             if pids:
                 found[each.pod.uid] = interfaces_of(min(pids))
         return found
-
-
-def processes() -> tuple[int, int]:
-    """How many tasks there may be on this machine, and how many there are."""
-    limit = int(Path("/proc/sys/kernel/pid_max").read_text())
-    threads = Path("/proc/sys/kernel/threads-max")
-    limit = min(limit, int(threads.read_text()))
-    running = Path("/proc/loadavg").read_text().split()[3].partition("/")[2]
-    return limit, int(running)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from ..allocatable import meminfo
 from ..cgroups.hierarchy import CgroupError, Mounts, find_mounts, folder, read_text
 
 NO_LIMIT: Final = 1 << 62
@@ -164,16 +165,6 @@ def parse_pressure(text: str) -> tuple[Pressure, Pressure]:
         )
     nothing = Pressure(0, 0.0, 0.0, 0.0)
     return found.get("some", nothing), found.get("full", nothing)
-
-
-def meminfo(path: Path = Path("/proc/meminfo")) -> dict[str, int]:
-    """Bytes by name."""
-    found = {}
-    for line in path.read_text().splitlines():
-        name, _, rest = line.partition(":")
-        number, *unit = rest.split()
-        found[name] = int(number) * (1024 if unit else 1)
-    return found
 
 
 def _pressure(here: Path) -> dict[str, tuple[Pressure, Pressure]] | None:
