@@ -1,0 +1,214 @@
+"""Keeps the status of each pod that was made last, and sees to it that the API server has it too.
+
+One request at a time for a pod, several pods side by side; what becomes outdated while a request is under way is not
+sent. A pod whose end has been reported in full is deleted here, which is the kubelet's last act for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pybernetes.api import errors
+from pybernetes.api.core.v1 import ContainerState, ContainerStateTerminated, Pod, PodStatus
+from pybernetes.api.times import rfc3339
+from pybernetes.client.backoff import ItemBackoff
+from pybernetes.client.client import Client
+from pybernetes.client.clock import Clock
+from pybernetes.client.keys import copy
+
+from .container_status import KILLED, STATUS_UNKNOWN
+from .critical import is_mirror, is_static
+from .phase import FAILED, is_terminal
+from .status_merge import has_initialized, illegal_transition, merge, patch, shorten, stamp
+
+RETRY_BASE, RETRY_LONGEST = 0.2, 10.0
+UNLOCATED: Final = "The container could not be located when the pod was terminated"
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What is known of a pod's status. Sent when `version` has reached that of `status`."""
+
+    status: PodStatus
+    version: int = 0
+    sent: int = -1
+    finished: bool = False
+    reported: Pod | None = None
+    """The server's last answer about the pod."""
+
+
+class StatusManager:
+    """`api_pod(uid)` is the pod as the API server showed it last (for a static pod its mirror), if it is there."""
+
+    def __init__(
+        self,
+        client: Client | None,
+        clock: Clock,
+        api_pod: Callable[[str], Pod | None],
+        may_be_running: Callable[[str], bool],
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._api_pod = api_pod
+        self._may_be_running = may_be_running
+        self._entries: dict[str, _Entry] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._backoff: ItemBackoff[str] = ItemBackoff(RETRY_BASE, RETRY_LONGEST)
+
+    def get(self, uid: str) -> PodStatus | None:
+        """The status made last. Shared: copy before changing."""
+        entry = self._entries.get(uid)
+        return entry.status if entry else None
+
+    def is_finished(self, uid: str) -> bool:
+        """Whether the pod's end was noted in full."""
+        entry = self._entries.get(uid)
+        return entry is not None and entry.finished
+
+    def set(self, pod: Pod, status: PodStatus) -> None:
+        """There is a new status."""
+        self._update(pod, status, finished=False)
+
+    def terminate(self, pod: Pod) -> None:
+        """Nothing of the pod is left on the node: whatever has no known end has ended, and the pod may be deleted."""
+        uid = _uid(pod)
+        cached = self.get(uid)
+        status = copy(cached or pod.status or PodStatus())
+        end = ContainerState(
+            terminated=ContainerStateTerminated(exit_code=KILLED, reason=STATUS_UNKNOWN, message=UNLOCATED)
+        )
+        if has_initialized(pod, pod.status or PodStatus()):
+            for each in status.container_statuses or ():
+                if not (each.state and each.state.terminated):
+                    each.state = end
+        inits = status.init_container_statuses or []
+        begun = [index for index, each in enumerate(inits) if not (each.state and each.state.waiting)]
+        for each in inits[: max(begun, default=0) + 1]:
+            if not (each.state and each.state.terminated):
+                each.state = end
+        if not is_static(pod) and not is_terminal(status.phase):
+            status.phase = FAILED
+        self._update(pod, status, finished=True)
+
+    def remove(self, uid: str) -> None:
+        """Forget a pod that is gone."""
+        self._entries.pop(uid, None)
+        self._backoff.forget(uid)
+        task = self._tasks.pop(uid, None)
+        if task is not None:
+            task.cancel()
+
+    def pod_changed(self, uid: str) -> None:
+        """The API server shows the pod anew: if its status is not what was sent, send it again."""
+        entry = self._entries.get(uid)
+        pod = self._api_pod(uid)
+        if entry is None or pod is None or uid in self._tasks:
+            return
+        if entry.reported is not None and _version(pod) <= _version(entry.reported):
+            return
+        entry.reported = None
+        entry.sent = -1
+        self._wake(uid)
+
+    async def stop(self) -> None:
+        """Send no more."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _update(self, pod: Pod, status: PodStatus, *, finished: bool) -> None:
+        uid = _uid(pod)
+        assert pod.spec is not None
+        entry = self._entries.get(uid)
+        shown = self._api_pod(uid) or pod
+        old = entry.status if entry else shown.status or PodStatus()
+        problem = illegal_transition(old, status, pod.spec)
+        if problem:
+            log.error("status of pod %s: %s", uid, problem)
+            return
+        stamp(status, old, rfc3339(self._clock.now()))
+        shorten(status, pod.spec)
+        deleting = bool(pod.metadata and pod.metadata.deletion_timestamp)
+        if entry is None:
+            entry = self._entries[uid] = _Entry(status)
+        elif entry.status == status and (entry.finished or not finished) and not deleting:
+            return
+        entry.status = status
+        entry.version += 1
+        entry.finished = entry.finished or finished
+        self._wake(uid)
+
+    def _wake(self, uid: str) -> None:
+        if self._client is not None and uid not in self._tasks:
+            self._tasks[uid] = asyncio.create_task(self._send_all(uid), name=f"status of pod {uid}")
+
+    async def _send_all(self, uid: str) -> None:
+        try:
+            while (entry := self._entries.get(uid)) is not None and entry.sent < entry.version:
+                version = entry.version
+                try:
+                    await self._send(uid, entry)
+                except errors.APIError as error:
+                    log.warning("the server refused the status of pod %s: %s", uid, error)
+                    if not isinstance(error, errors.Conflict):
+                        await self._clock.sleep(self._backoff.when(uid))
+                        continue
+                except (OSError, TimeoutError) as error:
+                    log.info("the status of pod %s cannot be sent now: %s", uid, error)
+                    await self._clock.sleep(self._backoff.when(uid))
+                    continue
+                self._backoff.forget(uid)
+                entry.sent = version
+        finally:
+            if self._tasks.get(uid) is asyncio.current_task():
+                del self._tasks[uid]
+
+    async def _send(self, uid: str, entry: _Entry) -> None:
+        assert self._client is not None
+        pod = self._api_pod(uid)
+        if pod is None:
+            return  # a static pod without a mirror: sent when it has one; a pod that is gone: never
+        if (
+            entry.reported is not None
+            and _version(entry.reported) >= _version(pod)
+            and _uid(entry.reported) == _uid(pod)
+        ):
+            pod = entry.reported
+        assert pod.metadata is not None
+        namespace, name = pod.metadata.namespace or "", pod.metadata.name or ""
+        reported = pod.status or PodStatus()
+        now = rfc3339(self._clock.now())
+        merged = merge(pod, reported, entry.status, now, may_be_running=self._may_be_running(uid))
+        change = patch(reported, merged)
+        try:
+            if change:
+                body = {"metadata": {"uid": pod.metadata.uid}, "status": change}
+                pod = await self._client.patch(Pod, name, body, namespace, type="strategic", subresource="status")
+            entry.reported = pod
+            if entry.finished and self._may_be_deleted(pod):
+                await self._client.delete(Pod, name, namespace, grace_period_seconds=0, uid=_uid(pod))
+        except errors.NotFound:
+            return
+
+    def _may_be_deleted(self, pod: Pod) -> bool:
+        assert pod.metadata is not None
+        return (
+            pod.metadata.deletion_timestamp is not None
+            and not is_mirror(pod)
+            and is_terminal(pod.status.phase if pod.status else None)
+        )
+
+
+def _uid(pod: Pod) -> str:
+    return (pod.metadata.uid if pod.metadata else None) or ""
+
+
+def _version(pod: Pod) -> int:
+    text = (pod.metadata.resource_version if pod.metadata else None) or "0"
+    return int(text) if text.isdecimal() else 0
