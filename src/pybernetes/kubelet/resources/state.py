@@ -1,0 +1,75 @@
+"""What pods have been given, by uid, kept in a checkpoint (`allocated_pods_state`, `actuated_pods_state`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from pybernetes.api.core.v1 import Pod, PodSpec, ResourceRequirements
+from pybernetes.client.keys import copy
+
+from ..checkpoints import load_text, save_text
+from .amounts import resizable
+
+
+class PodResources(msgspec.Struct, omit_defaults=True):
+    """The resources of a pod and of its containers by name."""
+
+    containers: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict, name="ContainerResources")
+    pod: ResourceRequirements | None = msgspec.field(default=None, name="PodLevelResources")
+
+
+class _Entries(msgspec.Struct, omit_defaults=True):
+    entries: dict[str, PodResources] = {}
+
+
+def resources_of(pod: Pod) -> PodResources:
+    """What the spec of a pod says."""
+    spec = pod.spec or PodSpec()
+    return PodResources(
+        {each.name or "": copy(each.resources or ResourceRequirements()) for each in resizable(spec)},
+        copy(spec.resources) if spec.resources is not None else None,
+    )
+
+
+class ResourceState:
+    """Resources by pod. Forgetting a pod is written with the next change: a pod too many in the file hurts nobody."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        text = load_text(path)
+        self._entries = msgspec.json.decode(text, type=_Entries).entries if text else {}
+
+    def get(self, uid: str) -> PodResources | None:
+        """What a pod has; not to be changed."""
+        return self._entries.get(uid)
+
+    def set(self, uid: str, resources: PodResources) -> None:
+        """Remember what a pod has."""
+        if self._entries.get(uid) != resources:
+            self._entries[uid] = resources
+            self._save()
+
+    def set_container(self, uid: str, name: str, resources: ResourceRequirements) -> None:
+        """Remember what a container has."""
+        old = self._entries.get(uid) or PodResources()
+        self.set(uid, PodResources({**old.containers, name: copy(resources)}, old.pod))
+
+    def set_pod(self, uid: str, resources: ResourceRequirements | None) -> None:
+        """Remember what a pod has beside its containers."""
+        old = self._entries.get(uid) or PodResources()
+        self.set(uid, PodResources(old.containers, copy(resources) if resources is not None else None))
+
+    def remove(self, uid: str) -> None:
+        """Forget a pod."""
+        self._entries.pop(uid, None)
+
+    def keep(self, known: Iterable[str]) -> None:
+        """Forget all pods but these."""
+        wanted = set(known)
+        self._entries = {uid: entry for uid, entry in self._entries.items() if uid in wanted}
+
+    def _save(self) -> None:
+        save_text(self._path, msgspec.json.encode(_Entries(self._entries)).decode())
