@@ -1,0 +1,288 @@
+"""One worker for each pod: it lives, it is being ended, it has ended, in this order and never back.
+
+A worker sleeps until somebody has something new about its pod, then brings the pod to where it should be, and tries
+again after a failure, later each time. What arrives meanwhile is not queued: only the newest matters. An order to end
+takes effect at once: nothing more is started, and a shorter grace period breaks off waiting for a longer one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from pybernetes.api.core.v1 import Pod, PodStatus
+from pybernetes.client.clock import Clock, Timer
+
+from .phase import is_terminal
+from .types import PodRef
+
+RESYNC: Final = 60.0
+"""Seconds after which a pod is looked at although nothing was heard; upstream's `--sync-frequency`."""
+JITTER: Final = 0.5
+RETRY_BASE, RETRY_LONGEST = 0.5, 10.0
+log = logging.getLogger(__name__)
+
+StatusChange = Callable[[PodStatus], None]
+
+
+class PodState(enum.StrEnum):
+    """Where a worker is."""
+
+    SYNCING = "SyncPod"
+    TERMINATING = "TerminatingPod"
+    TERMINATED = "TerminatedPod"
+    FINISHED = "Finished"
+
+
+@dataclass(slots=True)
+class PodWork:
+    """What a worker knows. States only go forward; `grace` only becomes less."""
+
+    ref: PodRef
+    pod: Pod | None
+    """As its source has it now; None: the runtime has it and nobody else."""
+    state: PodState = PodState.SYNCING
+    stopping: bool = False
+    """It shall end."""
+    grace: int | None = None
+    evicted: bool = False
+    """The node ends it, not its owner: its phase is Failed whatever its containers do."""
+    status_change: StatusChange | None = None
+    """What the node has to say about the end."""
+    deleted: bool = False
+    """Its source does not have it any more."""
+    failures: int = 0
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+    ending: asyncio.Task[None] | None = None
+    """The end under way, which a shorter grace period breaks off."""
+    waiters: list[asyncio.Future[None]] = field(default_factory=list)
+    """Who wants to know when the containers have been ended."""
+    timer: Timer | None = None
+    synced_at: float = 0.0
+
+
+class PodSyncer(Protocol):
+    """What workers do. Any exception means: again, later."""
+
+    async def sync(self, work: PodWork) -> tuple[bool, float | None]:
+        """Bring a pod to where it should be; whether it has ended by itself, and when to look again (None: no need)."""
+        ...
+
+    async def terminating(self, work: PodWork) -> None:
+        """End all that runs of a pod."""
+        ...
+
+    async def terminated(self, work: PodWork) -> None:
+        """Give back all that a pod without processes has on the node, and report its end."""
+        ...
+
+    async def cleanup(self, ref: PodRef) -> None:
+        """Remove the last traces of a pod that its source does not have any more."""
+        ...
+
+
+class RetryLater(Exception):
+    """Not an error worth a word: try again in so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+class PodWorkers:
+    """All workers."""
+
+    def __init__(self, syncer: PodSyncer, clock: Clock, *, resync: float = RESYNC) -> None:
+        self._syncer = syncer
+        self._clock = clock
+        self._resync = resync
+        self._work: dict[str, PodWork] = {}
+
+    # -- asking
+
+    def get(self, uid: str) -> PodWork | None:
+        """What is known of a pod's work."""
+        return self._work.get(uid)
+
+    def all(self) -> list[PodWork]:
+        """All workers."""
+        return list(self._work.values())
+
+    def is_stopping(self, uid: str) -> bool:
+        """Whether a pod shall end, or has ended, or is not known: nothing of it should be started."""
+        work = self._work.get(uid)
+        return work is None or work.stopping
+
+    def may_be_running(self, uid: str) -> bool:
+        """Whether processes of a pod may be there."""
+        work = self._work.get(uid)
+        return work is not None and work.state in (PodState.SYNCING, PodState.TERMINATING)
+
+    # -- telling
+
+    def update(self, pod: Pod) -> None:
+        """A pod is new, or its source has changed it."""
+        assert pod.metadata is not None
+        ref = PodRef(pod.metadata.uid or "", pod.metadata.namespace or "", pod.metadata.name or "")
+        work = self._work.get(ref.uid)
+        if work is None:
+            work = self._work[ref.uid] = PodWork(ref, pod)
+            if is_terminal(pod.status.phase if pod.status else None):
+                # It ended before this kubelet came: make sure that nothing of it runs.
+                work.stopping, work.state = True, PodState.TERMINATING
+        work.pod = pod
+        if pod.metadata.deletion_timestamp is not None:
+            self._stop(work)
+        self._wake(work)
+
+    def removed(self, uid: str) -> None:
+        """A pod's source does not have it any more."""
+        work = self._work.get(uid)
+        if work is not None:
+            work.deleted = True
+            self._stop(work)
+            self._wake(work)
+
+    def orphan(self, ref: PodRef) -> None:
+        """The runtime has a pod that no source knows: end it."""
+        if ref.uid not in self._work:
+            work = self._work[ref.uid] = PodWork(ref, None, stopping=True, deleted=True, grace=1)
+            work.state = PodState.TERMINATING
+            self._wake(work)
+
+    def kill(
+        self, uid: str, *, grace: int | None = None, evicted: bool = False, status_change: StatusChange | None = None
+    ) -> asyncio.Future[None]:
+        """End a pod on the node's behalf; the future is done when its containers have ended."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        work = self._work.get(uid)
+        if work is None or work.state in (PodState.TERMINATED, PodState.FINISHED):
+            done.set_result(None)
+            return done
+        work.waiters.append(done)
+        if not work.stopping:
+            work.evicted = evicted
+            work.status_change = status_change
+        self._stop(work, grace)
+        self._wake(work)
+        return done
+
+    def wake(self, uid: str) -> None:
+        """Something about the pod may have changed."""
+        work = self._work.get(uid)
+        if work is not None:
+            self._wake(work)
+
+    async def close(self) -> None:
+        """End all workers; pods stay as they are."""
+        tasks = [each.task for each in self._work.values() if each.task]
+        for work in self._work.values():
+            if work.timer:
+                work.timer.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- working
+
+    def _stop(self, work: PodWork, grace: int | None = None) -> None:
+        before = work.grace
+        work.stopping = True
+        work.grace = effective_grace(work, grace)
+        shorter = before is not None and work.grace < before
+        if shorter and work.ending is not None:
+            work.ending.cancel()
+
+    def _wake(self, work: PodWork) -> None:
+        work.wake.set()
+        if work.task is None or (work.task.done() and (work.state is not PodState.FINISHED or work.deleted)):
+            work.task = asyncio.create_task(self._run(work), name=f"pod {work.ref}")
+
+    async def _run(self, work: PodWork) -> None:
+        while work.state is not PodState.FINISHED:
+            await work.wake.wait()
+            work.wake.clear()
+            if work.timer:
+                work.timer.cancel()
+            delay: float | None
+            try:
+                delay = await self._step(work)
+                work.failures = 0
+            except RetryLater as error:
+                delay = error.seconds
+            except Exception as error:
+                delay = min(RETRY_BASE * 2**work.failures, RETRY_LONGEST) * (1 + random.random() * JITTER)
+                work.failures = min(work.failures + 1, 16)
+                log.warning("pod %s, %s: %s (again in %.1f s)", work.ref, work.state, error, delay)
+                log.debug("the failure in full", exc_info=True)
+            if delay is not None:
+                work.timer = self._clock.call_later(delay, work.wake.set)
+        if work.deleted:
+            await self._forget(work)
+
+    async def _step(self, work: PodWork) -> float | None:
+        """Do what the state asks for; when to look again by itself."""
+        if work.stopping and work.state is PodState.SYNCING:
+            work.state = PodState.TERMINATING
+        if work.state is PodState.SYNCING:
+            ended, delay = await self._syncer.sync(work)
+            work.synced_at = self._clock.monotonic()
+            if ended:
+                self._stop(work)
+                return 0.0
+            if work.stopping:
+                return 0.0
+            return self._resync * (1 + random.random() * JITTER) if delay is None else delay
+        if work.state is PodState.TERMINATING:
+            work.ending = asyncio.create_task(self._syncer.terminating(work))
+            try:
+                await work.ending
+            except asyncio.CancelledError:
+                current = asyncio.current_task()
+                if current is not None and current.cancelling():
+                    work.ending.cancel()
+                    raise
+                return 0.0  # broken off for a shorter grace period
+            finally:
+                work.ending = None
+            work.state = PodState.TERMINATED
+            for waiter in work.waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            work.waiters.clear()
+        if work.state is PodState.TERMINATED:
+            await self._syncer.terminated(work)
+            work.state = PodState.FINISHED
+        return None
+
+    async def _forget(self, work: PodWork) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._syncer.cleanup(work.ref)
+                break
+            except Exception as error:
+                failures += 1
+                log.warning("traces of pod %s stay for now: %s", work.ref, error)
+                await self._clock.sleep(min(RETRY_BASE * 2**failures, RETRY_LONGEST))
+        if self._work.get(work.ref.uid) is work:
+            del self._work[work.ref.uid]
+
+
+def effective_grace(work: PodWork, override: int | None) -> int:
+    """The seconds a pod gets: the least of what was said so far, the deletion's, and the one given; else its own."""
+    grace = work.grace or 0
+    metadata = work.pod.metadata if work.pod else None
+    spec = work.pod.spec if work.pod else None
+    for each in (metadata.deletion_grace_period_seconds if metadata else None, override):
+        if each is not None and (grace == 0 or each < grace):
+            grace = each
+    if grace == 0 and spec is not None and spec.termination_grace_period_seconds is not None:
+        grace = spec.termination_grace_period_seconds
+    return max(1, grace)
