@@ -1,4 +1,4 @@
-"""When probes ask, what their answers mean for `started` and `ready`, and who hears of it: with a clock that we move."""
+"""When probes ask, what their answers mean for `started` and `ready`, and who hears of it; with a clock we move."""
 
 from __future__ import annotations
 

@@ -1,0 +1,181 @@
+"""What a kubelet counts about itself (/metrics), with upstream's names; the figures of pods are in `stats`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter as Count
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from pybernetes.api.core.v1 import Pod
+from pybernetes.client.metrics import GaugeFunction, Labels, Registry
+from pybernetes.cri.errors import CRIError
+from pybernetes.cri.remote import Runtime
+from pybernetes.version import GIT_VERSION
+
+from . import labels
+from .types import ObservedPod
+
+_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # Prometheus's own
+_OPERATION_SECONDS: Final = tuple(0.005 * 2.5**power for power in range(14))
+_START_MINUTES: Final = tuple(60.0 * each for each in (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60))
+_START_SECONDS: Final = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0, 30.0, 45.0, *_START_MINUTES)
+_OPERATIONS: Final = {
+    "RunPodSandbox": "run_podsandbox",
+    "StopPodSandbox": "stop_podsandbox",
+    "RemovePodSandbox": "remove_podsandbox",
+    "PodSandboxStatus": "podsandbox_status",
+    "ListPodSandbox": "list_podsandbox",
+    "UpdateContainerResources": "update_container",
+}
+
+
+class KubeletMetrics:
+    """The kubelet's own metrics. Parts call the methods when something happens."""
+
+    def __init__(
+        self,
+        node: str,
+        *,
+        observed: Callable[[], Iterable[ObservedPod]],
+        pods: Callable[[], Iterable[Pod]],
+        registry: Registry | None = None,
+    ) -> None:
+        self.registry = registry = registry or Registry()
+        self._observed, self._pods = observed, pods
+        registry.gauge("kubelet_node_name", "[ALPHA] The node's name. The count is always 1.", ("node",)).set(1.0, node)
+        info = registry.gauge(
+            "kubernetes_build_info",
+            "[ALPHA] A metric with a constant '1' value labeled by major, minor, git version.",
+            ("git_version", "major", "minor"),
+        )
+        major, minor, *_ = GIT_VERSION.removeprefix("v").split(".")
+        info.set(1.0, GIT_VERSION, major, minor)
+        self._add("kubelet_running_pods", "Number of pods that have a running pod sandbox", (), self._running_pods)
+        self._add(
+            "kubelet_running_containers",
+            "Number of containers currently running",
+            ("container_state",),
+            self._containers,
+        )
+        self._add(
+            "kubelet_desired_pods",
+            "The number of pods the kubelet is being instructed to run. static is true if the pod is not from the "
+            "apiserver.",
+            ("static",),
+            self._desired_pods,
+        )
+        self._add("process_resident_memory_bytes", "Resident memory size in bytes.", (), _resident, level="")
+        self._add("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", (), _cpu, level="")
+        start = time.time()
+        self._add(
+            "process_start_time_seconds",
+            "Start time of the process since unix epoch in seconds.",
+            (),
+            lambda: [((), start)],
+            level="",
+        )
+        self.pod_worker_duration = registry.histogram(
+            "kubelet_pod_worker_duration_seconds",
+            "[ALPHA] Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync",
+            _SECONDS,
+            ("operation_type",),
+        )
+        self.pod_start_duration = registry.histogram(
+            "kubelet_pod_start_duration_seconds",
+            "[ALPHA] Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run",
+            _START_SECONDS,
+        )
+        self.pod_start_total_duration = registry.histogram(
+            "kubelet_pod_start_total_duration_seconds",
+            "[ALPHA] Duration in seconds to start a pod since creation, including time to pull images and run init "
+            "containers, measured from pod creation timestamp to when all its containers are reported as started and "
+            "observed via watch",
+            _START_SECONDS,
+        )
+        self.started_pods = registry.counter("kubelet_started_pods_total", "[ALPHA] Cumulative number of pods started")
+        self.started_pods_errors = registry.counter(
+            "kubelet_started_pods_errors_total", "[ALPHA] Cumulative number of errors when starting pods"
+        )
+        self.started_containers = registry.counter(
+            "kubelet_started_containers_total",
+            "[ALPHA] Cumulative number of containers started",
+            ("container_type",),
+        )
+        self.evictions = registry.counter(
+            "kubelet_evictions", "[ALPHA] Cumulative number of pod evictions by eviction signal", ("eviction_signal",)
+        )
+        self.operations = registry.counter(
+            "kubelet_runtime_operations_total",
+            "[ALPHA] Cumulative number of runtime operations by operation type.",
+            ("operation_type",),
+        )
+        self.operation_errors = registry.counter(
+            "kubelet_runtime_operations_errors_total",
+            "[ALPHA] Cumulative number of runtime operation errors by operation type.",
+            ("operation_type",),
+        )
+        self.operation_duration = registry.histogram(
+            "kubelet_runtime_operations_duration_seconds",
+            "[ALPHA] Duration in seconds of runtime operations. Broken down by operation type.",
+            _OPERATION_SECONDS,
+            ("operation_type",),
+        )
+
+    def measure(self, runtime: Runtime) -> None:
+        """Count the calls to a runtime from now on."""
+        call = runtime._call
+
+        async def counted(name: str, request: Any, seconds: float | None, *, wait: bool = False) -> Any:
+            operation = _OPERATIONS.get(name) or _snake(name)
+            begin = time.monotonic()
+            try:
+                return await call(name, request, seconds, wait=wait)
+            except CRIError:
+                self.operation_errors.inc(operation)
+                raise
+            finally:
+                self.operations.inc(operation)
+                self.operation_duration.observe(time.monotonic() - begin, operation)
+
+        runtime._call = counted  # type: ignore[method-assign]
+
+    def _add(
+        self,
+        name: str,
+        help: str,
+        names: Labels,
+        read: Callable[[], Iterable[tuple[Labels, float]]],
+        level: str = "[ALPHA] ",
+    ) -> None:
+        self.registry.add(GaugeFunction(name, f"{level}{help}", names, read))
+
+    def _running_pods(self) -> list[tuple[Labels, float]]:
+        return [((), float(sum(each.sandbox is not None and each.sandbox.ready for each in self._observed())))]
+
+    def _containers(self) -> list[tuple[Labels, float]]:
+        found = Count(str(each.state) for pod in self._observed() for each in pod.containers)
+        return [((state,), float(number)) for state, number in found.items()]
+
+    def _desired_pods(self) -> list[tuple[Labels, float]]:
+        static = Count(_is_static(each) for each in self._pods())
+        return [(("true" if each else "",), float(static[each])) for each in (False, True)]
+
+
+def _is_static(pod: Pod) -> bool:
+    annotations = (pod.metadata.annotations if pod.metadata else None) or {}
+    return annotations.get(labels.CONFIG_SOURCE, "api") != "api"
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")
+
+
+def _resident() -> list[tuple[Labels, float]]:
+    with open("/proc/self/statm") as file:
+        return [((), float(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")))]
+
+
+def _cpu() -> list[tuple[Labels, float]]:
+    return [((), time.process_time())]

@@ -1,0 +1,44 @@
+"""/stats/summary and the four paths of metrics: what is measured, as text for Prometheus or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qs
+
+import msgspec
+
+from pybernetes.client.metrics import Registry
+from pybernetes.net.http import Request, Response
+
+from ..stats.provider import StatsProvider
+from .answers import Refused, json
+from .server import Handler, KubeletServer
+
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+
+
+def add_statistics(server: KubeletServer, stats: StatsProvider, metrics: Registry, probes: Registry) -> None:
+    """Serve the statistics; `metrics` are the kubelet's own, `probes` the probe manager's."""
+
+    async def summary(request: Request) -> Response:
+        if request.method not in ("GET", "POST"):
+            raise Refused(405, "405: Method Not Allowed", [("Allow", "GET, POST")])
+        query = parse_qs(request.query_string)
+        short = query.get("only_cpu_and_memory", [""])[0] in _TRUE
+        return json(msgspec.json.encode(await stats.summary(short)))
+
+    server.add("/stats/summary", summary)
+    server.add("/metrics", _text(metrics.render))
+    server.add("/metrics/probes", _text(probes.render))
+    server.add("/metrics/resource", _text(stats.resource_metrics))
+    server.add("/metrics/cadvisor", _text(stats.cadvisor_metrics))
+
+
+def _text(render: Callable[[], bytes]) -> Handler:
+    async def answer(request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            raise Refused(405, "405: Method Not Allowed", [("Allow", "GET, HEAD")])
+        return Response(render(), 200, _PROMETHEUS, [])
+
+    return answer
