@@ -1,12 +1,66 @@
-"""Graceful node shutdown: pods end in the order of their priority before the machine does."""
+"""Graceful node shutdown: pods end in the order of their priority before the machine does.
+
+Upstream hears of a shutdown from systemd-logind over D-Bus. Where there is no logind (containers, nodes made of
+namespaces) the signal for a failing power supply, SIGPWR, says the same: whoever stops the machine sends it to the
+kubelet and waits for the process to end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
-from pybernetes.api.core.v1 import Pod
+from pybernetes.api.core.v1 import Pod, PodCondition
+from pybernetes.api.times import rfc3339
 from pybernetes.client.clock import Clock
+
+from .checkpoints import write_file
+from .critical import SYSTEM_CRITICAL_PRIORITY
+from .refusal import PodRefused
+
+REASON: Final = "Terminated"
+MESSAGE: Final = "Pod was terminated in response to imminent node shutdown."
+NOT_ADMITTED: Final = "Pod was rejected as the node is shutting down."
+STATE_FILE: Final = "graceful_node_shutdown_state"
+
+log = logging.getLogger(__name__)
+
+Kill = Callable[[Pod, float, str, str, PodCondition], Awaitable[None]]
+"""`await kill(pod, grace seconds, reason, message, condition)`: Failed (unless Succeeded) with these; returns when its
+containers have ended."""
+
+
+@dataclass(slots=True)
+class Group:
+    """Pods that end together, of this priority up to that of the next group."""
+
+    priority: int
+    seconds: int
+    pods: list[Pod] = field(default_factory=list)
+
+
+def periods(grace: float, grace_critical: float, by_priority: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """(priority, seconds) from low to high, from either form of the configuration; empty = no graceful shutdown."""
+    if by_priority:
+        return sorted(by_priority)
+    if not grace or grace < grace_critical:
+        return []
+    return [(0, int(grace - grace_critical)), (SYSTEM_CRITICAL_PRIORITY, int(grace_critical))]
+
+
+def group_by_priority(periods: Sequence[tuple[int, int]], pods: Iterable[Pod]) -> list[Group]:
+    """Each pod in the last group whose priority it reaches; pods below all groups are in the first."""
+    groups = [Group(priority, seconds) for priority, seconds in periods]
+    for pod in pods:
+        priority = (pod.spec.priority or 0) if pod.spec else 0
+        index = sum(each.priority <= priority for each in groups)
+        groups[max(0, index - 1)].pods.append(pod)
+    return groups
 
 
 class ShutdownManager:
@@ -16,36 +70,82 @@ class ShutdownManager:
         self,
         root: Path,
         *,
-        grace: float = 0.0,
-        grace_critical: float = 0.0,
-        by_priority: list[tuple[int, float]] | None = None,
+        periods: Sequence[tuple[int, int]],
         active_pods: Callable[[], list[Pod]],
-        kill: Callable[[Pod, float, str, str], Awaitable[None]],
-        changed: Callable[[], None],
-        event: Callable[[str, str, str], None] = lambda *_: None,
+        kill: Kill,
         clock: Clock,
+        changed: Callable[[], None] = lambda: None,
+        event: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
-        """`grace` and `grace_critical` as in KubeletConfiguration (`shutdownGracePeriod`...), `by_priority` likewise;
-        `kill(pod, grace seconds, reason, message)` makes it Failed; `changed`: the node's Ready condition is another."""
-        raise NotImplementedError
+        """`periods` from `shutdown.periods`; `changed`: the node's Ready condition is another; `event(type, reason,
+        message)` is about the node."""
+        self._root, self._periods, self._active_pods, self._kill = root, list(periods), active_pods, kill
+        self._clock, self._changed, self._event = clock, changed, event
+        self._shutting_down = False
+        self._ending: set[asyncio.Future[Any]] = set()
 
     @property
     def enabled(self) -> bool:
         """Whether there is any grace period."""
-        raise NotImplementedError
+        return bool(self._periods)
 
-    async def start(self) -> None:
-        """Listen for the shutdown (logind where there is one, SIGPWR everywhere)."""
-        raise NotImplementedError
-
-    async def stop(self) -> None:
-        """Listen no more."""
-        raise NotImplementedError
+    @property
+    def total(self) -> int:
+        """Seconds that a shutdown takes at most."""
+        return sum(seconds for _, seconds in self._periods)
 
     def message(self) -> str:
         """For the node's Ready condition: why it is not, while shutting down; else empty."""
-        raise NotImplementedError
+        return "node is shutting down" if self._shutting_down else ""
 
     def admit(self, pod: Pod) -> None:
         """`PodRefused` (NodeShutdown) while shutting down."""
-        raise NotImplementedError
+        if self._shutting_down:
+            raise PodRefused("NodeShutdown", NOT_ADMITTED)
+
+    async def shut_down(self) -> None:
+        """The machine goes down: end all pods; returns when they have ended or their time is over."""
+        if self._shutting_down or not self.enabled:
+            return
+        self._shutting_down = True
+        log.info("shutdown manager detected shutdown event")
+        self._event("Normal", "NodeShutdown", "Shutdown manager detected shutdown event")
+        self._changed()
+        started = self._clock.now()
+        self._store(started, None)
+        for group in group_by_priority(self._periods, self._active_pods()):
+            if group.pods:
+                await self._end(group)
+        self._store(started, self._clock.now())
+        log.info("shutdown manager completed processing shutdown event, node will shutdown shortly")
+
+    def cancel(self) -> None:
+        """The machine stays after all."""
+        if self._shutting_down:
+            self._shutting_down = False
+            self._event("Normal", "NodeShutdown", "Shutdown manager detected shutdown cancellation")
+            self._changed()
+
+    async def _end(self, group: Group) -> None:
+        everything = asyncio.gather(*(self._end_pod(pod, group.seconds) for pod in group.pods))
+        timer = asyncio.ensure_future(self._clock.sleep(group.seconds))
+        either: set[asyncio.Future[Any]] = {everything, timer}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        # Pods that take longer go on ending beside the next group.
+        self._ending.add(everything)
+        timer.cancel()
+
+    async def _end_pod(self, pod: Pod, seconds: int) -> None:
+        own = pod.spec.termination_grace_period_seconds if pod.spec else None
+        grace = min(seconds, own) if own is not None else seconds
+        condition = PodCondition(type="DisruptionTarget", status="True", reason="TerminationByKubelet", message=MESSAGE)
+        try:
+            await self._kill(pod, grace, REASON, MESSAGE, condition)
+        except Exception as error:
+            log.info("shutdown manager failed killing pod %s: %s", pod.metadata and pod.metadata.name, error)
+
+    def _store(self, started: float, ended: float | None) -> None:
+        """When the last shutdown was, for metrics after the next start."""
+        zero = "0001-01-01T00:00:00Z"
+        state = {"startTime": rfc3339(started), "endTime": rfc3339(ended) if ended is not None else zero}
+        write_file(self._root / STATE_FILE, json.dumps(state).encode())
