@@ -21,11 +21,15 @@ CONTROLLER_MANAGER = "controller-manager"
 CONTROLLER_MANAGER_SERVING = "controller-manager-serving"
 SCHEDULER = "scheduler"
 SCHEDULER_SERVING = "scheduler-serving"
+KUBELET_CLIENT = "apiserver-kubelet-client"
+"""As whom the API server comes to kubelets: logs, exec, port-forward."""
 SERVICE_ACCOUNT = "sa"
 FRONT_PROXY_AUTHORITY = "front-proxy-ca"
 FRONT_PROXY_CLIENT = "front-proxy-client"
 """As whom the API server comes to servers that extend it. An authority of its own: what it signs may say in headers who
 somebody is, which nobody must be able to do with a certificate of the cluster."""
+
+KUBELET_CLIENT_USER = "kube-apiserver-kubelet-client"
 
 GROUPS = {ADMIN: {"system:masters"}}
 """Who is in a group by certificate; older clusters had more of them there."""
@@ -59,11 +63,11 @@ def ensure(
     names = server_names(addresses)
     made: list[str] = []
 
-    authority = _read(folder, AUTHORITY)
+    authority = read(folder, AUTHORITY)
     if authority is None and running:
         return []
     if authority is None or (not running and pki.expires_within(authority, RENEW_AUTHORITY_BEFORE, now)):
-        authority = _write(folder, AUTHORITY, pki.create_authority("kubernetes"))
+        authority = write(folder, AUTHORITY, pki.create_authority("kubernetes"))
         made.append(AUTHORITY)
 
     issuer = authority
@@ -76,12 +80,13 @@ def ensure(
             set(LOCAL_NAMES),
         ),
         SCHEDULER: (lambda: pki.issue_client(issuer, "system:kube-scheduler", []), set()),
+        KUBELET_CLIENT: (lambda: pki.issue_client(issuer, KUBELET_CLIENT_USER, []), set()),
         SCHEDULER_SERVING: (lambda: pki.issue_server(issuer, "kube-scheduler", LOCAL_NAMES), set(LOCAL_NAMES)),
     }
     for name, (issue, needed) in wanted.items():
-        present = _read(folder, name)
+        present = read(folder, name)
         if due(present, authority, needed, now) or (present and pki.organizations(present) - GROUPS.get(name, set())):
-            _write(folder, name, issue())
+            write(folder, name, issue())
             made.append(name)
 
     made += _ensure_front_proxy(folder, now, running=running)
@@ -102,14 +107,14 @@ def due(identity: pki.Identity | None, authority: pki.Identity, names: set[str],
 
 def _ensure_front_proxy(folder: Path, now: datetime.datetime, *, running: bool) -> list[str]:
     made = []
-    authority = _read(folder, FRONT_PROXY_AUTHORITY)
+    authority = read(folder, FRONT_PROXY_AUTHORITY)
     if authority is None and running:
         return []
     if authority is None or (not running and pki.expires_within(authority, RENEW_AUTHORITY_BEFORE, now)):
-        authority = _write(folder, FRONT_PROXY_AUTHORITY, pki.create_authority(FRONT_PROXY_AUTHORITY))
+        authority = write(folder, FRONT_PROXY_AUTHORITY, pki.create_authority(FRONT_PROXY_AUTHORITY))
         made.append(FRONT_PROXY_AUTHORITY)
-    if due(_read(folder, FRONT_PROXY_CLIENT), authority, set(), now):
-        _write(folder, FRONT_PROXY_CLIENT, pki.issue_client(authority, FRONT_PROXY_CLIENT))
+    if due(read(folder, FRONT_PROXY_CLIENT), authority, set(), now):
+        write(folder, FRONT_PROXY_CLIENT, pki.issue_client(authority, FRONT_PROXY_CLIENT))
         made.append(FRONT_PROXY_CLIENT)
     return made
 
@@ -129,14 +134,16 @@ def _ensure_service_account_key(folder: Path) -> bool:
     return False
 
 
-def _read(folder: Path, name: str) -> pki.Identity | None:
+def read(folder: Path, name: str) -> pki.Identity | None:
+    """A pair of files; None if they are missing, unreadable or do not belong together."""
     try:
         return pki.load((folder / f"{name}.key").read_bytes(), (folder / f"{name}.crt").read_bytes())
     except (FileNotFoundError, ValueError):
         return None
 
 
-def _write(folder: Path, name: str, identity: pki.Identity) -> pki.Identity:
+def write(folder: Path, name: str, identity: pki.Identity) -> pki.Identity:
+    """Writes a pair of files."""
     files.write_private(folder / f"{name}.key", identity.key_pem)
     files.write_private(folder / f"{name}.crt", identity.certificate_pem)
     return identity

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "scheduler": ("pybernetes.scheduler.command", "run the scheduler in the foreground (likewise)"),
     "cni": ("pybernetes.cni.command", "network plugins of our own, and their installation for a runtime"),
     "version": (_COMMANDS + "version", "print the version"),
+    "node": ("pybernetes.cluster.node.init", ""),
     "renew": (_COMMANDS + "renew", ""),
     "supervise": ("pybernetes.cluster.supervisor", ""),
 }

@@ -1,7 +1,7 @@
 """Which processes make up a cluster, with which flags, and how each shows that it is ready.
 
-A component is a command with upstream's flag names; this is the only place that composes them. A new one
-(scheduler, kubelet) is one more function here and one more line in `control_plane`.
+A component is a command with upstream's flag names; this is the only place that composes them, but for those that run
+inside a node (`node.prepare`). A new one is one more function here and one more line in `control_plane`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from pybernetes.cluster import files
 from pybernetes.cluster.layout import Layout
@@ -22,7 +23,16 @@ BIND_ADDRESS = "127.0.0.1"
 SERVICE_RANGE = "10.96.0.0/12"
 POD_RANGE = "10.244.0.0/16"
 KUBERNETES_SERVICE_IP = "10.96.0.1"  # The first address of the range: the `kubernetes` Service.
-ISSUER = "https://kubernetes.default.svc.cluster.local"
+CLUSTER_DOMAIN = "cluster.local"
+ISSUER = f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}"
+
+
+class Ready(Protocol):
+    """Answers whether a component is ready; `trouble` says why not."""
+
+    trouble: str
+
+    def __call__(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,7 @@ class Component:
     name: str
     title: str
     argv: tuple[str, ...]
-    ready: Probe
+    ready: Ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,39 +58,47 @@ class Chore:
 RENEW_EVERY = 12 * 60 * 60.0  # seconds; certificates are renewed a month before they end
 
 
-def renewal(layout: Layout, advertise_address: str, parts: Sequence[Component]) -> Chore:
-    """Renews certificates. The API server reads its own again by itself; the others know theirs from their start."""
-    flags = [f"--name={layout.name}", f"--data-dir={layout.data}", f"--address={advertise_address}"]
-    others = tuple(part.name for part in parts if part.name != "apiserver")
+def renewal(layout: Layout, addresses: Sequence[str]) -> Chore:
+    """Renews certificates. API server and kubelets read theirs again by themselves; the others have to start again."""
+    flags = [f"--name={layout.name}", f"--data-dir={layout.data}", f"--address={','.join(addresses)}"]
+    others = ("controller-manager", "scheduler")
     return Chore("renewal", (*PYTHON, "renew", *flags), RENEW_EVERY, others)
 
 
 def control_plane(
     layout: Layout,
     *,
+    address: str = BIND_ADDRESS,
     port: int,
     controller_manager_port: int,
     scheduler_port: int,
     advertise_address: str,
+    pod_range: str = POD_RANGE,
     etcd_servers: str,
     token_file: str | None,
 ) -> list[Component]:
     """The components of a cluster without nodes, in the order in which they are started."""
+    server = f"https://{address}:{port}"
     return [
-        api_server(layout, port, advertise_address, etcd_servers, token_file),
-        controller_manager(layout, port, controller_manager_port),
-        scheduler(layout, port, scheduler_port),
+        api_server(layout, address, port, advertise_address, etcd_servers, token_file),
+        controller_manager(layout, server, controller_manager_port, pod_range),
+        scheduler(layout, server, scheduler_port),
     ]
 
 
+def node(name: str, machine_file: Path, ready: Ready) -> Component:
+    """A node, with all that runs in it."""
+    return Component(name=name, title=f"node {name}", argv=(*PYTHON, "node", str(machine_file)), ready=ready)
+
+
 def api_server(
-    layout: Layout, port: int, advertise_address: str, etcd_servers: str, token_file: str | None
+    layout: Layout, address: str, port: int, advertise_address: str, etcd_servers: str, token_file: str | None
 ) -> Component:
     """The API server; ready when /readyz says so to the administrator."""
     pki = layout.pki
     flags = [
         f"--secure-port={port}",
-        f"--bind-address={BIND_ADDRESS}",
+        f"--bind-address={address}",
         f"--advertise-address={advertise_address}",
         f"--tls-cert-file={pki / 'apiserver.crt'}",
         f"--tls-private-key-file={pki / 'apiserver.key'}",
@@ -102,7 +120,7 @@ def api_server(
         name="apiserver",
         title="API server",
         argv=(*PYTHON, "apiserver", *flags),
-        ready=Probe(BIND_ADDRESS, port, pki),
+        ready=Probe(address, port, pki),
     )
 
 
@@ -120,10 +138,10 @@ def front_proxy(pki: Path) -> list[str]:
     ]
 
 
-def controller_manager(layout: Layout, api_port: int, port: int) -> Component:
+def controller_manager(layout: Layout, server: str, port: int, pod_range: str) -> Component:
     """The controllers; ready when all of them work. Only one is started, so there is no leader to elect."""
     pki = layout.pki
-    kubeconfig = write_kubeconfig(layout, "controller-manager", f"https://{BIND_ADDRESS}:{api_port}")
+    kubeconfig = write_kubeconfig(layout, "controller-manager", server)
     flags = [
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",
@@ -138,7 +156,7 @@ def controller_manager(layout: Layout, api_port: int, port: int) -> Component:
         f"--cluster-signing-cert-file={pki / 'ca.crt'}",
         f"--cluster-signing-key-file={pki / 'ca.key'}",
         "--allocate-node-cidrs=true",
-        f"--cluster-cidr={POD_RANGE}",
+        f"--cluster-cidr={pod_range}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
     ]
     return Component(
@@ -149,10 +167,10 @@ def controller_manager(layout: Layout, api_port: int, port: int) -> Component:
     )
 
 
-def scheduler(layout: Layout, api_port: int, port: int) -> Component:
+def scheduler(layout: Layout, server: str, port: int) -> Component:
     """The scheduler; ready when it knows all nodes and pods. Only one is started, so there is no leader to elect."""
     pki = layout.pki
-    kubeconfig = write_kubeconfig(layout, "scheduler", f"https://{BIND_ADDRESS}:{api_port}")
+    kubeconfig = write_kubeconfig(layout, "scheduler", server)
     flags = [
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",

@@ -4,6 +4,7 @@
     DATA/kubeconfig     the administrator's credentials, always
     DATA/pki/           keys and certificates         DATA/store/   the embedded database
     DATA/logs/          one file a process            DATA/run/     pid files; there only while processes are
+    DATA/nodes/         what each node has             DATA/images/  archives every node gets
 
 DATA is ~/.pybernetes/NAME unless `--data-dir` says otherwise; then a link in ~/.pybernetes/.elsewhere remembers it
 while the cluster runs, so that `pyb down --name NAME` finds it.
@@ -37,6 +38,8 @@ class Record:
     store: str = ""
     user_kubeconfig: str = ""  # Where `up` merged the context into; $KUBECONFIG may differ when `down` runs.
     made_by: str = "pybernetes"
+    network: int | None = None  # Which of this machine's networks its nodes have; kept, as pods have addresses of it.
+    nodes: int = 0
 
     @property
     def context(self) -> str:
@@ -82,6 +85,18 @@ class Layout:
     @property
     def components_file(self) -> Path:
         return self.run / "components.json"
+
+    @property
+    def images(self) -> Path:
+        return self.data / "images"
+
+    @property
+    def registries(self) -> Path:
+        """Settings of image registries (`HOST/hosts.toml`), in containerd's format."""
+        return self.data / "certs.d"
+
+    def node(self, name: str) -> Path:
+        return self.data / "nodes" / name
 
     def pid_file(self, process: str) -> Path:
         return self.run / f"{process}.pid"

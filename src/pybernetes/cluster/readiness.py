@@ -25,7 +25,7 @@ class Probe:
         try:
             with socket.create_connection((self.host, self.port), self.timeout) as plain:
                 if self._context is None:
-                    self._context = _context(self.pki)
+                    self._context = context(self.pki)
                 with self._context.wrap_socket(plain, server_hostname=self.host) as connection:
                     connection.sendall(
                         f"GET /readyz HTTP/1.1\r\nHost: {self.host}\r\nConnection: close\r\n\r\n".encode()
@@ -48,7 +48,8 @@ def _status_line(connection: ssl.SSLSocket) -> str:
     return head.split(b"\r\n", 1)[0].decode("latin-1")
 
 
-def _context(pki: Path) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
-    context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-    return context
+def context(pki: Path) -> ssl.SSLContext:
+    """TLS as the administrator, trusting only the authority of the cluster."""
+    made = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+    made.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+    return made

@@ -29,17 +29,28 @@ def main(argv: list[str]) -> int:
         if record is not None:
             with layout.lock():
                 stopped = processes.stop_all(layout)
+                left = _remove_nodes(layout)
                 layout.kubeconfig.unlink(missing_ok=True)
             forget(layout)
         else:
             stopped = []
         print(f"Cluster {layout.name!r}: stopped." if stopped else f"Cluster {layout.name!r} is not running.")
+        if record is not None and left:
+            print(f"Still in use, and left behind: {', '.join(left)}")
         _take_out_context(layout.name, record.user_kubeconfig if record else "")
         if arguments.purge:
             _purge(layout)
     except OSError as error:
         raise ClusterError(f"cannot change {error.filename or layout.data}: {error.strerror or error}") from error
     return 0
+
+
+def _remove_nodes(layout: Layout) -> list[str]:
+    if not (layout.data / "nodes").exists():
+        return []
+    from pybernetes.cluster.node import teardown
+
+    return teardown.remove(layout)
 
 
 def _take_out_context(name: str, merged_into: str) -> None:

@@ -1,7 +1,8 @@
 """`pyb up`: starts a cluster in the background and returns when it is ready.
 
 The order is chosen for the clock: whatever the API server does not need to start (YAML, TLS client, the display) is
-imported and done while it starts. A start that fails leaves no process behind.
+imported and done while it starts. A start that fails leaves no process behind. Without nodes nothing of `node` is
+imported.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pybernetes.cluster import certificates, components, files, processes
 from pybernetes.cluster.cli import program
@@ -24,6 +27,9 @@ from pybernetes.cluster.commands import flags
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import SUPERVISOR, Layout, Record, home, locate, remember
 from pybernetes.cluster.progress import Progress
+
+if TYPE_CHECKING:
+    from pybernetes.cluster.node.network import Network
 
 READY_TIMEOUT = 60.0
 POLL = 0.01
@@ -53,7 +59,12 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--port", type=_port, default=6443, help="of the API server, 0 = any free (default: %(default)s)"
     )
-    parser.add_argument("--nodes", type=_count, default=1, metavar="N", help="0 = control plane only (default: 1)")
+    parser.add_argument(
+        "--nodes", type=_count, metavar="N", help="0 = control plane only (default: 1 if this machine can have nodes)"
+    )
+    parser.add_argument(
+        "--runtime", choices=["auto", "containerd"], default="auto", help="of nodes; default: %(default)s"
+    )
     parser.add_argument("--store", choices=["sqlite", "etcd", "memory"], default="sqlite", help="default: %(default)s")
     parser.add_argument("--etcd-endpoints", metavar="URLS", help="comma separated, with --store etcd")
     parser.add_argument("--token", help="an extra bearer token with all rights, for load tests")
@@ -90,59 +101,130 @@ def _layout(name: str, data_dir: str | None) -> Layout:
 
 def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     _refuse_remains(layout)
-    port = _free_port(arguments.port)
-    address = _host_address()
-    with Progress() as progress:
-        layout.prepare()
-        made = certificates.ensure(layout.pki, [components.KUBERNETES_SERVICE_IP, address])
-        progress.done(f"certificates: {'new: ' + ', '.join(made) if made else 'good'}")
-        parts = components.control_plane(
-            layout,
-            port=port,
-            controller_manager_port=(controllers := _free_port(0, apart_from=(port,))),
-            scheduler_port=_free_port(0, apart_from=(port, controllers)),
-            advertise_address=address,
-            etcd_servers=_etcd_servers(layout, arguments),
-            token_file=_write_token(layout, arguments.token),
-        )
-        chores = [components.renewal(layout, address, parts)]
-        record = _run(layout, parts, chores, progress, arguments.store, f"https://{components.BIND_ADDRESS}:{port}")
-    if arguments.nodes:
-        print("Nodes are not supported yet: this is the control plane only.")
+    count, why_none = _node_count(arguments.nodes)
+    try:
+        with Progress() as progress:
+            layout.prepare()
+            record = _start_parts(layout, arguments, count, progress)
+    except BaseException:
+        processes.stop_all(layout)
+        if count:
+            _remove_nodes(layout)
+        raise
+    if why_none:
+        print(f"No nodes, so pods stay pending: {why_none}.")
     print(f"Cluster {layout.name!r} is ready after {time.perf_counter() - began:.2f} s: {record.server}")
-    print(f"Next: kubectl --context {record.context} get namespaces   |   {program()} status   |   {program()} down")
+    what = "nodes" if count else "namespaces"
+    print(f"Next: kubectl --context {record.context} get {what}   |   {program()} status   |   {program()} down")
     return 0
 
 
+def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, progress: Progress) -> Record:
+    network = _network(layout) if count else None
+    host = network.gateway if network else components.BIND_ADDRESS
+    port = _free_port(arguments.port, host)
+    addresses = [_host_address(), *([network.gateway] if network else [])]
+    made = certificates.ensure(layout.pki, [components.KUBERNETES_SERVICE_IP, *addresses])
+    progress.done(f"certificates: {'new: ' + ', '.join(made) if made else 'good'}")
+    parts = components.control_plane(
+        layout,
+        address=host,
+        port=port,
+        controller_manager_port=(controllers := _free_port(0, apart_from=(port,))),
+        scheduler_port=_free_port(0, apart_from=(port, controllers)),
+        advertise_address=addresses[-1],
+        pod_range=network.pods if network else components.POD_RANGE,
+        etcd_servers=_etcd_servers(layout, arguments),
+        token_file=_write_token(layout, arguments.token),
+    )
+    nodes = _Nodes(parts, lambda: None)
+    if network is not None:
+        nodes = _nodes(layout, parts, network, count, port)
+    record = replace(
+        layout.read_record() or Record(layout.name),
+        server=f"https://{host}:{port}",
+        store=arguments.store,
+        nodes=count,
+    )
+    return _run(layout, nodes, [components.renewal(layout, addresses)], progress, record)
+
+
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """All components, and what is to be done for nodes once they are ready."""
+
+    parts: Sequence[components.Component]
+    finish: Callable[[], None]
+
+
+def _node_count(wanted: int | None) -> tuple[int, str | None]:
+    if wanted == 0:
+        return 0, None
+    from pybernetes.cluster.node import plan
+
+    return plan.count(wanted)
+
+
+def _network(layout: Layout) -> Network:
+    from pybernetes.cluster.node import plan
+
+    return plan.claim(layout)
+
+
+def _nodes(layout: Layout, parts: Sequence[components.Component], network: Network, count: int, port: int) -> _Nodes:
+    """The components with those of the nodes, whose files are written."""
+    from pybernetes.cluster.admin import Admin
+    from pybernetes.cluster.images import store
+    from pybernetes.cluster.node import fabric, objects, prepare
+    from pybernetes.cluster.node.boot import Boot
+
+    store.ensure_builtin(layout)
+    admin = Admin(network.gateway, port, layout.pki)
+    found = list(parts)
+    for number in range(1, count + 1):
+        machine = prepare.prepare(layout, network, number, port)
+        file = layout.node(machine.name) / "machine.json"
+        found.append(components.node(machine.name, file, Boot(layout, machine, admin)))
+
+    def finish() -> None:
+        objects.create(admin)
+        admin.close()
+        trouble = fabric.open_way_out(network)
+        if trouble:
+            print(f"Note: {trouble}.")
+
+    return _Nodes(found, finish)
+
+
+def _remove_nodes(layout: Layout) -> None:
+    from pybernetes.cluster.node import teardown
+
+    teardown.remove(layout)
+
+
 def _run(
-    layout: Layout,
-    parts: Sequence[components.Component],
-    chores: Sequence[components.Chore],
-    progress: Progress,
-    store: str,
-    server: str,
+    layout: Layout, nodes: _Nodes, chores: Sequence[components.Chore], progress: Progress, record: Record
 ) -> Record:
     """Starts the processes, gives the user his context while they start, and waits for them."""
-    offsets = {part.name: _size(layout.log(part.name)) for part in parts}
+    parts = nodes.parts
+    offsets = {path.stem: _size(path) for path in layout.logs.glob("*.log")}
     events = processes.start_supervisor(layout, parts, chores)
     try:
         progress.begin(f"starting {', '.join(part.title for part in parts)}")
         from pybernetes.cluster import kubeconfig
 
-        record = Record(layout.name, server, store, str(kubeconfig.user_file()))
-        content = kubeconfig.document(record.context, server, layout.pki)
+        record = replace(record, user_kubeconfig=str(kubeconfig.user_file()))
+        content = kubeconfig.document(record.context, record.server, layout.pki)
         kubeconfig.check(kubeconfig.user_file())
         for title in _wait(layout, parts, events, offsets):
             progress.done(title)
+        nodes.finish()
         kubeconfig.write(layout.kubeconfig, content)
         layout.write_record(record)
         kubeconfig.merge(kubeconfig.user_file(), content)
         with contextlib.suppress(OSError):  # Only a convenience, and a home may be read-only.
             remember(layout)
         progress.done(f"context {record.context} in {record.user_kubeconfig}")
-    except BaseException:
-        processes.stop_all(layout)
-        raise
     finally:
         events.close()
     return record
@@ -161,7 +243,7 @@ def _wait(
         if events.closed:
             raise _failure(layout, SUPERVISOR, "the supervisor ended while starting", {})
         for part in list(waiting.values()):
-            if part.ready():
+            if _ready(layout, part, offsets):
                 del waiting[part.name]
                 yield f"{part.title} is ready"
         if waiting and time.monotonic() > deadline:
@@ -172,6 +254,14 @@ def _wait(
                 f"the {part.title} is not ready after {READY_TIMEOUT:.0f} s ({part.ready.trouble})",
                 offsets,
             )
+
+
+def _ready(layout: Layout, part: components.Component, offsets: dict[str, int]) -> bool:
+    try:
+        return part.ready()
+    except ClusterError as error:
+        log = getattr(error, "log", None)
+        raise _failure(layout, log, str(error), offsets) if log else error from None
 
 
 def _failure(layout: Layout, name: str, what: str, offsets: dict[str, int]) -> ClusterError:
@@ -198,20 +288,20 @@ def _refuse_remains(layout: Layout) -> None:
         )
 
 
-def _free_port(port: int, *, apart_from: Sequence[int] = ()) -> int:
+def _free_port(port: int, host: str = components.BIND_ADDRESS, *, apart_from: Sequence[int] = ()) -> int:
     with contextlib.ExitStack() as stack:
         for each in apart_from:  # nobody listens there yet
             taken = stack.enter_context(socket.socket())
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            taken.bind((components.BIND_ADDRESS, each))
+            taken.bind((host, each))
         probe = stack.enter_context(socket.socket())
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((components.BIND_ADDRESS, port))
+            probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 hint = "stop what listens there, or choose another --port (0 = any free)"
-                raise ClusterError(f"port {port} of {components.BIND_ADDRESS} is in use; {hint}") from None
+                raise ClusterError(f"port {port} of {host} is in use; {hint}") from None
             raise ClusterError(f"port {port} cannot be used: {error.strerror}") from None
         return int(probe.getsockname()[1])
 

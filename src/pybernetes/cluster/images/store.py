@@ -1,0 +1,28 @@
+"""The archives of images that every node of a cluster gets, also one that is added later: DATA/images/*.tar."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pybernetes.cluster import files
+from pybernetes.cluster.images import builtin, oci
+from pybernetes.cluster.layout import Layout
+
+
+def archive_path(layout: Layout, name: str) -> Path:
+    """Where the archive of an image is kept."""
+    return layout.images / f"{re.sub(r'[^a-z0-9._-]+', '_', oci.full_name(name).lower())}.tar"
+
+
+def ensure_builtin(layout: Layout) -> None:
+    """Writes the archives of pause and, where there is a busybox, of busybox, if they are not there."""
+    files.make_private_folder(layout.images)
+    pause = archive_path(layout, builtin.PAUSE)
+    if not pause.exists():
+        oci.write(pause, builtin.pause_image())
+    busybox = archive_path(layout, builtin.BUSYBOX)
+    if not busybox.exists():
+        program = builtin.busybox_program()
+        if program is not None:
+            oci.write(busybox, builtin.busybox_image(program))

@@ -1,0 +1,146 @@
+"""Follows a node from its start until it is Ready: `up` calls `Boot` again and again, and it never waits itself.
+
+As soon as containerd answers it is given the images of the cluster that it does not have yet, the sandbox's first of
+all, while the kubelet is still starting.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pybernetes.cluster.admin import Admin
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.layout import Layout
+from pybernetes.cluster.node import containerd, inside
+from pybernetes.cluster.node.machine import Machine
+
+# How often the API server is asked for the node while it boots.
+ASK_EVERY = 0.025
+# A program that ended so often while the node booted will not do better the next time.
+ENOUGH_RESTARTS = 3
+
+
+class NodeError(ClusterError):
+    """A program of the node keeps ending; `log` names its log."""
+
+    def __init__(self, message: str, log: str) -> None:
+        super().__init__(message)
+        self.log = log
+
+
+class Boot:
+    """Calling it answers whether the node is Ready, else `trouble` says what is missing."""
+
+    def __init__(
+        self, layout: Layout, machine: Machine, admin: Admin, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.layout = layout
+        self.machine = machine
+        self.admin = admin
+        self.clock = clock
+        self.trouble = "it has not been started"
+        self._imports: list[tuple[Path, subprocess.Popen[bytes]]] | None = None
+        self._next_question = 0.0
+
+    def __call__(self) -> bool:
+        init = inside.init_process(self.layout, self.machine.name)
+        if init is None:
+            self.trouble = "it has no init process"
+            return False
+        self._check_programs(init)
+        return self._has_images(init) and self._is_ready()
+
+    def _check_programs(self, init: int) -> None:
+        for program, process in inside.programs(init).items():
+            if process.restarts >= ENOUGH_RESTARTS:
+                raise NodeError(f"the {program} of {self.machine.name} keeps ending", f"{self.machine.name}-{program}")
+
+    def _has_images(self, init: int) -> bool:
+        if self._imports is None:
+            if not _answers(inside.path(init, containerd.SOCKET)):
+                self.trouble = "containerd does not answer"
+                return False
+            self._imports = [
+                (archive, import_archive(init, archive)) for archive in missing_archives(self.layout, self.machine.name)
+            ]
+        for archive, process in self._imports:
+            if process.poll() is None:
+                self.trouble = f"{archive.name} is being imported"
+                return False
+        for archive, process in self._imports:
+            finish_import(self.layout, self.machine.name, archive, process)
+        self._imports = []
+        return True
+
+    def _is_ready(self) -> bool:
+        if self.clock() < self._next_question:
+            return False
+        self._next_question = self.clock() + ASK_EVERY
+        try:
+            code, node = self.admin.request("GET", f"/api/v1/nodes/{self.machine.name}")
+        except OSError as error:
+            self.trouble = f"the API server cannot be asked: {error}"
+            return False
+        if code != 200:
+            self.trouble = "its kubelet has not registered it" if code == 404 else str(node.get("message", code))
+            return False
+        status = node.get("status")
+        conditions = status.get("conditions") if isinstance(status, dict) else None
+        ready: dict[str, object] = next((each for each in conditions or () if each.get("type") == "Ready"), {})
+        self.trouble = str(ready.get("message") or "its kubelet has not said that it is ready")
+        return bool(ready.get("status") == "True")
+
+
+def missing_archives(layout: Layout, name: str) -> list[Path]:
+    """The archives of the cluster's images that a node has not imported yet."""
+    done = _imported(layout, name)
+    return [path for path in sorted(layout.images.glob("*.tar")) if done.get(path.name) != _stamp(path)]
+
+
+def import_archive(init: int, archive: Path) -> subprocess.Popen[bytes]:
+    """Starts the import of an archive into a node's containerd."""
+    socket_path = inside.path(init, containerd.SOCKET)
+    command = [containerd.find("ctr") or "ctr", "-a", socket_path, "-n", "k8s.io", "images", "import", str(archive)]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def finish_import(layout: Layout, name: str, archive: Path, process: subprocess.Popen[bytes]) -> None:
+    """Waits for an import; a good one is remembered, a bad one raises with the words of `ctr`."""
+    said, _ = process.communicate()
+    if process.returncode != 0:
+        lines = said.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise ClusterError(f"{name} cannot import {archive.name}: {lines[-1].removeprefix('ctr: ')}")
+    done = _imported(layout, name)
+    done[archive.name] = _stamp(archive)
+    _marks(layout, name).write_text(json.dumps(done, indent=2) + "\n")
+
+
+def _imported(layout: Layout, name: str) -> dict[str, str]:
+    try:
+        loaded = json.loads(_marks(layout, name).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return {str(key): str(value) for key, value in loaded.items()} if isinstance(loaded, dict) else {}
+
+
+def _marks(layout: Layout, name: str) -> Path:
+    return layout.node(name) / "imported.json"
+
+
+def _stamp(archive: Path) -> str:
+    state = archive.stat()
+    return f"{state.st_size} {state.st_mtime_ns}"
+
+
+def _answers(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True

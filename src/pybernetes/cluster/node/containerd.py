@@ -1,0 +1,129 @@
+"""containerd in a node: which programs it needs, its configuration, and the network it gives to pods.
+
+The configuration leaves everything at containerd's own places, because /run and /var/lib/containerd are the node's.
+The CNI configuration is a template: containerd fills in the node's pod range when the kubelet tells it
+(UpdateRuntimeConfig), so until a controller has given the node one, its network is not ready, as everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from pybernetes.cluster.images.builtin import PAUSE
+from pybernetes.cluster.node.fabric import PROGRAMS
+
+SOCKET = "/run/containerd/containerd.sock"
+RUNTIMES = ("runc", "crun")
+# Where Debian and others keep CNI's plugins.
+PLUGINS = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
+NEEDED_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
+_CAP_SYS_RESOURCE = 24
+
+
+def missing() -> str | None:
+    """What this machine lacks for nodes with containerd, None if nothing."""
+    if find("containerd") is None or find("ctr") is None:
+        return "containerd is not installed"
+    if not runtimes():
+        return "neither runc nor crun is installed"
+    return None
+
+
+def find(program: str) -> str | None:
+    """The path of a program, also of one in a folder that is not on every user's path."""
+    return shutil.which(program, path=PROGRAMS)
+
+
+def runtimes() -> dict[str, str]:
+    """The low-level runtimes of this machine by name; the first is the default, the others are for RuntimeClasses."""
+    found = {name: find(name) for name in RUNTIMES}
+    return {name: path for name, path in found.items() if path is not None}
+
+
+def config(template: Path, registries: Sequence[Path]) -> str:
+    """containerd.toml."""
+    found = runtimes()
+    handlers = "".join(
+        f"""
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{name}]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{name}.options]
+        BinaryName = {json.dumps(path)}
+"""
+        for name, path in found.items()
+    )
+    # Without the right to raise priorities against the kernel's killer even a sandbox fails, so they are limited then.
+    restrict = "false" if may_lower_oom_scores() else "true"
+    return f"""version = 2
+disabled_plugins = [
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp",
+]
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{PAUSE}"
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+  restrict_oom_score_adj = {restrict}
+  netns_mounts_under_state_dir = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/opt/cni/bin"
+    conf_dir = "/etc/cni/net.d"
+    conf_template = {json.dumps(str(template))}
+    max_conf_num = 1
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = {json.dumps(":".join(str(path) for path in registries))}
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    default_runtime_name = "{next(iter(found))}"
+{handlers}"""
+
+
+def may_lower_oom_scores() -> bool:
+    """Whether this process has CAP_SYS_RESOURCE."""
+    with open("/proc/self/status") as file:
+        effective = next(line.split()[1] for line in file if line.startswith("CapEff:"))
+    return bool(int(effective, 16) >> _CAP_SYS_RESOURCE & 1)
+
+
+def network_template() -> str:
+    """A node's CNI configuration, in containerd's template language. Leases go with a power failure, as pods do."""
+    bridge = {
+        "type": "bridge",
+        "bridge": "cni0",
+        "isGateway": True,
+        "hairpinMode": True,
+        "ipMasq": False,
+        "ipam": {
+            "type": "host-local",
+            "dataDir": "/run/cni/networks",
+            "ranges": "RANGES",
+            "routes": [{"dst": "0.0.0.0/0"}],
+        },
+    }
+    portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
+    text = json.dumps({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, portmap]}, indent=2)
+    ranges = '[{{range $i, $range := .PodCIDRRanges}}{{if $i}}, {{end}}[{"subnet": "{{$range}}"}]{{end}}]'
+    return text.replace('"RANGES"', ranges)
+
+
+def link_plugins(folder: Path, own: Sequence[str]) -> None:
+    """Gives the node the host's CNI plugins by links; where the host has none, ours (`own PLUGIN`) take their place."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in PLUGINS:
+        if not os.path.isdir(place) or not all(os.access(f"{place}/{name}", os.X_OK) for name in NEEDED_PLUGINS):
+            continue
+        for name in os.listdir(place):
+            path = folder / name
+            if not path.exists():
+                path.unlink(missing_ok=True)
+                path.symlink_to(f"{place}/{name}")
+        return
+    for name in NEEDED_PLUGINS:
+        path = folder / name
+        words = " ".join(f"'{word}'" for word in [*own, name])
+        path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        path.chmod(0o755)

@@ -1,0 +1,174 @@
+"""`pyb node MACHINE_FILE` (internal): a node, as namespaces with an init process in them.
+
+The process that the supervisor starts goes into new namespaces and forks: the child is PID 1 there, mounts what the
+node has of its own, connects it to the switch and keeps its programs (runtime, kubelet) running, as systemd would. The
+parent only waits for it. Killing either is a power failure: the kernel ends everything in the PID namespace, and
+mounts, links and addresses go with their namespaces. The supervisor then starts the node again.
+
+Everything else of the machine (programs, /home, /tmp) is the host's, at the same places.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import time
+import uuid
+
+from pybernetes.cluster import supervisor
+from pybernetes.cluster.node import cgroups, syscalls
+from pybernetes.cluster.node.machine import FILES, FOLDERS, RUN, Machine
+from pybernetes.cluster.node.netlink import Netlink
+from pybernetes.cluster.node.network import mac
+
+NAMESPACES = syscalls.NEWNS | syscalls.NEWUTS | syscalls.NEWIPC | syscalls.NEWPID | syscalls.NEWNET | syscalls.NEWCGROUP
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Of this namespace. Proxy ARP makes the node answer for its pods (network.py says why), at once and not after 0.8 s.
+SYSCTLS = {
+    "net/ipv4/ip_forward": "1",
+    "net/ipv4/conf/all/rp_filter": "0",
+    "net/ipv4/conf/all/send_redirects": "0",
+    "net/ipv4/conf/eth0/send_redirects": "0",
+    "net/ipv4/conf/eth0/proxy_arp": "1",
+    "net/ipv4/neigh/eth0/proxy_delay": "0",
+}
+
+
+def main(argv: list[str]) -> int:
+    """Runs a node until it is told to end, or its init process dies."""
+    machine = Machine.read(argv[0])
+    found = cgroups.hierarchies()
+    cgroups.enter(machine.cgroup, found)
+    with Netlink() as host:
+        host.delete(machine.port)  # The cable of a node that was switched off a moment ago may still be there.
+        syscalls.unshare(NAMESPACES)
+        host.add_cable(machine.port, machine.bridge, os.getpid(), "eth0", mac(machine.address))
+    cgroups.settle(machine.cgroup, found)
+    parent = os.pidfd_open(os.getpid())
+    init = os.fork()
+    if init == 0:
+        return _init(machine, cgroups.visible(found), parent)
+    os.close(parent)
+    return _wait(init)
+
+
+def _wait(init: int) -> int:
+    """Passes the request to end on to the init process, and ends as it does."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os.kill(init, signal.SIGTERM))
+    _, status = os.waitpid(init, 0)
+    print(f"the node ended: {supervisor.describe_exit(status)}", flush=True)
+    return 0 if status == 0 else 1
+
+
+def _init(machine: Machine, found: list[cgroups.Hierarchy], parent: int) -> int:
+    syscalls.signal_at_parents_death(signal.SIGKILL)
+    if _ended(parent):
+        return 1  # before the kernel was told what to do then
+    os.close(parent)
+    _mount(machine, found)
+    os.environ["PATH"] = PATH
+    socket.sethostname(machine.name)
+    _connect(machine)
+    children = [supervisor.Child(_spec(program.name, program.argv, program.log)) for program in machine.programs]
+    rules = _start_rules(machine)
+    keeper = supervisor.Supervisor(children, notify=-1)
+    print(
+        f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {machine.name} is up, its rules are set by process {rules}", flush=True
+    )
+    keeper.run()
+    return 0
+
+
+def _ended(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _spec(name: str, argv: list[str], log: str) -> dict[str, object]:
+    return {"name": name, "argv": argv, "log": log, "pidFile": f"{RUN}/{name}.pid"}
+
+
+def _mount(machine: Machine, found: list[cgroups.Hierarchy]) -> None:
+    """The file systems of the node. Mounts of the host arrive here, none of the node's leaves."""
+    syscalls.mount("", "/", flags=syscalls.MS_REC | syscalls.MS_SLAVE)
+    syscalls.mount("", "/", flags=syscalls.MS_REC | syscalls.MS_SHARED)
+    quiet = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
+    syscalls.mount("proc", "/proc", "proc", quiet)
+    syscalls.mount("sysfs", "/sys", "sysfs", quiet)  # so that it shows the links of this namespace
+    _mount_cgroups(found, quiet)
+    _mount_run(machine)
+    for target, name in FOLDERS.items():
+        source = f"{machine.folder}/{name}"
+        os.makedirs(source, exist_ok=True)
+        syscalls.bind(source, target)
+    for target, name in FILES.items():
+        target = os.path.realpath(target)
+        if os.path.exists(target):
+            syscalls.bind(f"{machine.folder}/{name}", target)
+    # A node that was switched off and on has booted, which is how others notice that it lost its containers.
+    boot = f"{RUN}/boot-id"
+    with open(boot, "w") as file:
+        file.write(f"{uuid.uuid4()}\n")
+    syscalls.bind(boot, "/proc/sys/kernel/random/boot_id")
+
+
+def _mount_cgroups(found: list[cgroups.Hierarchy], flags: int) -> None:
+    if all(each.mount != cgroups.MOUNT for each in found):
+        syscalls.mount("tmpfs", cgroups.MOUNT, "tmpfs", flags, "mode=755")
+    for each in found:
+        os.makedirs(each.mount, exist_ok=True)
+        syscalls.mount("cgroup", each.mount, "cgroup" if each.version == 1 else "cgroup2", flags, each.options)
+        # Hierarchies of several controllers (`cpu,cpuacct`) are known by each of them.
+        for controller in each.mount.rpartition("/")[2].split(",") if "," in each.mount else ():
+            os.symlink(os.path.basename(each.mount), f"{cgroups.MOUNT}/{controller}")
+
+
+def _mount_run(machine: Machine) -> None:
+    """A fresh /run, in which only what the node's programs are made of is kept if it happens to be there."""
+    kept = [path for path in machine.keep if path.startswith("/run/")]
+    descriptors = {path: os.open(path, os.O_PATH) for path in kept}
+    resolver = os.path.realpath("/etc/resolv.conf")
+    syscalls.mount("tmpfs", "/run", "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=755")
+    for path, descriptor in descriptors.items():
+        os.makedirs(path)
+        syscalls.bind(f"/proc/self/fd/{descriptor}", path, recursive=True)
+        os.close(descriptor)
+    for path in (RUN, "/run/lock", "/run/netns"):
+        os.makedirs(path, exist_ok=True)
+    if resolver.startswith("/run/"):
+        os.makedirs(os.path.dirname(resolver), exist_ok=True)
+        with open(resolver, "w"):
+            pass
+
+
+def _connect(machine: Machine) -> None:
+    """The node's network: its cable, its bridge for pods and its routes."""
+    with Netlink() as node:
+        node.up("lo")
+        node.add_address("eth0", f"{machine.address}/24")
+        for name, value in SYSCTLS.items():
+            _write(f"/proc/sys/{name}", value)
+        node.up("eth0")
+        node.add_route("0.0.0.0/0", "eth0", gateway=machine.gateway)
+        node.add_route(machine.pods, "eth0", source=machine.address)
+        # With a MAC of its own: CNI's plugin cannot give one to a bridge that it finds without ports.
+        node.add_bridge("cni0", mac(machine.address).replace("0a:58", "0a:59", 1))
+        node.up("cni0")
+
+
+def _start_rules(machine: Machine) -> int:
+    """Sets the node's packet rules while its programs start; 0 if there is no nft."""
+    for folder in PATH.split(":"):
+        nft = f"{folder}/nft"
+        if os.access(nft, os.X_OK):
+            return os.posix_spawn(nft, [nft, "-f", machine.rules], os.environ)
+    return 0
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)

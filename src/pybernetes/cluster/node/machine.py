@@ -1,0 +1,68 @@
+"""What makes a node of some namespaces: `machine.json`, written by `up` and read by the node's init process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+# Where a node has a folder of its own, and what it is called in the node's folder.
+FOLDERS = {
+    "/etc/cni": "etc-cni",
+    "/etc/kubernetes": "etc-kubernetes",
+    "/opt/cni": "opt-cni",
+    "/var/lib/cni": "lib-cni",
+    "/var/lib/containerd": "lib-containerd",
+    "/var/lib/kubelet": "lib-kubelet",
+    "/var/log/containers": "log-containers",
+    "/var/log/pods": "log-pods",
+}
+# Files a machine has that say which one it is; those the host does not have, a node does not need either.
+FILES = {
+    "/etc/hostname": "hostname",
+    "/etc/hosts": "hosts",
+    "/etc/machine-id": "machine-id",
+    "/etc/resolv.conf": "resolv.conf",
+}
+RUN = "/run/pybernetes"
+"""In the node: the pid files of its programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program that the node keeps running."""
+
+    name: str
+    argv: list[str]
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One node."""
+
+    name: str
+    folder: str
+    cgroup: str
+    bridge: str
+    port: str
+    address: str
+    gateway: str
+    pods: str
+    rules: str
+    keep: list[str]
+    programs: list[Program]
+
+    def write(self) -> Path:
+        """Puts it into the node's folder."""
+        path = Path(self.folder, "machine.json")
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        return path
+
+    @classmethod
+    def read(cls, path: str) -> Machine:
+        """What `write` wrote."""
+        with open(path) as file:
+            content = json.load(file)
+        programs = [Program(**each) for each in content.pop("programs")]
+        return cls(programs=programs, **content)

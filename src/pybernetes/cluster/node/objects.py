@@ -1,0 +1,45 @@
+"""The objects a cluster with nodes begins with. They are made once; who deletes or changes one has his way."""
+
+from __future__ import annotations
+
+from pybernetes.cluster.admin import Admin
+from pybernetes.cluster.certificates import KUBELET_CLIENT_USER
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.node import containerd
+
+_RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+
+
+def objects() -> list[tuple[str, dict[str, object]]]:
+    """Path and object: the API server may call kubelets, and each low-level runtime has a RuntimeClass."""
+    binding: dict[str, object] = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "pybernetes:kubelet-api-admin"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "system:kubelet-api-admin",
+        },
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": KUBELET_CLIENT_USER}],
+    }
+    classes: list[tuple[str, dict[str, object]]] = [
+        (
+            _CLASSES,
+            {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name},
+        )
+        for name in containerd.runtimes()
+    ]
+    return [(_RBAC, binding), *classes]
+
+
+def create(admin: Admin) -> None:
+    """Makes those that do not exist."""
+    for path, content in objects():
+        try:
+            code, answer = admin.request("POST", path, content)
+        except OSError as error:
+            raise ClusterError(f"the API server cannot be asked to make what nodes need: {error}") from error
+        if code not in (201, 409):
+            raise ClusterError(f"the API server does not make what nodes need: {answer.get('message', code)}")

@@ -1,0 +1,44 @@
+"""How many nodes `up` gives a cluster, and what they stand on: whether this machine can have any, and their network."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from zlib import crc32
+
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.layout import DEFAULT_NAME, Layout, Record
+from pybernetes.cluster.node import containerd, fabric, host
+from pybernetes.cluster.node.machine import FOLDERS
+from pybernetes.cluster.node.network import NETWORKS, NODES, Network
+
+
+def obstacle() -> str | None:
+    """Why this machine cannot have nodes, None if it can."""
+    if os.geteuid() != 0:
+        return "nodes need root"
+    why = containerd.missing()
+    return f"{why} (Debian: apt-get install containerd runc containernetworking-plugins nftables)" if why else None
+
+
+def count(wanted: int | None) -> tuple[int, str | None]:
+    """The number of nodes, and why it is 0 if nobody asked for that; ClusterError if it cannot be as asked for."""
+    why = obstacle() if wanted != 0 else None
+    if wanted is None:
+        return (0, why) if why else (1, None)
+    if why:
+        raise ClusterError(f"--nodes {wanted}: {why}")
+    if wanted > NODES:
+        raise ClusterError(f"--nodes {wanted}: at most {NODES} on one machine")
+    return wanted, None
+
+
+def claim(layout: Layout) -> Network:
+    """Makes the network of a cluster's nodes on the host; the cluster's record remembers which one it has."""
+    record = layout.read_record() or Record(layout.name)
+    # Clusters of other names begin elsewhere, so that two that were made one after the other can run side by side.
+    first = 0 if layout.name == DEFAULT_NAME else 1 + crc32(os.fsencode(layout.data)) % (NETWORKS - 1)
+    network = host.claim(layout.data, record.network, first, list(FOLDERS))
+    layout.write_record(replace(record, network=network.index))
+    fabric.make(network)
+    return network

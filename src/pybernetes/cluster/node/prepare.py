@@ -1,0 +1,198 @@
+"""Writes everything a node reads when it starts: who it is, its certificates, the configuration of its programs.
+
+DATA/nodes/NAME/   machine.json, containerd.toml, kubelet.json, kubelet.kubeconfig, pki/, and the folders that the
+                   node has in place of the host's (machine.FOLDERS): images, containers, volumes, logs
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import sys
+import uuid
+from pathlib import Path
+from zlib import crc32
+
+import pybernetes
+from pybernetes import pki
+from pybernetes.cluster import certificates, files
+from pybernetes.cluster.components import CLUSTER_DOMAIN, KUBERNETES_SERVICE_IP, PYTHON
+from pybernetes.cluster.layout import Layout
+from pybernetes.cluster.node import containerd
+from pybernetes.cluster.node.machine import Machine, Program
+from pybernetes.cluster.node.network import Network
+
+KUBELET_PORT = 10250
+# Nameservers of the host's own loopback are not those of a node; systemd-resolved keeps the real ones there.
+RESOLVED = "/run/systemd/resolve/resolv.conf"
+# Where the host has none that a node could ask; the same choice as Docker's.
+DEFAULT_NAMESERVERS = "nameserver 1.1.1.1\nnameserver 8.8.8.8\n"
+
+
+def node_name(number: int) -> str:
+    """The name of the N-th node, counted from 1."""
+    return f"node-{number}"
+
+
+def cgroup(layout: Layout, name: str) -> str:
+    """Where the node's cgroups are; two clusters may have the same name, but not the same folder."""
+    return f"pybernetes/{layout.name}-{crc32(os.fsencode(layout.data)):08x}/{name}"
+
+
+def prepare(layout: Layout, network: Network, number: int, server_port: int) -> Machine:
+    """Writes the files of a node and answers its description, which is one of them."""
+    name, address = node_name(number), network.address(number)
+    folder = layout.node(name)
+    for path in (layout.data / "nodes", folder, folder / "pki"):
+        files.make_private_folder(path)
+    server = f"https://{network.gateway}:{server_port}"
+    ensure_certificates(layout, name, address)
+    _write_identity(folder, name, address)
+    _write_kubelet(layout, folder, name, server)
+    _write_containerd(layout, folder)
+    rules = folder / "rules.nft"
+    rules.write_text(service_rules(KUBERNETES_SERVICE_IP, 443, network.gateway, server_port))
+    machine = Machine(
+        name=name,
+        folder=str(folder),
+        cgroup=cgroup(layout, name),
+        bridge=network.bridge,
+        port=network.port(number),
+        address=address,
+        gateway=network.gateway,
+        pods=network.pods,
+        rules=str(rules),
+        keep=[str(layout.data), str(Path(pybernetes.__file__).parents[1]), sys.prefix],
+        programs=[
+            Program(
+                "containerd",
+                [containerd.find("containerd") or "containerd", "--config", str(folder / "containerd.toml")],
+                str(layout.log(f"{name}-containerd")),
+            ),
+            Program("kubelet", _kubelet_command(folder, name, address), str(layout.log(f"{name}-kubelet"))),
+        ],
+    )
+    machine.write()
+    return machine
+
+
+def ensure_certificates(layout: Layout, name: str, address: str, now: datetime.datetime | None = None) -> bool:
+    """Makes the certificates of a node's kubelet that are missing or due, and says whether there were any."""
+    now = now or datetime.datetime.now(datetime.UTC)
+    folder = layout.node(name) / "pki"
+    authority = certificates.read(layout.pki, certificates.AUTHORITY)
+    assert authority is not None
+    made = False
+    if certificates.due(certificates.read(folder, "client"), authority, set(), now):
+        certificates.write(folder, "client", pki.issue_client(authority, f"system:node:{name}", ["system:nodes"]))
+        made = True
+    names = {name, address}
+    if certificates.due(certificates.read(folder, "serving"), authority, names, now):
+        certificates.write(folder, "serving", pki.issue_server(authority, f"system:node:{name}", sorted(names)))
+        made = True
+    return made
+
+
+def service_rules(service: str, port: int, server: str, server_port: int) -> str:
+    """nft rules by which the Service `kubernetes` leads to the API server, from the node and from its pods."""
+    target = f"ip daddr {service} tcp dport {port} dnat to {server}:{server_port}"
+    return f"""table ip pybernetes
+delete table ip pybernetes
+table ip pybernetes {{
+  chain prerouting {{
+    type nat hook prerouting priority dstnat; policy accept;
+    {target}
+  }}
+  chain output {{
+    type nat hook output priority -100; policy accept;
+    {target}
+  }}
+}}
+"""
+
+
+def _kubelet_command(folder: Path, name: str, address: str) -> list[str]:
+    return [
+        *PYTHON,
+        "kubelet",
+        f"--config={folder / 'kubelet.json'}",
+        f"--kubeconfig={folder / 'kubelet.kubeconfig'}",
+        f"--hostname-override={name}",
+        f"--node-ip={address}",
+    ]
+
+
+def _write_kubelet(layout: Layout, folder: Path, name: str, server: str) -> None:
+    own = folder / "pki"
+    config = {
+        "kind": "KubeletConfiguration",
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": str(layout.pki / "ca.crt")},
+        },
+        "authorization": {"mode": "Webhook"},
+        "cgroupDriver": "cgroupfs",
+        "clusterDomain": CLUSTER_DOMAIN,
+        "containerRuntimeEndpoint": f"unix://{containerd.SOCKET}",
+        "failSwapOn": False,
+        "port": KUBELET_PORT,
+        "resolvConf": "/etc/resolv.conf",
+        "rotateCertificates": True,
+        "staticPodPath": "/etc/kubernetes/manifests",
+        "tlsCertFile": str(own / "serving.crt"),
+        "tlsPrivateKeyFile": str(own / "serving.key"),
+    }
+    (folder / "etc-kubernetes" / "manifests").mkdir(parents=True, exist_ok=True)
+    files.write_private(folder / "kubelet.json", json.dumps(config, indent=2).encode() + b"\n")
+    cluster = {"certificate-authority": str(layout.pki / "ca.crt"), "server": server}
+    user = {"client-certificate": str(own / "client.crt"), "client-key": str(own / "client.key")}
+    kubeconfig = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": cluster}],
+        "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": f"system:node:{name}"}}],
+        "users": [{"name": f"system:node:{name}", "user": user}],
+        "current-context": "context",
+    }
+    files.write_private(folder / "kubelet.kubeconfig", json.dumps(kubeconfig, indent=2).encode() + b"\n")
+
+
+def _write_containerd(layout: Layout, folder: Path) -> None:
+    template = folder / "cni.template"
+    template.write_text(containerd.network_template())
+    registries = [layout.registries, Path("/etc/containerd/certs.d")]
+    (folder / "containerd.toml").write_text(containerd.config(template, registries))
+    (folder / "etc-cni" / "net.d").mkdir(parents=True, exist_ok=True)
+    containerd.link_plugins(folder / "opt-cni" / "bin", [*PYTHON, "cni"])
+
+
+def _write_identity(folder: Path, name: str, address: str) -> None:
+    machine_id = folder / "machine-id"
+    if not machine_id.exists():
+        machine_id.write_text(f"{uuid.uuid4().hex}\n")
+    (folder / "hostname").write_text(f"{name}\n")
+    (folder / "hosts").write_text(
+        f"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n{address}\t{name}\n"
+    )
+    (folder / "resolv.conf").write_text(resolver())
+
+
+def resolver(places: tuple[str, ...] = ("/etc/resolv.conf", RESOLVED)) -> str:
+    """The host's resolv.conf as a node can use it: without nameservers of the host's loopback."""
+    for place in places:
+        try:
+            with open(place) as file:
+                lines = file.read().splitlines()
+        except OSError:
+            continue
+        good = [line for line in lines if line.split()[:1] != ["nameserver"] or not _loopback(line.split()[1:])]
+        if any(line.split()[:1] == ["nameserver"] for line in good):
+            return "\n".join(good) + "\n"
+    return DEFAULT_NAMESERVERS
+
+
+def _loopback(words: list[str]) -> bool:
+    return not words or words[0].startswith("127.") or words[0] == "::1"
