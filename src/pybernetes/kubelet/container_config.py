@@ -1,7 +1,7 @@
 """From a pod to what the runtime is asked for: `PodSandboxConfig` and `ContainerConfig`.
 
-`ConfigBuilder` gathers what a container needs (environment, mounts, security context, resources) from its parts;
-`sandbox_config` and `container_config` only put together what has been worked out, and read nothing.
+`ConfigBuilder` gathers what they need from its parts (environment, mounts, security context, resources, DNS, names)
+and makes the few files that must be there before. Everything that is wrong with a pod is a `ConfigError`.
 """
 
 from __future__ import annotations
@@ -11,49 +11,49 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybernetes.api.core.v1 import Pod, Service
-from pybernetes.api.quantity import Quantity
+from pybernetes.api import scheme
+from pybernetes.api.core.v1 import Container, ContainerPort, Pod, PodSpec, Service
+from pybernetes.api.meta.v1 import ObjectMeta
 
+from . import labels, mounts, security
+from .cgroups.container import ContainerSettings, linux_resources, overhead_resources, sandbox_resources
+from .config_error import ConfigError
+from .dns import ClusterDNS, DNSError, pod_dns
+from .environment import Environments
+from .expansion import expand_known
+from .hostname import HostnameError, kernel_hostname, pod_hostname
+from .node_facts import NodeFacts
+from .objects import Objects
 from .types import AnyContainer
 from .volumes.base import Volumes
 
 if TYPE_CHECKING:
     from pybernetes.cri import v1 as cri
 
-
-class ConfigError(Exception):
-    """A container cannot be described; its status says CreateContainerConfigError with this text."""
-
-
-@dataclass(slots=True)
-class NodeFacts:
-    """What containers may ask about their node. One object, kept up to date by the kubelet."""
-
-    name: str
-    ips: Sequence[str] = ()
-    """The node's addresses, the one of the preferred family first (`status.hostIPs`)."""
-    allocatable: Mapping[str, Quantity] = field(default_factory=dict)
-    memory_capacity: int = 0
-    """Bytes, for the oom score."""
+Event = Callable[[Pod, str, str, str], None]
+"""Pod, type, reason, message."""
 
 
 @dataclass(slots=True)
 class Settings:
     """The KubeletConfiguration's fields that matter here, under its names."""
 
+    resources: ContainerSettings
     cluster_domain: str = "cluster.local"
     cluster_dns: Sequence[str] = ()
     resolv_conf: str = "/etc/resolv.conf"
     pod_logs_dir: Path = Path("/var/log/pods")
     seccomp_default: bool = False
-    cpu_cfs_quota: bool = True
-    cpu_cfs_quota_period_us: int = 100_000
-    allowed_unsafe_sysctls: Sequence[str] = ()
+    recursive_read_only_mounts: bool = False
+    """Whether the runtime can do that."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageUser:
-    """Who an image runs as, from the CRI's ImageStatus: a number, else a name, else nobody in particular (root)."""
+    """Who an image runs as, from the CRI's ImageStatus: a number, else a name.
+
+    One that names neither runs as root: give 0.
+    """
 
     uid: int | None = None
     username: str = ""
@@ -69,14 +69,14 @@ class ContainerExtras:
     annotations: Mapping[str, str] = field(default_factory=dict)
     cdi_devices: Sequence[str] = ()
     cpuset_cpus: str = ""
-    exclusive_cpus: bool = False
+    """CPUs that are this container's alone."""
 
 
 class ConfigBuilder:
     """Makes configs for the pods of one node.
 
-    `objects` finds ConfigMaps and Secrets (`objects.Objects`); `services` gives all Services, or None while they have
-    not been read; `event(pod, type, reason, message)` tells users (DNS limits, missing cluster DNS).
+    `objects` finds ConfigMaps and Secrets; `services` gives all Services, or None while they have not been read;
+    `event` tells users (limits of DNS, missing cluster DNS).
     """
 
     def __init__(
@@ -84,15 +84,60 @@ class ConfigBuilder:
         root: Path,
         facts: NodeFacts,
         settings: Settings,
-        objects: Any,
+        objects: Objects | None,
         services: Callable[[], Collection[Service] | None],
-        event: Callable[[Pod, str, str, str], None],
+        event: Event,
     ) -> None:
-        raise NotImplementedError
+        self._root = root
+        self._facts = facts
+        self._settings = settings
+        self._environments = Environments(facts, objects, services)
+        self._event = event
 
     def sandbox(self, pod: Pod, attempt: int, *, cgroup_parent: str) -> cri.PodSandboxConfig:
         """What RunPodSandbox wants; the log directory is made. Raises `ConfigError`."""
-        raise NotImplementedError
+        from pybernetes.cri import v1 as cri
+
+        metadata, spec, settings = pod.metadata or ObjectMeta(), pod.spec or PodSpec(), self._settings
+        cluster = ClusterDNS(settings.cluster_dns, settings.cluster_domain, settings.resolv_conf, self._facts.ips)
+        try:
+            dns = pod_dns(pod, cluster, lambda reason, message: self._event(pod, "Warning", reason, message))
+            hostname = kernel_hostname(pod, pod_hostname(pod, settings.cluster_domain))
+        except (DNSError, HostnameError) as error:
+            raise ConfigError(str(error)) from None
+        sysctls = (spec.security_context.sysctls if spec.security_context else None) or ()
+        folder = pod_logs_folder(settings.pod_logs_dir, pod)
+        _make(folder)
+        return cri.PodSandboxConfig(
+            metadata=cri.PodSandboxMetadata(
+                name=metadata.name or "",
+                namespace=metadata.namespace or "",
+                uid=metadata.uid or "",
+                attempt=attempt,
+            ),
+            labels=pod_labels(pod),
+            annotations=metadata.annotations or {},
+            dns_config=cri.DNSConfig(servers=dns.servers, searches=dns.searches, options=dns.options),
+            hostname="" if spec.host_network else hostname,
+            log_directory=str(folder),
+            port_mappings=[
+                cri.PortMapping(
+                    host_ip=port.host_ip or "",
+                    host_port=port.host_port or 0,
+                    container_port=port.container_port or 0,
+                    protocol=_protocol(port.protocol),
+                )
+                for container in spec.containers or ()
+                for port in distinct_ports(container)
+            ],
+            linux=cri.LinuxPodSandboxConfig(
+                cgroup_parent=cgroup_parent,
+                security_context=security.sandbox_security(pod),
+                sysctls={each.name or "": each.value or "" for each in sysctls},
+                resources=cri.LinuxContainerResources(**sandbox_resources(pod, settings.resources)),
+                overhead=cri.LinuxContainerResources(**overhead_resources(pod, settings.resources)),
+            ),
+        )
 
     async def container(
         self,
@@ -114,4 +159,154 @@ class ConfigBuilder:
         `hash` is written to the annotations; `image_refs` are the pulled images of image volumes by volume name;
         `target_id` is the container whose processes an ephemeral container wants to see. Raises `ConfigError`.
         """
-        raise NotImplementedError
+        from pybernetes.cri import v1 as cri
+
+        extras = extras or ContainerExtras()
+        settings = self._settings
+        variables = dict(extras.envs) | await self._environments.of(pod, container, pod_ips, volumes)
+        security.verify_non_root(pod, container, image_user.uid, image_user.username)
+        context = security.container_security(
+            pod,
+            container,
+            image_uid=image_user.uid,
+            image_user=image_user.username,
+            seccomp_root=str(self._root / "seccomp"),
+            seccomp_default=settings.seccomp_default,
+            target_id=target_id,
+        )
+        name = container.name or ""
+        _make(pod_logs_folder(settings.pod_logs_dir, pod) / name)
+        resources = linux_resources(pod, container, settings.resources, cpuset=extras.cpuset_cpus)
+        return cri.ContainerConfig(
+            metadata=cri.ContainerMetadata(name=name, attempt=restart_count),
+            image=cri.ImageSpec(image=image_ref, user_specified_image=container.image or ""),
+            command=[expand_known(each, variables) for each in container.command or ()],
+            args=[expand_known(each, variables) for each in container.args or ()],
+            working_dir=container.working_dir or "",
+            envs=[
+                cri.KeyValue(key=key, value=value.encode(errors="surrogateescape")) for key, value in variables.items()
+            ],
+            labels=container_labels(pod, name),
+            annotations=dict(extras.annotations) | container_annotations(pod, container, restart_count, hash),
+            devices=[*extras.devices, *mounts.block_devices(container, volumes)],
+            CDI_devices=[cri.CDIDevice(name=each) for each in extras.cdi_devices],
+            mounts=[*extras.mounts, *self._mounts(pod, container, pod_ips, volumes, variables, image_refs or {})],
+            log_path=f"{name}/{restart_count}.log",
+            stdin=bool(container.stdin),
+            stdin_once=bool(container.stdin_once),
+            tty=bool(container.tty),
+            stop_signal=stop_signal(container),
+            linux=cri.LinuxContainerConfig(
+                resources=cri.LinuxContainerResources(**resources), security_context=context
+            ),
+        )
+
+    def _mounts(
+        self,
+        pod: Pod,
+        container: AnyContainer,
+        pod_ips: Sequence[str],
+        volumes: Volumes,
+        variables: Mapping[str, str],
+        image_refs: Mapping[str, str],
+    ) -> list[cri.Mount]:
+        folder = self._root / "pods" / ((pod.metadata.uid if pod.metadata else None) or "")
+        _make(folder, 0o750)
+        try:
+            hostname = pod_hostname(pod, self._settings.cluster_domain)
+        except HostnameError as error:
+            raise ConfigError(str(error)) from None
+        return [
+            *mounts.volume_mounts(
+                folder,
+                container,
+                volumes,
+                variables,
+                image_refs=image_refs,
+                recursive_read_only=self._settings.recursive_read_only_mounts,
+            ),
+            *mounts.hosts_mount(folder, pod, container, pod_ips, hostname),
+            *mounts.termination_message_mount(folder, container),
+        ]
+
+
+def pod_logs_folder(pod_logs_dir: Path, pod: Pod) -> Path:
+    """Where the logs of a pod are."""
+    metadata = pod.metadata or ObjectMeta()
+    return pod_logs_dir / f"{metadata.namespace}_{metadata.name}_{metadata.uid}"
+
+
+def pod_labels(pod: Pod) -> dict[str, str]:
+    """The labels of a sandbox: the pod's own, and who it is."""
+    metadata = pod.metadata or ObjectMeta()
+    return {**(metadata.labels or {}), **_identity(metadata)}
+
+
+def container_labels(pod: Pod, name: str) -> dict[str, str]:
+    """The labels of a container."""
+    return {**_identity(pod.metadata or ObjectMeta()), labels.CONTAINER_NAME: name}
+
+
+def container_annotations(pod: Pod, container: AnyContainer, restart_count: int, hash: str) -> dict[str, str]:
+    """What a kubelet that starts again must know of a container, even if its pod is gone by then."""
+    metadata, spec = pod.metadata or ObjectMeta(), pod.spec or PodSpec()
+    found = {
+        labels.HASH: hash,
+        labels.RESTART_COUNT: str(restart_count),
+        labels.TERMINATION_MESSAGE_PATH: container.termination_message_path or "",
+        labels.TERMINATION_MESSAGE_POLICY: container.termination_message_policy or "",
+    }
+    if metadata.deletion_grace_period_seconds is not None:
+        found[labels.DELETION_GRACE_PERIOD] = str(metadata.deletion_grace_period_seconds)
+    if spec.termination_grace_period_seconds is not None:
+        found[labels.TERMINATION_GRACE_PERIOD] = str(spec.termination_grace_period_seconds)
+    if container.lifecycle is not None and container.lifecycle.pre_stop is not None:
+        found[labels.PRE_STOP_HANDLER] = _json(container.lifecycle.pre_stop)
+    if container.ports:
+        found[labels.PORTS] = _json(container.ports)
+    return found
+
+
+def distinct_ports(container: Container) -> list[ContainerPort]:
+    """A container's ports; of those with one name, or without and equal, the first."""
+    found: dict[str, ContainerPort] = {}
+    for port in container.ports or ():
+        family = "any" if not port.host_ip else "v6" if ":" in port.host_ip else "v4"
+        usual = f"{family}-{port.protocol}-{port.host_ip}:{port.container_port}:{port.host_port}"
+        found.setdefault(port.name or usual, port)
+    return list(found.values())
+
+
+def stop_signal(container: AnyContainer) -> int:
+    """The signal that ends a container, if it names one; the image's otherwise."""
+    from pybernetes.cri import v1 as cri
+
+    name = container.lifecycle.stop_signal if container.lifecycle else None
+    if not name:
+        return int(cri.RUNTIME_DEFAULT)
+    return int(getattr(cri, name.replace("+", "PLUS").replace("-", "MINUS")))
+
+
+def _identity(metadata: ObjectMeta) -> dict[str, str]:
+    return {
+        labels.POD_NAME: metadata.name or "",
+        labels.POD_NAMESPACE: metadata.namespace or "",
+        labels.POD_UID: metadata.uid or "",
+    }
+
+
+def _protocol(name: str | None) -> int:
+    from pybernetes.cri import v1 as cri
+
+    return int({"UDP": cri.UDP, "SCTP": cri.SCTP}.get(name or "TCP", cri.TCP))
+
+
+def _json(value: Any) -> str:
+    return scheme.encoder.encode(value).decode()
+
+
+def _make(folder: Path, mode: int = 0o755) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=mode)
+    except OSError as error:
+        raise ConfigError(f"cannot create directory {folder}: {error}") from None

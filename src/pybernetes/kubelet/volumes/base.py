@@ -1,4 +1,4 @@
-"""What every kind of volume has in common: what it gives, what it may need, and how it says that it cannot.
+"""What every kind of volume has in common: what it gives, and how it says that it cannot.
 
 A volume of a pod becomes a `MountedVolume`: a path on this node that containers get bind-mounted, or an image that
 the runtime mounts by itself.
@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pybernetes.api.quote import quote
+
 
 class VolumeError(Exception):
-    """A volume cannot be made ready. The text is that of the event, with upstream's words.
+    """The volumes of a pod cannot be made ready. The text is that of the event, with upstream's words.
 
     `retry_after` says after how many seconds another try makes sense; a change of an object that is waited for (a
-    ConfigMap that was missing) is told earlier, through the manager's `changed`.
+    ConfigMap that was missing) is told earlier, through `changed`.
     """
 
     def __init__(self, message: str, *, reason: str = "FailedMount", retry_after: float = 0.5) -> None:
@@ -23,6 +25,17 @@ class VolumeError(Exception):
         self.message = message
         self.reason = reason
         self.retry_after = retry_after
+
+
+class StepError(Exception):
+    """One step of making a volume ready has failed."""
+
+    def __init__(self, step: str, volume: str, why: str) -> None:
+        super().__init__(f"{step} for volume {quote(volume)} : {why}")
+
+
+class ProcessingError(Exception):
+    """It cannot even be said what a volume is: its claim is not there, or not bound."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,50 +1,189 @@
 """Keeps the volumes of this node's pods ready: made before their containers, fresh while they run, gone after them.
 
 State is on the disk alone (`pods/<uid>/volumes/<plugin>/<name>`, mounts): a kubelet that starts again finds
-everything by calling `ensure` for the pods that are there and `teardown` for those in `orphans`.
+everything by calling `ensure` for the pods that are there and `remove` for those in `orphans`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import asyncio
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
+from typing import Final
 
-from pybernetes.api.core.v1 import Pod
+from pybernetes.api import errors
+from pybernetes.api.core.v1 import Pod, PodSpec, Volume
+from pybernetes.client.backoff import ItemBackoff
 from pybernetes.client.client import Client
-from pybernetes.client.clock import Clock
+from pybernetes.client.clock import Clock, Timer
 
-from .base import Volumes
+from ..node_facts import NodeFacts
+from ..objects import Objects
+from ..tokens import TokenError, Tokens
+from ..types import all_containers
+from . import config_map, downward_api, empty_dir, host_path, image, persistent_volume_claim, projected, secret, subpath
+from .base import MountedVolume, ProcessingError, StepError, VolumeError, Volumes
+from .host import Host, uid_of
+from .mounting import mounts, unmount
+
+SetUp = Callable[[Host, Pod, Volume], Awaitable[MountedVolume]]
+
+KINDS: Final[dict[str, SetUp]] = {
+    "config_map": config_map.set_up,
+    "downward_api": downward_api.set_up,
+    "empty_dir": empty_dir.set_up,
+    "ephemeral": persistent_volume_claim.set_up,
+    "host_path": host_path.set_up,
+    "image": image.set_up,
+    "persistent_volume_claim": persistent_volume_claim.set_up,
+    "projected": projected.set_up,
+    "secret": secret.set_up,
+}
+"""By the field of a Volume."""
+
+# upstream's back-off of operations on volumes
+FIRST_RETRY: Final = 0.5
+LONGEST_RETRY: Final = 122.0
+SHORTEST_RENEWAL: Final = 5.0  # a token that cannot be renewed is not asked for all the time
 
 
 class VolumeManager:
-    """`changed(uid)` is called when something that a pod's volumes show has changed: call `ensure` again then."""
+    """`changed(uid)` is called when something that a pod's volumes show wants to be read again: call `ensure` then."""
 
     def __init__(
         self,
         client: Client | None,
         root: Path,
-        node: str,
+        facts: NodeFacts,
         clock: Clock,
         *,
-        changed: Callable[[str], None] | None = None,
+        objects: Objects | None,
+        changed: Callable[[str], None],
+        event: Callable[[Pod, str, str, str], None],
+        image_volumes: bool = False,
     ) -> None:
-        raise NotImplementedError
+        self._clock = clock
+        self._changed = changed
+        self._host = Host(root, facts, client, objects, Tokens(client, clock), event, image_volumes)
+        self._failures: ItemBackoff[str] = ItemBackoff(FIRST_RETRY, LONGEST_RETRY)
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._timers: dict[str, Timer] = {}
 
     async def ensure(self, pod: Pod) -> Volumes:
-        """Make all volumes ready, or bring their contents up to date; raises `VolumeError` for the first that cannot.
+        """Make all volumes ready, or bring their contents up to date; raises `VolumeError`.
 
         Cheap when nothing has changed; call it at every sync of a pod.
         """
-        raise NotImplementedError
+        uid = uid_of(pod)
+        if self._host.objects is not None:
+            self._host.objects.register(pod)
+        volumes = used_volumes(pod)
+        async with self._locks.setdefault(uid, asyncio.Lock()):
+            results = await asyncio.gather(*(self._set_up(pod, each) for each in volumes), return_exceptions=True)
+        self._renew_later(uid)
+        ready: dict[str, MountedVolume] = {}
+        failed: dict[str, Exception] = {}
+        for volume, result in zip(volumes, results, strict=True):
+            if isinstance(result, MountedVolume):
+                ready[volume.name or ""] = result
+            elif isinstance(result, ProcessingError | StepError):
+                failed[volume.name or ""] = result
+            else:
+                raise result
+        if failed:
+            raise VolumeError(_message(failed), retry_after=self._failures.when(uid))
+        self._failures.forget(uid)
+        return ready
 
     async def teardown(self, uid: str) -> None:
-        """Unmount and remove everything of a pod whose containers are gone; may be called again after a failure."""
-        raise NotImplementedError
+        """Unmount and remove the volumes of a pod whose containers are gone; may be called again after a failure.
+
+        Raises `VolumeError` while something is in use.
+        """
+        if self._host.objects is not None:
+            self._host.objects.unregister(uid)
+        self._host.tokens.forget(uid)
+        self._failures.forget(uid)
+        if timer := self._timers.pop(uid, None):
+            timer.cancel()
+        folder = self._host.pod_folder(uid)
+        async with self._locks.setdefault(uid, asyncio.Lock()):
+            try:
+                await asyncio.to_thread(_remove_volumes, folder)
+            except OSError as error:
+                raise VolumeError(f"UnmountVolume.TearDown failed for pod {uid} : {error}") from None
+        self._locks.pop(uid, None)
+
+    async def remove(self, uid: str) -> None:
+        """Remove the whole folder of a pod that is gone, its volumes first."""
+        await self.teardown(uid)
+        try:
+            await asyncio.to_thread(shutil.rmtree, self._host.pod_folder(uid))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise VolumeError(f"cannot remove the folder of pod {uid}: {error}") from None
 
     def has_volumes(self, uid: str) -> bool:
-        """Whether anything of a pod is still there: its Node status `volumesInUse`, and whether it may be deleted."""
-        raise NotImplementedError
+        """Whether a volume of a pod is still there; while one is, the pod must not be taken out of the API."""
+        folder = self._host.pod_folder(uid)
+        parts = (folder / "volumes", folder / subpath.FOLDER)
+        return any(part.is_dir() and any(part.iterdir()) for part in parts)
 
     def orphans(self, known: Collection[str]) -> list[str]:
         """The uids of pods that have a folder here and are not known."""
-        raise NotImplementedError
+        try:
+            found = os.listdir(self._host.root / "pods")
+        except FileNotFoundError:
+            return []
+        return sorted(uid for uid in found if uid not in known)
+
+    async def _set_up(self, pod: Pod, volume: Volume) -> MountedVolume:
+        name = volume.name or ""
+        kind = next((each for each in KINDS if getattr(volume, each) is not None), None)
+        if kind is None:
+            raise persistent_volume_claim.refusal(volume, name)
+        try:
+            return await KINDS[kind](self._host, pod, volume)
+        except (errors.APIError, OSError, ValueError, TokenError) as error:
+            raise StepError("MountVolume.SetUp failed", name, str(error) or type(error).__name__) from None
+
+    def _renew_later(self, uid: str) -> None:
+        if timer := self._timers.pop(uid, None):
+            timer.cancel()
+        when = self._host.tokens.renew_at(uid)
+        if when is not None:
+            delay = max(when - self._clock.now(), SHORTEST_RENEWAL)
+            self._timers[uid] = self._clock.call_later(delay, self._changed, uid)
+
+
+def used_volumes(pod: Pod) -> list[Volume]:
+    """The volumes that a container mounts; nobody waits for the others."""
+    spec = pod.spec or PodSpec()
+    used = set()
+    for container in all_containers(spec):
+        used |= {each.name for each in (*(container.volume_mounts or ()), *(container.volume_devices or ()))}
+    return [volume for volume in spec.volumes or () if volume.name in used]
+
+
+def _message(failed: dict[str, Exception]) -> str:
+    unknown = [name for name, error in failed.items() if isinstance(error, ProcessingError)]
+    if not unknown:
+        return str(next(iter(failed.values())))
+    why = "; ".join(str(failed[name]) for name in unknown)
+    return (
+        f"Unable to attach or mount volumes: unmounted volumes=[{' '.join(failed)}], unattached volumes=[],"
+        f" failed to process volumes=[{' '.join(unknown)}]: {why}"
+    )
+
+
+def _remove_volumes(folder: Path) -> None:
+    for each in reversed(mounts(folder)):
+        unmount(each.path)
+    if left := mounts(folder):  # nothing may be removed through a mount: it is somebody's data
+        raise OSError(f"{left[0].path} is still mounted")
+    for part in (subpath.FOLDER, "volumes", "plugins"):
+        if (folder / part).is_dir():
+            shutil.rmtree(folder / part)

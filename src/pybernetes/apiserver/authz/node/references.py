@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pybernetes.api.core.containers import all_containers
+from pybernetes.api.core.podconfigmaps import config_map_names
 from pybernetes.api.core.podsecrets import secret_names
 from pybernetes.api.core.v1.persistentvolume import PersistentVolume
 from pybernetes.api.core.v1.pod import Pod
@@ -27,7 +27,7 @@ def pod_references(pod: Pod) -> Iterator[Vertex]:
     for name in secret_names(pod):
         if name:
             yield "secrets", namespace, name
-    for name in _config_maps(pod):
+    for name in config_map_names(pod):
         if name:
             yield "configmaps", namespace, name
     for volume in spec.volumes or ():
@@ -43,22 +43,6 @@ def pod_references(pod: Pod) -> Iterator[Vertex]:
     extended = status.extended_resource_claim_status if status else None
     if extended is not None and extended.resource_claim_name:
         yield "resourceclaims", namespace, extended.resource_claim_name
-
-
-def _config_maps(pod: Pod) -> Iterator[str]:
-    assert pod.spec is not None
-    for container in all_containers(pod.spec):
-        for source in container.env_from or ():
-            if source.config_map_ref:
-                yield source.config_map_ref.name or ""
-        for variable in container.env or ():
-            if variable.value_from and variable.value_from.config_map_key_ref:
-                yield variable.value_from.config_map_key_ref.name or ""
-    for volume in pod.spec.volumes or ():
-        if volume.config_map:
-            yield volume.config_map.name or ""
-        if volume.projected:
-            yield from (each.config_map.name or "" for each in volume.projected.sources or () if each.config_map)
 
 
 def volume_secrets(volume: PersistentVolume) -> Iterator[Vertex]:

@@ -1,0 +1,63 @@
+"""`configMap`: the keys of a ConfigMap as files, followed while it changes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Final
+
+from pybernetes.api import errors
+from pybernetes.api.core.v1 import ConfigMap, ConfigMapVolumeSource, KeyToPath, Pod, Volume
+
+from .atomic_writer import File, Payload
+from .base import MountedVolume
+from .contents import NO_MODE, show
+from .host import Host
+
+PLUGIN: Final = "configmap"
+
+
+async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
+    """Write the files."""
+    source = volume.config_map or ConfigMapVolumeSource()
+    payload = await collect(
+        host, pod, source.name or "", source.items or (), source.default_mode, bool(source.optional)
+    )
+    return show(host, pod, volume.name or "", PLUGIN, payload, memory=False)
+
+
+async def collect(
+    host: Host, pod: Pod, name: str, items: Iterable[KeyToPath], default_mode: int | None, optional: bool
+) -> Payload:
+    """The files of a ConfigMap: those of `items`, else all."""
+    if default_mode is None:
+        raise ValueError(NO_MODE)
+    if host.objects is None:
+        raise ValueError("no kubeClient defined")
+    namespace = (pod.metadata.namespace if pod.metadata else None) or ""
+    try:
+        found = await host.objects.get(ConfigMap, namespace, name)
+    except errors.NotFound:
+        if not optional:
+            raise
+        found = ConfigMap()
+    data = {key: value.encode(errors="surrogatepass") for key, value in (found.data or {}).items()}
+    data = {key: base64.b64decode(value) for key, value in (found.binary_data or {}).items()} | data
+    return project(data, items, default_mode, optional, "configmap references non-existent config key: {}")
+
+
+def project(
+    data: dict[str, bytes], items: Iterable[KeyToPath], default_mode: int, optional: bool, missing: str
+) -> Payload:
+    """Keys to files, for Secrets too."""
+    items = list(items)
+    if not items:
+        return {key: File(value, default_mode) for key, value in data.items()}
+    files = {}
+    for item in items:
+        value = data.get(item.key or "")
+        if value is not None:
+            files[item.path or ""] = File(value, default_mode if item.mode is None else item.mode)
+        elif not optional:
+            raise ValueError(missing.format(item.key))
+    return files

@@ -1,0 +1,43 @@
+"""Volumes that show what the API says: files in a folder that are replaced all at once."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from pybernetes.api.core.v1 import Pod, PodSpec
+
+from ..types import all_containers
+from .atomic_writer import Payload, write
+from .base import MountedVolume
+from .empty_dir import wrap
+from .host import Host, fs_group, uid_of
+from .ownership import set_group
+
+NO_MODE: Final = "no defaultMode used, not even the default value for it"
+
+
+def show(host: Host, pod: Pod, name: str, plugin: str, payload: Payload, *, memory: bool) -> MountedVolume:
+    """Make a volume show exactly these files. In memory what must not be found on a disk."""
+    folder = host.volume_folder(uid_of(pod), plugin, name)
+    wrap(host, pod, folder, name, memory=memory)
+    for nested in nested_mount_points(pod, name):
+        (folder / nested).mkdir(parents=True, exist_ok=True, mode=0o755)
+    write(folder, payload, lambda: set_group(folder, fs_group(pod), read_only=True))
+    return MountedVolume(name, folder, read_only=True)
+
+
+def nested_mount_points(pod: Pod, name: str) -> list[str]:
+    """The folders in a volume that containers mount other volumes on: the volume is read-only then, so made before."""
+    found: dict[str, None] = {}
+    for container in all_containers(pod.spec or PodSpec()):
+        points = sorted((os.path.normpath(each.mount_path or ""), each.name) for each in container.volume_mounts or ())
+        for own in [path for path, volume in points if volume == name]:
+            if own.startswith("../"):
+                raise ValueError(f"invalid container mount point {own}")
+            outer: list[str] = []
+            for path, _ in points:
+                if path.startswith(f"{own}/") and not path.startswith(tuple(outer)):
+                    outer.append(f"{path}/")
+                    found[path.removeprefix(f"{own}/")] = None
+    return list(found)

@@ -1,0 +1,63 @@
+"""What kinds of volumes need of their node: where folders are, who gives objects and tokens, whom a pod runs as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybernetes.api.core.v1 import Pod, PodSpec
+from pybernetes.client.client import Client
+
+from ..node_facts import NodeFacts
+from ..objects import Objects
+from ..tokens import Tokens
+from ..types import all_containers
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The node, for volumes. The folders are upstream's, so that tools find what they look for."""
+
+    root: Path
+    facts: NodeFacts
+    client: Client | None
+    objects: Objects | None
+    tokens: Tokens
+    event: Callable[[Pod, str, str, str], None]
+    image_volumes: bool = False
+    """Whether the runtime can mount images."""
+
+    def pod_folder(self, uid: str) -> Path:
+        """Everything of a pod."""
+        return self.root / "pods" / uid
+
+    def volume_folder(self, uid: str, plugin: str, name: str) -> Path:
+        """Where a volume is; `plugin` is the last part of its name, such as `empty-dir`."""
+        return self.pod_folder(uid) / "volumes" / f"kubernetes.io~{plugin}" / name
+
+    def meta_folder(self, uid: str, name: str) -> Path:
+        """Where it is noted that an emptyDir has been made ready."""
+        return self.pod_folder(uid) / "plugins" / "kubernetes.io~empty-dir" / name
+
+
+def uid_of(pod: Pod) -> str:
+    """The pod's uid."""
+    return (pod.metadata.uid if pod.metadata else None) or ""
+
+
+def fs_group(pod: Pod) -> int | None:
+    """The group that volumes are given to."""
+    context = pod.spec.security_context if pod.spec else None
+    return context.fs_group if context else None
+
+
+def fs_user(pod: Pod) -> int | None:
+    """The user that all containers run as, if it is one and they say so: tokens become that user's."""
+    spec = pod.spec or PodSpec()
+    usual = spec.security_context.run_as_user if spec.security_context else None
+    users = set()
+    for container in all_containers(spec):
+        own = container.security_context.run_as_user if container.security_context else None
+        users.add(usual if own is None else own)
+    return users.pop() if len(users) == 1 else None

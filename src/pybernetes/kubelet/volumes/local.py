@@ -1,0 +1,77 @@
+"""`local`: a folder or a block device of this node, behind a PersistentVolume.
+
+A folder is bound to a place of its own for each pod, so that read-only is of that pod alone. A device can be given to
+containers as a device; one that should be mounted must be mounted on the node already, because nothing here formats
+disks.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from pybernetes.api.core.v1 import LocalVolumeSource, PersistentVolume, PersistentVolumeSpec, Pod
+
+from .base import MountedVolume
+from .host import Host, fs_group, uid_of
+from .mounting import bind, is_mount_point, mounts
+from .ownership import set_group
+
+PLUGIN: Final = "local-volume"
+
+
+def set_up(host: Host, pod: Pod, volume: PersistentVolume, name: str, *, read_only: bool) -> MountedVolume:
+    """Bind the folder, or find the device."""
+    spec = volume.spec or PersistentVolumeSpec()
+    path = (spec.local or LocalVolumeSource()).path or ""
+    volume_name = (volume.metadata.name if volume.metadata else None) or ""
+    if not path:
+        raise ValueError(f'LocalVolume volume "{volume_name}" path is empty')
+    if ".." in path.split("/"):
+        raise ValueError(f"invalid path: {path} must not contain '..'")
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        raise ValueError(f'path "{path}" does not exist') from None
+    if spec.volume_mode == "Block":
+        if not stat.S_ISBLK(mode):
+            raise ValueError(f"{path} is not a block device")
+        return MountedVolume(name, Path(path), read_only=read_only, device=True)
+    if stat.S_ISBLK(mode):
+        raise ValueError(f"{path} is a block device: mount it on the node and name the folder, or use volumeMode Block")
+    if not stat.S_ISDIR(mode):
+        raise ValueError("only directory and block device are supported")
+    folder = host.volume_folder(uid_of(pod), PLUGIN, volume_name)
+    if not is_mount_point(folder):
+        _warn_of_other_group(host, pod, path, volume_name)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o750)
+        bind(path, folder, read_only=read_only)
+        context = pod.spec.security_context if pod.spec else None
+        if not read_only:
+            only_root = context is not None and context.fs_group_change_policy == "OnRootMismatch"
+            set_group(folder, fs_group(pod), read_only=False, only_on_mismatch=only_root)
+    return MountedVolume(name, folder, read_only=read_only)
+
+
+def _warn_of_other_group(host: Host, pod: Pod, path: str, volume_name: str) -> None:
+    group = fs_group(pod)
+    if group is None:
+        return
+    pods = str(host.root / "pods")
+    here = os.stat(path)
+    for each in mounts(pods):
+        if (
+            f"/kubernetes.io~{PLUGIN}/" in each.path
+            and os.path.samestat(os.stat(each.path), here)
+            and here.st_gid != group
+        ):
+            host.event(
+                pod,
+                "Warning",
+                "AlreadyMountedVolume",
+                f"The requested fsGroup is {group}, but the volume {volume_name} has GID {here.st_gid}."
+                " The volume may not be shareable.",
+            )
+            return
