@@ -30,9 +30,9 @@ _States = frozenset[tuple[str, int]]
 
 
 class PLEG:
-    """`changed(ref)` is called, from the event loop, for each pod that the runtime has changed, made or lost."""
+    """`changed(uid)` is called, from the event loop, for each pod that the runtime has changed, made or lost."""
 
-    def __init__(self, runtime: Runtime, observing: Observing, clock: Clock, changed: Callable[[PodRef], None]) -> None:
+    def __init__(self, runtime: Runtime, observing: Observing, clock: Clock, changed: Callable[[str], None]) -> None:
         self._runtime = runtime
         self._observing = observing
         self._clock = clock
@@ -88,10 +88,10 @@ class PLEG:
                 if event.type is EventType.RESYNC:
                     self._events = True
                     self._wanted.set()
-                elif event.pod_uid and event.pod_uid in self._states:
+                elif event.pod_uid:
                     if event.type is EventType.OOM:
                         self._observing.forget(event.container_id)
-                    self._changed(self._states[event.pod_uid][0])
+                    self._changed(event.pod_uid)
                 else:
                     self._wanted.set()
         except CRIError as error:
@@ -124,4 +124,4 @@ class PLEG:
             if new is None:
                 self._cache.pop(uid, None)
             if first or old is None or new is None or old[1] != new[1]:
-                self._changed((new or old)[0])  # type: ignore[index]
+                self._changed(uid)

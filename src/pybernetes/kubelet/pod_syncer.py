@@ -1,0 +1,289 @@
+"""What a pod's worker does: everything from the first cgroup to the last trace, each step in its module."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pybernetes.api import errors
+from pybernetes.api.core.v1 import Pod, PodStatus, Secret
+from pybernetes.client.clock import Clock
+from pybernetes.client.events import NORMAL, WARNING, EventRecorder
+from pybernetes.client.keys import copy
+from pybernetes.cri import v1 as cri
+from pybernetes.cri.remote import Runtime
+
+from . import active_deadline
+from .cgroups.manager import CgroupManager
+from .container_status import StartFailure
+from .critical import is_static
+from .images import ImageManager
+from .killing import Killer, KillFailed
+from .mirrors import Mirrors
+from .objects import Objects
+from .phase import is_terminal
+from .pleg import PLEG
+from .pod_actions import KeepAsItIs, Verdicts, compute_pod_actions
+from .podworkers import PodWork, RetryLater
+from .probes.manager import ProbeManager
+from .probes.results import Result, Results
+from .restarts import should_restart_all
+from .restored import restored_pod
+from .runtime_manager import RuntimeManager, SyncResult
+from .status import StatusFacts, generate_status
+from .status_manager import StatusManager
+from .types import ObservedPod, PodRef
+from .volumes.base import VolumeError, Volumes
+from .volumes.manager import VolumeManager
+
+RETRY: Final = 10.0
+"""Seconds, and up to half as many more, until a container that could not be started is tried again; upstream's."""
+NETWORK_RETRY: Final = 1.0
+log = logging.getLogger(__name__)
+
+Facts = Callable[[Pod], StatusFacts]
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the syncer works with."""
+
+    runtime: Runtime
+    runtime_manager: RuntimeManager
+    pleg: PLEG
+    statuses: StatusManager
+    probes: ProbeManager
+    volumes: VolumeManager
+    cgroups: CgroupManager | None
+    """None: no cgroups of our own (`cgroupsPerQOS: false`)."""
+    objects: Objects
+    images: ImageManager
+    killer: Killer
+    mirrors: Mirrors
+    recorder: EventRecorder
+    clock: Clock
+    facts: Facts
+    """What a status needs to know that only the node knows."""
+    network_problem: Callable[[], str]
+    """Why the network of pods is not ready; empty if it is."""
+    allocated: Callable[[Pod], Pod]
+    """The pod with the resources that it has been given."""
+    keep_as_it_is: Callable[[Pod, ObservedPod], KeepAsItIs | None]
+    before_start: Callable[[Pod, ObservedPod], Awaitable[None]]
+    """Changes of resources in place, if there are any."""
+    exclusive_cpus: Callable[[str], bool]
+    released: Callable[[str], None]
+    """A pod needs nothing of the node any more (devices, CPUs)."""
+    pods_dir: Path
+    logs_dir: Path
+    container_logs_dir: Path | None
+
+
+class KubeletPodSyncer:
+    """Does the work for pods (`podworkers.PodSyncer`)."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._ = parts
+        self._failures: dict[str, dict[str, StartFailure]] = {}
+        """Why containers could not be started, by pod and name."""
+        self._verdicts = Verdicts(self._verdict(parts.probes.liveness), self._verdict(parts.probes.startup))
+        self._deadlines: set[str] = set()
+        """Pods whose deadline has been told."""
+
+    # -- living
+
+    async def sync(self, work: PodWork) -> tuple[bool, float | None]:
+        """Bring a pod to where it should be."""
+        parts, uid = self._, work.ref.uid
+        assert work.pod is not None
+        pod = parts.allocated(work.pod)
+        assert pod.spec is not None
+        parts.probes.add_pod(pod)
+        observed = await parts.pleg.refresh(work.ref)
+        status = self._report(pod, observed)
+        if is_terminal(status.phase):
+            return True, None
+        problem = parts.network_problem()
+        if problem and not pod.spec.host_network:
+            parts.recorder.event(pod, WARNING, "NetworkNotReady", f"network is not ready: {problem}")
+            raise RetryLater(NETWORK_RETRY)
+        parts.objects.register(pod)
+        cgroup_parent = ""
+        if parts.cgroups is not None:
+            cgroup_parent = parts.cgroups.ensure(pod, exclusive=parts.exclusive_cpus(uid))
+        if is_static(pod):
+            await parts.mirrors.ensure(pod)
+        volumes = await self._volumes(work, pod)
+        restart_all = should_restart_all(pod, observed, status)
+        actions = compute_pod_actions(
+            pod,
+            observed,
+            self._verdicts,
+            restart_all=restart_all,
+            keep_as_it_is=parts.keep_as_it_is(pod, observed),
+        )
+        await parts.before_start(pod, observed)
+        if actions.nothing:
+            return False, self._deadline(pod, status, None)
+
+        async def sandbox_ready() -> None:
+            self._report(pod, await parts.pleg.refresh(work.ref))
+
+        result = await parts.runtime_manager.sync(
+            pod,
+            observed,
+            actions,
+            volumes=volumes,
+            secrets=await self._secrets(pod),
+            cgroup_parent=cgroup_parent,
+            pod_ips=[each.ip or "" for each in status.pod_ips or ()],
+            sandbox_ready=sandbox_ready,
+            stopping=lambda: work.stopping,
+        )
+        self._note(uid, result)
+        status = self._report(pod, await parts.pleg.refresh(work.ref))
+        if is_terminal(status.phase):
+            return True, None
+        return False, self._deadline(pod, status, self._again(result))
+
+    def _again(self, result: SyncResult) -> float | None:
+        """When a sync with this result is to be repeated, if nothing else happens."""
+        if result.reset:
+            return 0.0
+        if not result.failures:
+            return None
+        return result.retry_after or RETRY * (1 + random.random() / 2)
+
+    def _deadline(self, pod: Pod, status: PodStatus, delay: float | None) -> float | None:
+        left = active_deadline.seconds_left(pod, status, self._.clock.now())
+        if left is None:
+            return delay
+        return max(0.0, left) if delay is None else min(delay, max(0.0, left))
+
+    async def _volumes(self, work: PodWork, pod: Pod) -> Volumes:
+        parts = self._
+        (parts.pods_dir / work.ref.uid / "volumes").mkdir(parents=True, exist_ok=True)
+        (parts.pods_dir / work.ref.uid / "plugins").mkdir(exist_ok=True)
+        try:
+            return await parts.volumes.ensure(pod)
+        except VolumeError as error:
+            if not work.stopping:
+                parts.recorder.event(pod, WARNING, error.reason, error.message)
+            raise RetryLater(error.retry_after) from error
+
+    async def _secrets(self, pod: Pod) -> Sequence[Secret]:
+        """The pod's pull secrets; those that are missing may not be needed."""
+        assert pod.spec is not None
+        assert pod.metadata is not None
+        found, missing = [], []
+        for name in [each.name for each in pod.spec.image_pull_secrets or () if each.name]:
+            try:
+                found.append(await self._.objects.get(Secret, pod.metadata.namespace or "", name))
+            except (errors.APIError, OSError, TimeoutError):
+                missing.append(name)
+        if missing:
+            message = (
+                f"Unable to retrieve some image pull secrets ({', '.join(missing)}); "
+                "attempting to pull the image may not succeed."
+            )
+            self._.recorder.event(pod, WARNING, "FailedToRetrieveImagePullSecret", message)
+        return found
+
+    def _note(self, uid: str, result: SyncResult) -> None:
+        known = self._failures.setdefault(uid, {})
+        for name in result.started:
+            known.pop(name, None)
+        known.update(result.failures)
+        if result.reset:
+            known.clear()
+
+    # -- reporting
+
+    def _report(
+        self, pod: Pod, observed: ObservedPod, *, terminal: bool = False, work: PodWork | None = None
+    ) -> PodStatus:
+        """Make the pod's status and note it."""
+        parts = self._
+        uid = observed.uid
+        old = parts.statuses.get(uid) or pod.status or PodStatus()
+        facts = parts.facts(pod)
+        facts.failures = self._failures.get(uid, {})
+        left = active_deadline.seconds_left(pod, old, parts.clock.now())
+        if left is not None and left <= 0 and not is_terminal(old.phase):
+            facts.eviction = active_deadline.EXCEEDED
+            if uid not in self._deadlines:
+                self._deadlines.add(uid)
+                parts.recorder.event(pod, NORMAL, facts.eviction.reason, facts.eviction.message)
+        status = generate_status(pod, observed, copy(old), facts, terminal=terminal)
+        if work is not None and work.status_change is not None:
+            work.status_change(status)
+        parts.statuses.set(pod, status)
+        return status
+
+    @staticmethod
+    def _verdict(results: Results) -> Callable[[str], bool | None]:
+        def verdict(id: str) -> bool | None:
+            result = results.get(id)
+            return None if result in (None, Result.UNKNOWN) else result is Result.SUCCESS
+
+        return verdict
+
+    # -- ending
+
+    async def terminating(self, work: PodWork) -> None:
+        """End all that runs of a pod."""
+        parts = self._
+        observed = await parts.pleg.refresh(work.ref)
+        if work.pod is None:
+            await parts.killer.kill_pod(restored_pod(observed), observed, work.grace)
+            return
+        pod = parts.allocated(work.pod)
+        self._report(pod, observed, work=work)
+        parts.probes.stop_liveness_and_startup(work.ref.uid)
+        try:
+            await parts.killer.kill_pod(pod, observed, work.grace)
+        except KillFailed as error:
+            parts.recorder.event(pod, WARNING, "FailedKillPod", f"error killing pod: {error}")
+            raise
+        parts.probes.remove_pod(work.ref.uid)
+        observed = await parts.pleg.refresh(work.ref)
+        running = [each.id for each in observed.running()]
+        if running:
+            raise KillFailed(f"detected running containers after a successful KillPod, CRI violation: {running}")
+        self._report(pod, observed, terminal=True, work=work)
+
+    async def terminated(self, work: PodWork) -> None:
+        """Give back all that the pod has on the node, and report its end."""
+        parts, uid = self._, work.ref.uid
+        await parts.volumes.teardown(uid)
+        parts.objects.unregister(uid)
+        if parts.cgroups is not None:
+            parts.cgroups.remove(uid)
+        parts.released(uid)
+        self._failures.pop(uid, None)
+        self._deadlines.discard(uid)
+        if work.pod is not None:
+            parts.statuses.terminate(parts.allocated(work.pod))
+        parts.images.forget(uid)
+
+    async def cleanup(self, ref: PodRef) -> None:
+        """Remove the last traces of a pod that its source does not have any more: sandbox, containers, logs."""
+        parts = self._
+        observed = await parts.pleg.refresh(ref)
+        for sandbox in observed.sandboxes:
+            await parts.runtime.remove_pod_sandbox(cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox.id))
+        for container in observed.containers:
+            await parts.runtime.remove_container(cri.RemoveContainerRequest(container_id=container.id))
+            if parts.container_logs_dir is not None:
+                name = f"{ref.name}_{ref.namespace}_{container.name}-{container.id}.log"
+                (parts.container_logs_dir / name).unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(parts.logs_dir / f"{ref.namespace}_{ref.name}_{ref.uid}")
+        await parts.volumes.remove(ref.uid)
+        parts.statuses.remove(ref.uid)
