@@ -11,7 +11,7 @@ FullName = tuple[str, str]
 
 
 class PodManager:
-    """Pods by uid. A mirror is not a pod of its own: it is found by the name that it has in common with its static pod."""
+    """Pods by uid. A mirror is not a pod of its own: it is found by the name that it shares with its static pod."""
 
     def __init__(self) -> None:
         self._pods: dict[str, Pod] = {}
