@@ -58,6 +58,18 @@ class Admin:
         return self._connection
 
 
+def node_condition(node: dict[str, object]) -> dict[str, object]:
+    """The condition Ready of a Node, empty if it has none."""
+    status = node.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    return next((each for each in conditions or () if each.get("type") == "Ready"), {})
+
+
+def node_ready(node: dict[str, object]) -> bool:
+    """Whether a Node says that it is ready."""
+    return node_condition(node).get("status") == "True"
+
+
 def _answer(connection: ssl.SSLSocket) -> tuple[int, dict[str, object]]:
     received = b""
     while b"\r\n\r\n" not in received:

@@ -1,4 +1,7 @@
-"""`pyb status`: the processes of a cluster, where its API is, and whether it answers. Exit code 1 if not running."""
+"""`pyb status`: the processes of a cluster, where its API is, and whether it answers. Exit code 1 if not running.
+
+The programs of a node are shown below it, as `node-1/kubelet`; they count like the others.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import os
 from urllib.parse import urlsplit
 
 from pybernetes.cluster import pidfile
+from pybernetes.cluster.admin import Admin, node_ready
 from pybernetes.cluster.commands import flags
 from pybernetes.cluster.layout import SUPERVISOR, Layout, context_name, locate
 from pybernetes.cluster.readiness import Probe
@@ -25,19 +29,49 @@ def main(argv: list[str]) -> int:
 def _status(layout: Layout) -> dict[str, object]:
     record = layout.read_record()
     alive = layout.processes()
-    processes = [_process(name, alive.get(name)) for name in (SUPERVISOR, *_component_names(layout))]
+    names = (SUPERVISOR, *_component_names(layout))
+    processes = [each for name in names for each in (_process(name, alive.get(name)), *_programs(layout, name))]
     running = all(process["running"] for process in processes)
     server = record.server if record else ""
+    nodes = _nodes(layout, server) if running and record and record.nodes else []
     return {
         "name": layout.name,
         "running": running,
-        "ready": running and _ready(layout, server),
+        "ready": running and _ready(layout, server) and all(node["ready"] for node in nodes),
         "server": server,
         "store": record.store if record else "",
         "context": context_name(layout.name),
         "dataDir": str(layout.data),
+        "nodes": nodes,
         "components": processes,
     }
+
+
+def _programs(layout: Layout, name: str) -> list[dict[str, object]]:
+    """The programs inside of a node."""
+    if not layout.node(name).is_dir():
+        return []
+    from pybernetes.cluster.node import inside
+
+    init = inside.init_process(layout, name)
+    found = inside.programs(init) if init is not None else {}
+    return [_process(f"{name}/{program}", found.get(program)) for program in inside.PROGRAMS]
+
+
+def _nodes(layout: Layout, server: str) -> list[dict[str, object]]:
+    """The nodes this cluster was started with, and whether the API server calls them ready."""
+    address = urlsplit(server)
+    admin = Admin(address.hostname or "", address.port or 0, layout.pki, timeout=2.0)
+    found = []
+    for name in _component_names(layout):
+        if layout.node(name).is_dir():
+            try:
+                _, node = admin.request("GET", f"/api/v1/nodes/{name}")
+            except OSError:
+                node = {}
+            found.append({"name": name, "ready": node_ready(node)})
+    admin.close()
+    return found
 
 
 def _component_names(layout: Layout) -> list[str]:
@@ -84,6 +118,9 @@ def _table(status: dict[str, object]) -> str:
     lines = [f"Cluster {status['name']!r}: {state}"]
     if status["running"]:
         lines += [f"  {key:8} {status[field]}" for key, field in _FACTS.items()]
+        nodes = status["nodes"]
+        assert isinstance(nodes, list)
+        lines += [f"  node     {node['name']}: {'ready' if node['ready'] else 'not ready'}" for node in nodes]
     processes = status["components"]
     assert isinstance(processes, list)
     if any(process["running"] for process in processes):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pybernetes.cluster.admin import Admin
+from pybernetes.cluster.admin import Admin, node_condition, node_ready
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, inside
@@ -89,11 +89,8 @@ class Boot:
         if code != 200:
             self.trouble = "its kubelet has not registered it" if code == 404 else str(node.get("message", code))
             return False
-        status = node.get("status")
-        conditions = status.get("conditions") if isinstance(status, dict) else None
-        ready: dict[str, object] = next((each for each in conditions or () if each.get("type") == "Ready"), {})
-        self.trouble = str(ready.get("message") or "its kubelet has not said that it is ready")
-        return bool(ready.get("status") == "True")
+        self.trouble = str(node_condition(node).get("message") or "its kubelet has not said that it is ready")
+        return node_ready(node)
 
 
 def missing_archives(layout: Layout, name: str) -> list[Path]:

@@ -8,6 +8,8 @@ from pybernetes.cluster import pidfile
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node.machine import RUN
 
+PROGRAMS = ("containerd", "kubelet")
+
 
 def init_process(layout: Layout, name: str) -> int | None:
     """The init process of a node as the host counts; None if the node does not run (yet)."""
@@ -29,7 +31,7 @@ def programs(init: int) -> dict[str, pidfile.Process]:
     """The programs that the node keeps running, with pids of the host."""
     outer = {_inner_pid(pid): pid for pid in children(init)}
     found = {}
-    for name in ("containerd", "kubelet"):
+    for name in PROGRAMS:
         process = pidfile.read(path(init, f"{RUN}/{name}.pid"))
         if process is not None and process.pid in outer:
             found[name] = pidfile.Process(outer[process.pid], process.start_time, process.restarts)
