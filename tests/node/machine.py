@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -152,11 +153,10 @@ class Machine:
             if controller == "cpuset":
                 for value in ("cpuset.cpus", "cpuset.mems"):
                     (path / value).write_text((path.parent / value).read_text())
-        join = "; ".join(f"echo $$ > {CGROUPS}/{each}/{self.cgroup}/cgroup.procs" for each in self.controllers())
         namespaces = "--mount --net --uts --ipc --pid --cgroup --fork --kill-child --propagation slave"
         with (self.folder / "init.log").open("ab") as log:
             self._unshare = subprocess.Popen(
-                ["sh", "-c", f"{join}; exec unshare {namespaces} -- sh {script}"],
+                ["sh", "-c", f"{self.join()}; exec unshare {namespaces} -- sh {script}"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -164,6 +164,10 @@ class Machine:
             )
         wait_until((self.folder / "ready").exists, f"the machine's init ({self.folder}/init.log)")
         self.init = child_of(self._unshare.pid)
+
+    def join(self) -> str:
+        """The shell commands by which a shell goes into the machine's cgroup."""
+        return "; ".join(f"echo $$ > {CGROUPS}/{each}/{self.cgroup}/cgroup.procs" for each in self.controllers())
 
     def write_network(self) -> None:
         """A bridge with addresses from the subnet; renamed into place, because containerd watches the folder."""
@@ -193,9 +197,10 @@ class Machine:
     def start_containerd(self) -> None:
         """Starts containerd and waits until it answers."""
         self.socket.unlink(missing_ok=True)
+        command = shlex.join(self.enter(["containerd", "--config", str(self.folder / "containerd.toml")]))
         with (self.folder / "containerd.log").open("ab") as log:
             self._containerd = subprocess.Popen(
-                self.enter(["containerd", "--config", str(self.folder / "containerd.toml")]),
+                ["sh", "-c", f"{self.join()}; exec {command}"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -1,0 +1,113 @@
+"""Counts what a node has of the kernel: processes, mounts, namespaces, links, cgroups, addresses.
+
+Two counts with the same pods (or none) on the node must be equal, whatever happened in between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+from collections import Counter
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+CGROUPS = Path("/sys/fs/cgroup")
+ADDRESSES = "var/lib/cni/networks"
+"""Where CNI's host-local keeps the addresses it gave away, a file for each."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a node has, each by a name that is the same for the same thing later on."""
+
+    processes: Counter[str]
+    mounts: Counter[str]
+    namespaces: Counter[str]
+    links: Counter[str]
+    cgroups: Counter[str]
+    addresses: Counter[str]
+
+    def more_than(self, before: Count) -> dict[str, Counter[str]]:
+        """What is here and was not there: the leaks."""
+        found = {each.name: getattr(self, each.name) - getattr(before, each.name) for each in fields(self)}
+        return {name: more for name, more in found.items() if more}
+
+
+def count(init: int, cgroup: str) -> Count:
+    """Counts the node with that init process and that cgroup."""
+    members = processes(init)
+    root = Path(f"/proc/{init}/root")
+    return Count(
+        processes=Counter(command(pid) for pid in members),
+        mounts=Counter(_mounts(init)),
+        namespaces=_namespaces(members, init),
+        links=Counter(_links(init)),
+        cgroups=Counter(_cgroups(cgroup)),
+        addresses=Counter(
+            path.name for path in (root / ADDRESSES).glob("*/*") if re.fullmatch(r"[0-9.]+|[0-9a-f:]+", path.name)
+        ),
+    )
+
+
+def processes(init: int) -> list[int]:
+    """The processes in the PID namespace of `init` and in those below it."""
+    found = [init]
+    children: dict[int, list[int]] = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                parent = Path(entry.path, "stat").read_text().rpartition(") ")[2].split()[1]
+                children.setdefault(int(parent), []).append(int(entry.name))
+    for pid in found:
+        found += children.get(pid, ())
+    return found
+
+
+def command(pid: int) -> str:
+    """What a process was started as, without what differs from one to the next."""
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+        program = os.path.basename(words[0])
+        if program.startswith("python") and "pybernetes" in words:
+            return f"pyb {words[words.index('pybernetes') + 1]}"
+        return program
+    return "gone"
+
+
+def _mounts(init: int) -> list[str]:
+    lines = Path(f"/proc/{init}/mountinfo").read_text().splitlines()
+    return [line.split(" ")[4] for line in lines]
+
+
+def _namespaces(members: list[int], init: int) -> Counter[str]:
+    """How many namespaces of each sort; a network namespace without a process is held by a mount."""
+    found = set()
+    for pid in members:
+        for kind in ("cgroup", "ipc", "mnt", "net", "pid", "uts"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+    for line in Path(f"/proc/{init}/mountinfo").read_text().splitlines():
+        held = re.search(r" (net:\[\d+\]) ", line)
+        if held:
+            found.add(held[1])
+    return Counter(name.partition(":")[0] for name in found)
+
+
+def _links(init: int) -> list[str]:
+    """The links of the node; those of pods by their sort, because their names differ."""
+    done = subprocess.run(
+        ["nsenter", "-t", str(init), "-n", "ip", "-o", "link"], check=True, capture_output=True, text=True
+    )
+    names = [line.split(": ")[1].partition("@")[0] for line in done.stdout.splitlines()]
+    return [re.sub(r"^veth.*", "veth", name) for name in names]
+
+
+def _cgroups(cgroup: str) -> list[str]:
+    """The cgroups below the node's; v1 has a tree for each controller."""
+    found = []
+    for top in (CGROUPS, *CGROUPS.iterdir()):
+        for folder, _, _ in os.walk(top / cgroup):
+            found.append(os.path.relpath(folder, CGROUPS))
+    return found
