@@ -25,6 +25,9 @@ _BY_PLURAL = {(each.group, each.version, each.plural): each for each in RESOURCE
 _BY_KIND = {(each.group, each.version, each.kind): each for each in RESOURCES}
 _GROUPS = {each.name: each for each in GROUPS}
 
+NEW_GROUP_PRIORITY = 100
+"""Of groups that are added: behind all others, as those of extension servers usually are."""
+
 
 def resources() -> tuple[Resource, ...]:
     """Everything that is served, in the order of discovery."""
@@ -38,11 +41,16 @@ def groups() -> tuple[Group, ...]:
 
 def add(resource: Resource, priority: int) -> None:
     """Know one more resource, in a version of a group that is less wanted than those there are."""
-    group = replace(
-        _GROUPS[resource.group],
-        versions=(*_GROUPS[resource.group].versions, resource.version),
-        version_priorities=(*_GROUPS[resource.group].version_priorities, priority),
-    )
+    group = _GROUPS.get(resource.group)
+    if group is None:
+        group = Group(resource.group, (resource.version,), NEW_GROUP_PRIORITY, (priority,))
+        table.GROUPS = (*table.GROUPS, group)
+    elif resource.version not in group.versions:
+        group = replace(
+            group,
+            versions=(*group.versions, resource.version),
+            version_priorities=(*group.version_priorities, priority),
+        )
     table.GROUPS = tuple(group if each.name == group.name else each for each in table.GROUPS)
     table.RESOURCES = (*table.RESOURCES, resource)
     _GROUPS[group.name] = group

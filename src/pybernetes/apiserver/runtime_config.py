@@ -10,7 +10,7 @@ import argparse
 import re
 
 from pybernetes.api import scheme
-from pybernetes.api.resources import OPTIONAL, Resource
+from pybernetes.api.resources import ELSEWHERE, OPTIONAL, Resource
 
 _GENERAL = {
     "api/all": re.compile(".*"),
@@ -66,7 +66,7 @@ def enabled(config: RuntimeConfig, resource: Resource, default: bool) -> bool:
     """Whether a resource is served."""
     wanted = default
     for key, pattern in _GENERAL.items():
-        if key in config and pattern.fullmatch(resource.version):
+        if key in config and pattern.fullmatch(resource.version) and resource.group not in ELSEWHERE:
             wanted = config[key]
     special = {_taken_apart(key): value for key, value in config.items() if key not in _GENERAL}
     wanted = special.get((resource.group, resource.version, ""), wanted)
