@@ -7,7 +7,7 @@ of how Go prints the value; `(string)TEXT` for a text, more for structs (`go_map
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -61,6 +61,6 @@ def load_text(path: Path) -> str | None:
     return found.data
 
 
-def go_map(values: Mapping[str, str], show: Callable[[str], str] = lambda text: f"(string){text}") -> str:
-    """How Go prints a map with keys of text, for checksums: `map[(string)a:(string)1 (string)b:(string)2]`."""
-    return "map[" + " ".join(f"(string){key}:{show(values[key])}" for key in sorted(values)) + "]"
+def go_map(values: Mapping[str, str]) -> str:
+    """How Go prints a map of texts, or of what has been printed already, for checksums: `map[a:1 b:2]`."""
+    return "map[" + " ".join(f"{key}:{values[key]}" for key in sorted(values)) + "]"
