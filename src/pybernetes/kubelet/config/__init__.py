@@ -1,0 +1,1 @@
+"""`KubeletConfiguration`: what a file says, with upstream's defaults; what this kubelet cannot do is refused."""
