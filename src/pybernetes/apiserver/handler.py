@@ -121,7 +121,9 @@ class Dispatcher:
         if subresource is None or not info.name:
             raise PathNotFound
         if info.verb not in subresource.verbs or request.method == "HEAD":
-            raise MethodNotAllowed
+            proxied = info.subresource == "proxy" and request.method in ("HEAD", "OPTIONS")
+            if not proxied:
+                raise MethodNotAllowed
         _check_name(info.name)
         if not resource.namespaced:
             info.namespace = ""

@@ -18,6 +18,7 @@ from .admission.plugins import check_names
 from .audit import flags as audit_flags
 from .authn import flags as authn_flags
 from .authz.flags import add_flags, check_flags
+from .connect import flags as kubelet_flags
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -43,6 +44,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     authn_flags.add_flags(parser)
     tls_flags.add_flags(parser)
     encryption_flags.add_flags(parser)
+    kubelet_flags.add_flags(parser)
     add("--enable-priority-and-fairness", type=boolean, nargs="?", const=True, default=True, help="queues, not limits")
     add("--max-requests-inflight", type=int, default=400, help="reads at once, 0 = no limit")
     add("--max-mutating-requests-inflight", type=int, default=200, help="writes at once, 0 = no limit")
@@ -72,7 +74,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser.error("--proxy-client-cert-file and --proxy-client-key-file must be specified together")
     problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins) + check_flags(options)
     problems += audit_flags.check_flags(options) + runtime_config.check(options.runtime_config)
-    problems += _check_initializers(options)
+    problems += _check_initializers(options) + kubelet_flags.check_flags(options)
     if options.enable_priority_and_fairness and _total_seats(options) <= 0:
         problems.append("--max-requests-inflight and --max-mutating-requests-inflight must not sum up to 0")
     if problems:

@@ -94,6 +94,7 @@ class APIServer:
         self.registry.initializes = INITIALIZERS_NAME in options.enable_admission_plugins
         self.registry.service_cidrs = options.service_cidrs
         self.registry.node_ports = options.service_node_port_range
+        self.registry.kubelet_options = options
         CAPABILITIES.allow_privileged = options.allow_privileged
         self.registry.admission = _admission(self.registry, options)
         self.health = Health()

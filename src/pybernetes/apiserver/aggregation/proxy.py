@@ -37,7 +37,7 @@ DISCOVERY_TIMEOUT = 5.0  # seconds; upstream's, so that one that hangs does not 
 UPGRADE_TIMEOUT = 30.0
 WHOLE = 64 * 1024  # bytes; an answer that is known to be short is passed on at once
 _LONG = frozenset(("exec", "attach", "portforward", "proxy", "log"))
-_HOP = frozenset(
+HOP = frozenset(
     (
         *("connection", "proxy-connection", "keep-alive", "proxy-authenticate", "proxy-authorization"),
         *("te", "trailer", "transfer-encoding", "upgrade"),
@@ -46,7 +46,7 @@ _HOP = frozenset(
 _OURS = frozenset(("host", "content-length", "authorization", "expect", "audit-id", "x-forwarded-for"))
 _SET = frozenset(("x-forwarded-uri", "x-forwarded-host", "x-forwarded-proto"))
 _SAID = frozenset(("content-type", "content-length", "date", "audit-id"))  # of an answer; written by our own server
-_PATH = "/:@!$&'()*+,;=-._~"  # what may stand in a path as it is
+PATH = "/:@!$&'()*+,;=-._~"  # what may stand in a path as it is
 
 
 async def proxy(service: RemoteService, request: Request) -> Response | None:
@@ -75,7 +75,7 @@ async def proxy(service: RemoteService, request: Request) -> Response | None:
     except (OSError, ssl.SSLError, ValueError) as error:
         return failure(f"error trying to reach service: {words(error)}")
     try:
-        answer = await _pass_on(request, backend)
+        answer = await pass_back(request, backend)
     except BaseException:
         service.transport.abort(backend)
         raise
@@ -107,9 +107,10 @@ def _is_discovery(request: Request) -> bool:
     return not request.info.is_resource and request.info.path.strip("/").count("/") == 2
 
 
-async def _pass_on(request: Request, backend: Backend) -> Response | None:
+async def pass_back(request: Request, backend: Backend) -> Response | None:
+    """Pass an answer on: a short one as a whole, others piece by piece."""
     kind = _first(backend.headers, "content-type")
-    hop = _HOP | _named(_first(backend.headers, "connection"))
+    hop = HOP | _named(_first(backend.headers, "connection"))
     headers = [pair for pair in backend.headers if pair[0].lower() not in hop and pair[0].lower() not in _SAID]
     length = _first(backend.headers, "content-length")
     if backend.complete or (length.isdecimal() and int(length) <= WHOLE):
@@ -136,10 +137,10 @@ def _cased(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def _message(request: Request, address: Address, upgrade: bool = False) -> bytes:
     """The request as the extension server gets it. Raises ValueError for what cannot stand in a header."""
     info = request.info
-    target = quote(info.path, safe=_PATH)
+    target = quote(info.path, safe=PATH)
     if request.query_string:
-        target += "?" + quote(request.query_string, safe=_PATH + "%?")
-    gone = _HOP | _OURS | _SET | _named(request.headers.get("connection", ""))
+        target += "?" + quote(request.query_string, safe=PATH + "%?")
+    gone = HOP | _OURS | _SET | _named(request.headers.get("connection", ""))
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     lines: list[tuple[str, str]] = [("Host", f"{host}:{address[1]}")]
     for name in request.headers:
@@ -153,7 +154,7 @@ def _message(request: Request, address: Address, upgrade: bool = False) -> bytes
     if upgrade:
         lines += [("Connection", "Upgrade"), ("Upgrade", request.headers["upgrade"])]
     else:
-        lines.append(("X-Forwarded-Uri", quote(info.path, safe=_PATH)))
+        lines.append(("X-Forwarded-Uri", quote(info.path, safe=PATH)))
         lines.append(("X-Forwarded-Host", request.headers.get("host", "")))
         lines.append(("X-Forwarded-Proto", "https"))
     lines += user_headers(request.user)

@@ -141,9 +141,10 @@ class Backend(Connection):
 
 
 class Transport:
-    """The connections to one server, which may have several addresses."""
+    """The connections to one server, which may have several addresses; or to many, each by its address."""
 
-    def __init__(self, tls: ssl.SSLContext, server_name: str) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, server_name: str) -> None:
+        """Without `tls` in the clear; without a name of its own a server goes by its address."""
         self._tls = tls
         self._server_name = server_name
         self._idle: dict[Address, list[Backend]] = {}
@@ -180,10 +181,11 @@ class Transport:
     async def connect(self, address: Address) -> Backend:
         """A new connection. Raises ConnectionFailed."""
         loop = asyncio.get_running_loop()
+        name = (self._server_name or address[0]) if self._tls is not None else None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 _, backend = await loop.create_connection(
-                    Backend, address[0], address[1], ssl=self._tls, server_hostname=self._server_name
+                    Backend, address[0], address[1], ssl=self._tls, server_hostname=name
                 )
         except TimeoutError as error:
             raise ConnectionFailed(f"{address[0]}:{address[1]} did not answer") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..aggregation.service import RemoteService
     from ..authn.tokens import Tokens
     from ..authz.resolver import RuleResolver
+    from ..connect.kubelets import Kubelets
     from ..subresources.token import TokenPolicy
     from .lister import Lister
 
@@ -59,6 +61,10 @@ class Registry:
         self.aggregated: dict[tuple[str, str], RemoteService] = {}
         """Who serves a group and version instead of us; mostly nobody."""
         self.remote_openapi: RemoteOpenAPI | None = None
+        self.kubelet_options = Namespace()
+        """The flags about kubelets (`connect.flags`)."""
+        self.kubelets: Kubelets | None = None
+        """How to reach kubelets; made when first needed."""
 
     def store(self, group: str, version: str, plural: str) -> ResourceStore:
         """The store of a resource that is kept. Raises PathNotFound if nothing is served there."""

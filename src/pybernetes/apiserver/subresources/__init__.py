@@ -19,4 +19,18 @@ from .token import token
 
 Handler = Callable[[Registry, ResourceStore, Request], Awaitable[Response | None]]
 
-HANDLERS: dict[str, Handler] = {"binding": bind, "eviction": evict, "scale": scale, "token": token}
+
+async def _connect(registry: Registry, store: ResourceStore, request: Request) -> Response | None:
+    """Connections bring a good deal of code with them, so it is loaded with the first."""
+    from ..connect.handler import connect
+
+    return await connect(registry, store, request)
+
+
+HANDLERS: dict[str, Handler] = {
+    "binding": bind,
+    "eviction": evict,
+    "scale": scale,
+    "token": token,
+    **dict.fromkeys(("attach", "exec", "log", "portforward", "proxy"), _connect),
+}

@@ -1,0 +1,160 @@
+"""What the name in a connection's path means. Pure but for the lookups."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import random
+import socket
+from typing import Any
+
+from pybernetes.api.errors import BadRequest, NotFound, ServiceUnavailable
+from pybernetes.api.quote import quote
+
+from ..registry.lister import lister
+from ..registry.registry import Registry
+from ..registry.resource_store import ResourceStore
+from .kubelets import kubelets
+
+Place = tuple[str, str, int, bool]
+"""Scheme, host, port (0 = the scheme's), and whether it is a kubelet."""
+
+
+def split(id: str) -> tuple[str, str, str] | None:
+    """Scheme, name and port of `name`, `name:port` or `scheme:name:port`; None if it is none of these."""
+    parts = id.split(":")
+    if len(parts) == 1:
+        scheme, name, port = "", parts[0], ""
+    elif len(parts) == 2:
+        scheme, (name, port) = "", parts
+    elif len(parts) == 3:
+        scheme, name, port = parts
+    else:
+        return None
+    return (scheme, name, port) if name and scheme in ("", "http", "https") else None
+
+
+def container_of(pod: Any, name: str | None) -> str:
+    """The container that is meant. Raises BadRequest."""
+    spec = pod.spec
+    containers = list(spec.containers or ())
+    every = [*(spec.init_containers or ()), *containers, *(spec.ephemeral_containers or ())]
+    if name:
+        if all(each.name != name for each in every):
+            raise BadRequest(f"container {name} is not valid for pod {pod.metadata.name}")
+        return name
+    if len(containers) == 1:
+        return str(containers[0].name)
+    if not containers:
+        raise BadRequest(f"a container name must be specified for pod {pod.metadata.name}")
+    names = " ".join(each.name for each in every)
+    raise BadRequest(f"a container name must be specified for pod {pod.metadata.name}, choose one of: [{names}]")
+
+
+async def of_pod(store: ResourceStore, namespace: str, id: str) -> Place:
+    """Where a pod listens: at the port given, or the first that its containers declare. Raises APIError."""
+    found = split(id)
+    if found is None:
+        raise BadRequest(f"invalid pod request {quote(id)}")
+    scheme, name, port = found
+    pod = store.decode(await store.get(namespace, name))
+    if not port:
+        ports = [each for container in pod.spec.containers or () for each in container.ports or ()]
+        port = str(ports[0].container_port) if ports else ""
+    status = pod.status
+    ips = [each.ip for each in (status and status.pod_ips) or ()]
+    address = ips[0] if ips else (status and status.pod_ip) or ""
+    if not _global(address):
+        raise BadRequest("address not allowed")
+    return scheme, address, _port(port, id), False
+
+
+async def of_node(registry: Registry, id: str) -> Place:
+    """Where a node's kubelet listens, or whatever listens at the port given. Raises APIError."""
+    found = split(id)
+    if found is None:
+        raise BadRequest(f"invalid node request {quote(id)}")
+    scheme, name, port = found
+    kubelet = await kubelets(registry).find(name)
+    await _check_host(kubelet.host)
+    if not port or port == str(kubelet.port):
+        return "https", kubelet.host, kubelet.port, True
+    return scheme, kubelet.host, _port(port, id), False
+
+
+async def of_service(registry: Registry, namespace: str, id: str) -> Place:
+    """One of the pods behind a Service. Raises APIError."""
+    found = split(id)
+    if found is None:
+        raise BadRequest(f"invalid service request {quote(id)}")
+    scheme, name, port = found
+    if port.isascii() and port.isdecimal():
+        services = registry.store("", "v1", "services")
+        service = services.decode(await services.get(namespace, name))
+        named = next((each for each in service.spec.ports or () if each.port == int(port)), None)
+        if named is None:
+            raise ServiceUnavailable(f"no service port {port} found for service {quote(name)}")
+        port = named.name or ""
+    endpoints = await lister(registry, "", "v1", "endpoints").find(namespace, name)
+    if endpoints is None:
+        raise NotFound("", "endpoints", name)
+    subsets = list(endpoints.subsets or ())
+    if not subsets:
+        raise ServiceUnavailable(f"no endpoints available for service {quote(name)}")
+    random.shuffle(subsets)
+    for subset in subsets:
+        number = next((each.port for each in subset.ports or () if (each.name or "") == port), None)
+        addresses = list(subset.addresses or ())
+        random.shuffle(addresses)
+        for address in addresses:
+            if number is not None and await _is_pod(registry, namespace, address):
+                return scheme, address.ip, number, False
+    raise ServiceUnavailable(f"no endpoints available for service {quote(id)}")
+
+
+async def _is_pod(registry: Registry, namespace: str, address: Any) -> bool:
+    """Whether an address is the pod's that it is said to be: nobody is sent elsewhere by writing an Endpoints."""
+    target = address.target_ref
+    if target is None or target.namespace != namespace:
+        return False
+    pods = registry.store("", "v1", "pods")
+    item = await pods.find(namespace, target.name or "")
+    if item is None:
+        return False
+    status = pods.decode(item).status
+    return any(each.ip == address.ip for each in (status and status.pod_ips) or ())
+
+
+def _global(address: str) -> bool:
+    """Whether this is an address of another machine: not the API server's own, nor of its link."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return not (ip.is_loopback or ip.is_link_local or ip.is_multicast or ip.is_unspecified) and str(ip) != _BROADCAST
+
+
+_BROADCAST = "255.255.255.255"
+
+
+async def _check_host(host: str) -> None:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        raise BadRequest(f"lookup {host}: no such host") from None
+    if not all(_global(str(each[4][0]).partition("%")[0]) for each in found):
+        raise BadRequest("address not allowed")
+
+
+def _port(text: str, id: str) -> int:
+    if not text:
+        return 0
+    if not text.isdecimal():
+        with contextlib.suppress(OSError, UnicodeError):
+            return socket.getservbyname(text, "tcp")
+    if not (text.isascii() and text.isdecimal()) or not 0 < int(text) < 65536:
+        why = f"dial tcp: lookup tcp/{text}: unknown port"
+        raise ServiceUnavailable(f"error trying to reach service: {why}")
+    return int(text)
