@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
 import pytest
+import websocket
 from apiserver.client import Client
 
 
@@ -152,3 +154,50 @@ def test_tables_can_be_watched(client: Client, path: str) -> None:
     assert first["object"]["columnDefinitions"]
     assert first["object"]["rows"][0]["cells"][0] == "a"
     assert not second["object"].get("columnDefinitions")
+
+
+def socket_to(client: Client, path: str, **options: object) -> websocket.WebSocket:
+    url = f"wss://{client.address.netloc}{path}"
+    trust = {"ca_certs": str(client.server.ca_file)}
+    header = [f"Authorization: Bearer {client.token}"]
+    return websocket.create_connection(url, sslopt=trust, header=header, timeout=30, **options)
+
+
+def test_a_watch_over_websocket_has_a_message_for_each_event(client: Client, path: str) -> None:
+    for name in ("a", "b"):
+        client.post(path, {"metadata": {"name": name}})
+    watch = socket_to(client, f"{path}?watch=true")
+    try:
+        client.delete(f"{path}/a")
+        messages = [watch.recv_data() for _ in range(3)]
+        assert {opcode for opcode, _ in messages} == {websocket.ABNF.OPCODE_TEXT}
+        events = [json.loads(data) for _, data in messages]
+        assert [(e["type"], e["object"]["metadata"]["name"]) for e in events] == [
+            ("ADDED", "a"),
+            ("ADDED", "b"),
+            ("DELETED", "a"),
+        ]
+        watch.ping("there?")
+        client.patch(f"{path}/b", {"data": {"x": "y"}})
+        opcode, data = watch.recv_data(control_frame=True)
+        assert (opcode, data) == (websocket.ABNF.OPCODE_PONG, b"there?")
+        assert json.loads(watch.recv())["type"] == "MODIFIED"
+    finally:
+        watch.close()
+
+
+def test_a_watch_over_websocket_ends_when_its_time_is_up(client: Client, path: str) -> None:
+    watch = socket_to(client, f"{path}?watch=true&timeoutSeconds=1")
+    opcode, _ = watch.recv_data(control_frame=True)
+    assert opcode == websocket.ABNF.OPCODE_CLOSE
+    watch.close()
+
+
+def test_a_watch_over_websocket_is_refused_as_upstream_refuses_it(client: Client, path: str) -> None:
+    with pytest.raises(websocket.WebSocketBadStatusException) as refused:
+        socket_to(client, f"{path}?watch=true", suppress_origin=True)
+    assert refused.value.status_code == 403
+    with pytest.raises(websocket.WebSocketBadStatusException) as refused:
+        socket_to(client, f"{path}?watch=true&resourceVersion=nonsense")
+    assert refused.value.status_code == 400
+    assert json.loads(refused.value.resp_body)["reason"] == "BadRequest"

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pybernetes.api.errors import APIError, NotAcceptable, ResourceExpired, ServiceUnavailable
-from pybernetes.net.http import PIECE, Request
+from pybernetes.net.http import PIECE, Request, Response, Stream
 from pybernetes.store.base import Compacted, StoreUnavailable
 from pybernetes.store.cache import Change, Item, Watcher, change_of
 
@@ -22,6 +23,9 @@ from ..output import TRANSFORMS, event_encoder
 from ..registry.resource_store import ResourceStore
 from .freshness import wait_until_fresh
 from .options import ListOptions, list_options
+
+if TYPE_CHECKING:
+    from .watch_socket import WatchSocket
 
 MIN_TIMEOUT = 1800.0  # seconds; upstream's --min-request-timeout: without a wish a watch lasts once to twice this
 BOOKMARK_EVERY = 60.0  # seconds; upstream's bookmarkFrequency
@@ -32,7 +36,7 @@ _FRAME = {
 }
 
 
-async def watch(store: ResourceStore, request: Request) -> None:
+async def watch(store: ResourceStore, request: Request) -> Response | None:
     """Stream the changes until the time is up or the client leaves."""
     info = request.info
     options = list_options(store, info.query, watch=True)
@@ -54,7 +58,9 @@ async def watch(store: ResourceStore, request: Request) -> None:
     watcher = Watcher(store.scope(info.namespace), seen, store.cache.revision)
     partition.add(watcher)
     try:
-        stream = request.connection.stream(request)
+        stream = _stream(request)
+        if isinstance(stream, Response):
+            return stream
         try:
             async for piece in _past(store, options, watcher, view, encode):
                 stream.write(piece)
@@ -62,7 +68,7 @@ async def watch(store: ResourceStore, request: Request) -> None:
         except APIError as error:
             stream.write(b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(error.status())))
             stream.end()
-            return
+            return None
         if request.initialized is not None:
             request.initialized()
         loop = asyncio.get_running_loop()
@@ -91,6 +97,16 @@ async def watch(store: ResourceStore, request: Request) -> None:
         stream.end()
     finally:
         partition.watchers.discard(watcher)
+    return None
+
+
+def _stream(request: Request) -> Stream | WatchSocket | Response:
+    """What the client wishes to read from: one long answer, or a WebSocket."""
+    if request.headers.get("upgrade", "").lower() != "websocket":
+        return request.connection.stream(request)
+    from .watch_socket import watch_socket
+
+    return watch_socket(request)
 
 
 def _put_off(waiting: list[Change]) -> Callable[[Change], bytes | None]:
