@@ -6,4 +6,6 @@ duplex                          connections that are no HTTP any more: taken ove
 websocket, channels             WebSocket (RFC 6455), and Kubernetes' channels in it
 spdy, spdy_session              SPDY/3.1 as Kubernetes speaks it: frames (pure), streams
 remotecommand, tunnel           exec and attach of new clients for servers that know only SPDY; SPDY in WebSocket
+upgrading                       wishes to leave HTTP, passed on to another server
+serving, port_forwarding        exec, attach and forwarded ports as a runtime serves them
 """

@@ -1,0 +1,138 @@
+"""Forwarded ports as a runtime's streaming server serves them, by SPDY and WebSocket: a `Duplex` for each connection."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable, Sequence
+
+from . import channels
+from .channels import FORMS
+from .duplex import Duplex, Upgraded
+from .messages import Request, Response
+from .serving import Refused, negotiate, plain
+from .spdy_session import Session, Stream
+from .websocket import HandshakeError, ProtocolError, WebSocket, accept, is_websocket
+
+PORT_FORWARD = "portforward.k8s.io"
+_BUFFERED = 64  # messages of a channel that may wait before the client is held up
+
+Forward = Callable[[int, Duplex], Awaitable[str]]
+"""Joins a port with a client's connection until one ends; returns what went wrong, or nothing."""
+
+
+async def serve_port_forward(request: Request, ports: Sequence[int], forward: Forward) -> Response | None:
+    """Serve a client until it goes; `ports` are those that a WebSocket client has asked for."""
+    try:
+        if is_websocket(request):
+            await _forward_by_websocket(request, ports, forward)
+        else:
+            _, head = negotiate(request, (PORT_FORWARD,))
+            await _BySPDYPorts(Upgraded(request.connection, head), forward).run()
+    except Refused as refused:
+        return refused.answer
+    return None
+
+
+class _BySPDYPorts:
+    def __init__(self, duplex: Duplex, forward: Forward) -> None:
+        self._forward = forward
+        self._pairs: dict[str, dict[str, Stream]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._session = Session(duplex, server=True, accept=self._opened)
+
+    async def run(self) -> None:
+        """Until the client goes."""
+        try:
+            await self._session.run()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+
+    def _opened(self, stream: Stream) -> bool:
+        port, kind = stream.headers.get("port", ""), stream.headers.get("streamtype", "")
+        if not port.isdecimal() or not 0 < int(port) < 65536 or kind not in ("data", "error"):
+            return False
+        number = stream.number if kind == "error" else stream.number - 2
+        pair = self._pairs.setdefault(stream.headers.get("requestid") or str(number), {})
+        if kind in pair:
+            return False
+        pair[kind] = stream
+        if len(pair) == 2:
+            self._pairs = {key: each for key, each in self._pairs.items() if each is not pair}
+            task = asyncio.create_task(self._serve(int(port), pair["data"], pair["error"]))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return True
+
+    async def _serve(self, port: int, data: Stream, error: Stream) -> None:
+        problem = await self._forward(port, data)
+        if problem:
+            error.write(problem.encode())
+            data.reset()
+        data.finish()
+        error.finish()
+
+
+class _Channel:
+    """A forwarded port in WebSocket, as a `Duplex`."""
+
+    def __init__(self, websocket: WebSocket, form: channels.Form, number: int) -> None:
+        self.arrived: asyncio.Queue[bytes] = asyncio.Queue(_BUFFERED)
+        self._websocket = websocket
+        self._form = form
+        self._number = number
+
+    async def read(self) -> bytes:
+        return await self.arrived.get()
+
+    def write(self, data: bytes) -> None:
+        self._websocket.send(channels.encode(self._form, self._number, data), text=self._form.text)
+
+    async def drain(self) -> None:
+        await self._websocket.drain()
+
+    def close(self) -> None:
+        """There is no end of a channel; the connection ends with the last of them."""
+
+
+async def _forward_by_websocket(request: Request, ports: Sequence[int], forward: Forward) -> None:
+    forms = {name: FORMS[name] for name in ("", "v4.channel.k8s.io", "v4.base64.channel.k8s.io")}
+    try:
+        protocol, head = accept(request, forms)
+    except HandshakeError as error:
+        raise Refused(plain(str(error), error.status, error.headers)) from None
+    websocket = WebSocket(Upgraded(request.connection, head))
+    form = forms[protocol]
+    data = {2 * index: _Channel(websocket, form, 2 * index) for index in range(len(ports))}
+    errors = [_Channel(websocket, form, 2 * index + 1) for index in range(len(ports))]
+    for index, port in enumerate(ports):
+        data[2 * index].write(struct.pack("<H", port))
+        errors[index].write(struct.pack("<H", port))
+
+    async def one(port: int, channel: _Channel, error: _Channel) -> None:
+        problem = await forward(port, channel)
+        if problem:
+            error.write(problem.encode())
+
+    async def receive() -> None:
+        try:
+            while (message := await websocket.receive()) is not None:
+                try:
+                    number, content = channels.decode(form, message[1])
+                except channels.BadMessage:
+                    continue
+                if content and number in data:
+                    await data[number].arrived.put(content)
+        except (ProtocolError, ConnectionError):
+            pass
+
+    receiving = asyncio.create_task(receive())
+    serving = [asyncio.create_task(one(*each)) for each in zip(ports, data.values(), errors, strict=True)]
+    everything = asyncio.gather(*serving)
+    try:
+        await asyncio.wait((receiving, everything), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        receiving.cancel()
+        everything.cancel()
+        websocket.close()
