@@ -1,0 +1,313 @@
+"""Makes an image of an installed Debian package, so that a machine without a network has real images.
+
+In it are the files of the package and of the packages it depends on, but for the base system, documentation and what
+not everybody may read; the libraries that any of its programs link to; its configuration as it is on this machine; and
+busybox, if there is one, for a shell and the small tools.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.images import builtin, elf, oci
+
+# The base system serves maintainer scripts and logins, which a container has not.
+BASE = {"required", "important"}
+LEFT_OUT = re.compile(
+    r"/usr/share/(doc|man|info|locale|lintian|bug|bash-completion|zsh|vim|apport|doc-base|menu|pixmaps|reportbug)(/|$)"
+    r"|/(usr/)?lib/systemd(/|$)|/etc/(init\.d|logrotate\.d|ufw|cron\.\w+|systemd)(/|$)"
+)
+FOLDERS = ("dev", "etc", "home", "proc", "run", "sys", "usr/bin", "usr/lib", "usr/sbin", "var/lib", "var/log")
+# Debian's machines have these as links into /usr, and packages name files by either way.
+MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a server runs in a container, where its package says that only to systemd."""
+
+    command: Sequence[str]
+    ports: Sequence[str] = ()
+    extra: Sequence[str] = ()  # paths that its installation made and no package owns
+    links: dict[str, str] = field(default_factory=dict)
+    stop_signal: str = ""
+
+
+_NGINX = Recipe(
+    command=["nginx", "-g", "daemon off;"],
+    ports=["80/tcp"],
+    extra=["/var/www/html"],
+    links={"var/log/nginx/access.log": "/dev/stdout", "var/log/nginx/error.log": "/dev/stderr"},
+    stop_signal="SIGQUIT",
+)
+RECIPES = {
+    "nginx": _NGINX,
+    "nginx-light": _NGINX,
+    "redis-server": Recipe(command=["redis-server", "--bind", "0.0.0.0", "--protected-mode", "no"], ports=["6379/tcp"]),
+    "memcached": Recipe(command=["memcached", "-u", "nobody"], ports=["11211/tcp"]),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """What dpkg knows of an installed package."""
+
+    name: str
+    version: str
+    base: bool
+    depends: tuple[tuple[str, ...], ...]  # each with its alternatives
+    provides: tuple[str, ...]
+
+
+def image(name: str, names: Sequence[str] = (), command: Sequence[str] = ()) -> tuple[oci.Image, list[str]]:
+    """The image of a package, and the files that were left out because not everybody may read them."""
+    installed = _installed()
+    if name not in installed:
+        raise ClusterError(f"the package {name} is not installed; apt-get install {name}")
+    chosen = closure(name, installed)
+    collected = _Collected()
+    for package in chosen:
+        collected.add_all(_files_of(package))
+    recipe = RECIPES.get(name, Recipe(()))
+    for path in (*_configuration(chosen, collected), *recipe.extra):
+        collected.add_tree(path)
+    collected.add_libraries(_library_cache())
+    start = list(command) or list(recipe.command) or [_program(name, chosen, collected)]
+    entries = [*_base(), *(oci.link(path, target) for path, target in recipe.links.items())]
+    entries += collected.entries()
+    busybox = builtin.busybox_program()
+    if busybox is not None:
+        entries += _shell(busybox)
+    version = upstream_version(installed[name].version)
+    made = oci.Image(
+        names=list(names) or [f"{name}:{version}"],
+        entries=entries,
+        command=start,
+        ports=recipe.ports,
+        stop_signal=recipe.stop_signal,
+        labels={"org.opencontainers.image.title": name, "org.opencontainers.image.version": installed[name].version},
+    )
+    return made, collected.unreadable
+
+
+def closure(name: str, installed: dict[str, Package]) -> list[Package]:
+    """The package and all it depends on, without the base system."""
+    found = {name: installed[name]}
+    todo = [name]
+    while todo:
+        for alternatives in installed[todo.pop()].depends:
+            for each in _providers(alternatives, installed):
+                if each.name not in found and not each.base:
+                    found[each.name] = each
+                    todo.append(each.name)
+                break
+    return list(found.values())
+
+
+def upstream_version(version: str) -> str:
+    """The version of the program in a Debian version, in letters a tag may have: `1:1.22.1-9+deb12u10` is `1.22.1`."""
+    plain = version.partition(":")[2] or version
+    return (
+        re.sub(r"[^A-Za-z0-9_.-]", "-", re.sub(r"([~+](dfsg|ds|debian|really).*)?(-[^-]*)?$", "", plain, count=1))
+        or "latest"
+    )
+
+
+def _providers(alternatives: Iterable[str], installed: dict[str, Package]) -> Iterator[Package]:
+    for name in alternatives:
+        if name in installed:
+            yield installed[name]
+        else:
+            yield from (package for package in installed.values() if name in package.provides)
+
+
+def _installed() -> dict[str, Package]:
+    wanted = ("Package", "Version", "db:Status-Status", "Essential", "Priority", "Depends", "Pre-Depends", "Provides")
+    fields = "\\t".join(f"${{{name}}}" for name in wanted) + "\\n"
+    found = {}
+    for line in _dpkg("-W", f"-f={fields}").splitlines():
+        name, version, status, essential, priority, *relations = line.split("\t")
+        if status == "installed":
+            depends, before, provides = relations
+            found[name] = Package(
+                name,
+                version,
+                essential == "yes" or priority in BASE,
+                tuple(_alternatives(f"{before}, {depends}")),
+                tuple(name for names in _alternatives(provides) for name in names),
+            )
+    return found
+
+
+def _alternatives(relation: str) -> Iterator[tuple[str, ...]]:
+    for part in relation.split(","):
+        names = [re.split(r"[\s(:]", word.strip(), maxsplit=1)[0] for word in part.split("|")]
+        if any(names):
+            yield tuple(name for name in names if name)
+
+
+def _files_of(package: Package) -> list[str]:
+    return [path for path in _dpkg("-L", package.name).splitlines() if path.startswith("/") and path != "/."]
+
+
+def _dpkg(*words: str) -> str:
+    try:
+        result = subprocess.run(["dpkg-query", *words], capture_output=True, text=True)
+    except FileNotFoundError:
+        raise ClusterError("dpkg-query is not installed: images are made of Debian packages") from None
+    if result.returncode != 0:
+        raise ClusterError(f"dpkg-query {' '.join(words)}: {result.stderr.strip()}")
+    return result.stdout
+
+
+class _Collected:
+    """Files of this machine by their real paths. Invariant: each is once in `paths`, its folder's links resolved."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, os.stat_result] = {}
+        self.unreadable: list[str] = []
+
+    def add_all(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            if not LEFT_OUT.search(path):
+                self.add(path)
+
+    def add(self, path: str) -> None:
+        """Adds one path, if it is there and everybody may read it."""
+        real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        try:
+            state = os.lstat(real)
+        except OSError:
+            return
+        if real in self.paths:
+            return
+        if stat.S_ISREG(state.st_mode) and not state.st_mode & stat.S_IROTH:
+            self.unreadable.append(real)
+        elif stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode) or stat.S_ISLNK(state.st_mode):
+            self.paths[real] = state
+
+    def add_tree(self, top: str) -> None:
+        """Adds a folder with all that is in it now; a link to what the image has not is left out."""
+        self.add(top)
+        for folder, folders, names in os.walk(top):
+            for name in [*folders, *names]:
+                path = os.path.join(folder, name)
+                if not os.path.islink(path) or os.path.realpath(path) in self.paths:
+                    self.add(path)
+
+    def add_libraries(self, cache: dict[str, str]) -> None:
+        """Adds the libraries that programs and libraries in it link to, with the links by which they are found."""
+        todo = [path for path, state in self.paths.items() if stat.S_ISREG(state.st_mode)]
+        while todo:
+            wanted = elf.needs(Path(todo.pop()))
+            if wanted is None:
+                continue
+            found = [self._find(name, wanted.folders, cache) for name in wanted.libraries]
+            for path in [*found, wanted.interpreter]:
+                while path is not None:
+                    real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+                    new = real not in self.paths
+                    self.add(real)
+                    if os.path.islink(real):
+                        path = os.path.join(os.path.dirname(real), os.readlink(real))
+                        continue
+                    if new and real in self.paths:
+                        todo.append(real)
+                    path = None
+
+    @staticmethod
+    def _find(name: str, folders: Iterable[str], cache: dict[str, str]) -> str | None:
+        for folder in folders:
+            if os.path.exists(f"{folder}/{name}"):
+                return f"{folder}/{name}"
+        return cache.get(name)
+
+    def entries(self) -> Iterator[oci.Entry]:
+        for path, state in sorted(self.paths.items()):
+            mode, owner = stat.S_IMODE(state.st_mode), (state.st_uid, state.st_gid)
+            if stat.S_ISLNK(state.st_mode):
+                yield oci.Entry(path, link=os.readlink(path), mode=0o777)
+            elif stat.S_ISDIR(state.st_mode):
+                yield oci.Entry(path, mode=mode, owner=owner)
+            else:
+                yield oci.Entry(path, Path(path), mode=mode, owner=owner)
+
+
+def _library_cache() -> dict[str, str]:
+    """Libraries by name, from the loader's cache; the first of a name is the one for this machine."""
+    try:
+        shown = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+    except FileNotFoundError:
+        return {}
+    found: dict[str, str] = {}
+    for line in shown.splitlines():
+        name, arrow, path = line.strip().partition(" => ")
+        if arrow:
+            found.setdefault(name.split(" ")[0], path)
+    return found
+
+
+def _configuration(packages: Iterable[Package], collected: _Collected) -> list[str]:
+    """The folders below /etc that are a package's own, by their names: there is more in them than it brought."""
+    stems = {package.name.split("-")[0] for package in packages if not package.name.startswith("lib")}
+    return [f"/etc/{stem}" for stem in sorted(stems) if f"/etc/{stem}" in collected.paths]
+
+
+def _program(name: str, packages: Sequence[Package], collected: _Collected) -> str:
+    """The program that a container of the image runs."""
+    stems = {
+        name,
+        name.removesuffix("-server"),
+        *(package.name for package in packages if name.startswith(package.name)),
+    }
+    for path, state in collected.paths.items():
+        folder, _, program = path.rpartition("/")
+        if folder in ("/usr/bin", "/usr/sbin") and program in stems and state.st_mode & stat.S_IXOTH:
+            return program
+    raise ClusterError(f"which program of {name} shall run? Say it: --command PROGRAM [ARGUMENT ...]")
+
+
+def _base() -> list[oci.Entry]:
+    """What every image has: the folders, the links of a merged /usr, and the names of the system's users."""
+    links = [oci.link(name, f"usr/{name}") for name in MERGED if os.path.islink(f"/{name}")]
+    return [
+        *(oci.folder(path) for path in FOLDERS),
+        oci.folder("root", 0o700),
+        oci.folder("tmp", 0o1777),
+        oci.folder("var/tmp", 0o1777),
+        oci.link("var/run", "/run"),
+        *links,
+        *(oci.folder(link.link or "") for link in links),
+        oci.file("etc/passwd", _accounts("/etc/passwd")),
+        oci.file("etc/group", _accounts("/etc/group")),
+        oci.file("etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files dns\n"),
+    ]
+
+
+def _accounts(path: str) -> bytes:
+    """The system's users or groups; people of this machine are none of an image's business."""
+    lines = Path(path).read_text().splitlines()
+    kept = [
+        line for line in lines if (number := line.split(":")[2]).isdigit() and (int(number) < 1000 or number == "65534")
+    ]
+    return "".join(f"{_without_members(line)}\n" for line in kept).encode()
+
+
+def _without_members(line: str) -> str:
+    fields = line.split(":")
+    return line if len(fields) > 4 else ":".join([*fields[:3], ""])
+
+
+def _shell(busybox: Path) -> list[oci.Entry]:
+    commands = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    return [
+        oci.file("usr/bin/busybox", busybox, 0o755),
+        *(oci.link(f"usr/bin/{command}", "busybox") for command in commands if command != "busybox"),
+    ]
