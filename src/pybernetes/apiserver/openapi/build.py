@@ -17,6 +17,9 @@ from typing import Any
 
 import msgspec
 
+from pybernetes.api import scheme
+from pybernetes.api.resources import OPTIONAL
+
 from .kinds import CustomKind
 
 _LEVEL = 6
@@ -31,6 +34,12 @@ class Packed(msgspec.Struct, gc=False):
     body: bytes
 
 
+def optional_resources() -> list[tuple[str, str, str]]:
+    """Group, version and plural of what --runtime-config has added."""
+    names = ((each.group, each.version, each.plural) for each, _ in OPTIONAL)
+    return [name for name in names if scheme.resource(*name) is not None]
+
+
 class Order(msgspec.Struct, gc=False):
     """What to make: everything that is built in, in version 2 or 3, or what custom kinds add to it.
 
@@ -41,6 +50,8 @@ class Order(msgspec.Struct, gc=False):
     version: int
     protobuf: bool = False
     custom: dict[str, list[CustomKind]] | None = None
+    optional: list[tuple[str, str, str]] = msgspec.field(default_factory=optional_resources)
+    """What is served of that which is built in and not usually served."""
 
 
 FRAGMENTS = b"\0"
@@ -65,6 +76,10 @@ def make(order: Order) -> dict[str, Packed]:
     from . import documents
     from .protobuf import encode_v2, encode_v3
 
+    for resource, priority in OPTIONAL:
+        name = (resource.group, resource.version, resource.plural)
+        if name in order.optional and scheme.resource(*name) is None:
+            scheme.add(resource, priority)
     if order.custom is not None:
         return {path: _custom_part(kinds, order) for path, kinds in order.custom.items()}
     if order.version == 2:

@@ -20,6 +20,7 @@ _PACKAGES = {
     "meta": "io.k8s.apimachinery.pkg.apis.meta",
     "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
     "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
+    "metrics": "io.k8s.metrics.pkg.apis.metrics",
 }
 
 
