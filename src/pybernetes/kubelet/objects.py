@@ -83,7 +83,7 @@ class WatchedObjects:
             found = await self._client.get(kind, name, namespace)
         except errors.NotFound:
             self._learnt((kind, namespace, name), None)
-            raise
+            raise errors.NotFound("", kind.__name__.lower(), name) from None  # upstream's cache says it in the singular
         self._learnt((kind, namespace, name), found)
         return found
 
