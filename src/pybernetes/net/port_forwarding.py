@@ -1,4 +1,4 @@
-"""Forwarded ports as a runtime's streaming server serves them, by SPDY and WebSocket: a `Duplex` for each connection."""
+"""Forwarded ports as a runtime's streaming server serves them, by SPDY and WebSocket: a `Duplex` for each client."""
 
 from __future__ import annotations
 
