@@ -28,7 +28,7 @@ class Machine:
         monkeypatch.setenv("PATH", str(self.bin))
         monkeypatch.delenv("PYB_TEST_KUBECTL", raising=False)
         monkeypatch.setattr(time, "sleep", lambda _: None)
-        monkeypatch.setattr(command, "SBIN", str(folder / "sbin"))
+        monkeypatch.setattr(command, "FOLDERS", str(folder / "sbin"))
 
     def program(self, name: str, script: str = "") -> None:
         path = self.bin / name
@@ -53,7 +53,7 @@ def test_everything_missing_is_installed_after_one_update(machine: Machine) -> N
     command.install_programs(machine.project)
     apt = [line for line in machine.calls() if line.startswith("apt-get")]
     assert apt[0] == "apt-get -qq update"
-    assert apt[1] == "apt-get -qq install -y --no-install-recommends etcd-server wrk"
+    assert apt[1].startswith("apt-get -qq install -y --no-install-recommends etcd-server wrk containerd runc ")
     assert apt[2].endswith("download kubernetes-client")
     assert (machine.project / command.KUBECTL).exists()
     assert os.listdir(machine.project / ".cache") == ["kubectl-debian"]
@@ -83,7 +83,7 @@ def test_a_mirror_with_a_bad_moment_is_asked_again(machine: Machine) -> None:
 
 def test_a_machine_without_apt_is_told_what_is_needed(machine: Machine) -> None:
     (machine.bin / "apt-get").unlink()
-    with pytest.raises(ClusterError, match="etcd-server, wrk, kubernetes-client"):
+    with pytest.raises(ClusterError, match="etcd-server, wrk, .*kubernetes-client"):
         command.install_programs(machine.project)
 
 

@@ -21,12 +21,29 @@ from pybernetes.cluster.cli import program
 from pybernetes.cluster.errors import ClusterError
 
 # The real parts the tests use: program -> Debian package.
-DEBIAN_PACKAGES = {"etcd": "etcd-server", "wrk": "wrk"}
+DEBIAN_PACKAGES = {
+    "etcd": "etcd-server",
+    "wrk": "wrk",
+    # nodes
+    "containerd": "containerd",
+    "runc": "runc",
+    "crun": "crun",
+    "host-local": "containernetworking-plugins",
+    "busybox": "busybox-static",
+    "iptables": "iptables",
+    "nft": "nftables",
+    "conntrack": "conntrack",
+    # images and registries
+    "skopeo": "skopeo",
+    "docker-registry": "docker-registry",
+    "htpasswd": "apache2-utils",
+    "nginx": "nginx-light",
+}
 # Unpacked beside the project instead of installed: where another package owns /usr/bin/kubectl, dpkg refuses this one.
 KUBECTL_PACKAGE = "kubernetes-client"
 KUBECTL = Path(".cache/kubectl-debian/usr/bin/kubectl")
-# Debian keeps some servers there, and it is not on every user's path.
-SBIN = "/usr/sbin"
+# Debian keeps some servers and CNI's plugins there, and it is not on every user's path.
+FOLDERS = "/usr/sbin:/usr/lib/cni"
 ATTEMPTS = 3
 
 
@@ -63,7 +80,7 @@ def main(argv: list[str]) -> int:
 
 def install_programs(folder: Path) -> None:
     """Installs the Debian packages whose programs are missing."""
-    path = os.environ.get("PATH", os.defpath) + os.pathsep + SBIN
+    path = os.environ.get("PATH", os.defpath) + os.pathsep + FOLDERS
     missing = [package for name, package in DEBIAN_PACKAGES.items() if shutil.which(name, path=path) is None]
     need_kubectl = "PYB_TEST_KUBECTL" not in os.environ and not (folder / KUBECTL).exists()
     if not missing and not need_kubectl:
