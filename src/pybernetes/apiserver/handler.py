@@ -6,10 +6,11 @@ found by name. What is no resource goes to the path handlers (`/api`, `/version`
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 
-from pybernetes.api.errors import BadRequest, MethodNotAllowed, NotFound, PathNotFound
+from pybernetes.api.errors import BadRequest, MethodNotAllowed, NotFound, PathNotFound, Timeout
 from pybernetes.api.quote import quote
 from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
@@ -43,6 +44,7 @@ _WRITES: dict[str, WriteVerb] = {
 
 
 _NAMED = frozenset(("get", "update", "patch", "delete"))
+LONGEST_TIMEOUT = 60.0  # seconds that a client can ask for; upstream's --request-timeout
 _LASTING = ("watch", "proxy")
 _STREAMS = ("attach", "exec", "log", "portforward", "proxy")
 
@@ -66,10 +68,12 @@ class Dispatcher:
         self.registry = registry
         self.paths = paths
 
-    async def __call__(self, request: Request) -> Response | None:
+    async def __call__(self, request: Request, *, in_time: bool = False) -> Response | None:
         info = request.info
-        if "timeout" in info.query and not _lasts(info):
-            _check_timeout(info.query["timeout"])
+        if "timeout" in info.query and not in_time and not _lasts(info):
+            seconds = _timeout(info.query["timeout"])
+            if 0 < seconds < LONGEST_TIMEOUT:
+                return await self._within(request, seconds)
         registry = self.registry
         if registry.aggregated:
             server = registry.aggregated.get(group_version(info))
@@ -108,6 +112,15 @@ class Dispatcher:
         if read is not None:
             return await read(store, request)
         return await _WRITES[verb](registry, store, request)
+
+    async def _within(self, request: Request, seconds: float) -> Response | None:
+        """Answer in the time that the client is willing to wait. What it asked for may be done all the same."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self(request, in_time=True)
+        except TimeoutError:
+            why = "request did not complete within requested timeout - context deadline exceeded"
+            raise Timeout(why) from None
 
     async def _subresource(self, request: Request) -> Response | None:
         info = request.info
@@ -159,7 +172,7 @@ def _placed(info: RequestInfo, resource: Resource) -> bool:
             itself = resource.plural == "namespaces" and not resource.group and info.object_name == info.namespace
             if not itself or f"/namespaces/{info.namespace}/namespaces" in info.path:
                 return False
-    elif not info.namespace and (info.name or not resource.stored):
+    elif not info.namespace and (info.name or not (resource.stored or "list" in resource.verbs)):
         return False
     return not info.name or not _NAMED.isdisjoint(resource.verbs)
 
@@ -169,10 +182,10 @@ def _lasts(info: RequestInfo) -> bool:
     return info.verb in _LASTING or info.subresource in _STREAMS
 
 
-def _check_timeout(text: str) -> None:
-    """How long the client is willing to wait. Raises BadRequest if that is no duration."""
+def _timeout(text: str) -> float:
+    """For how many seconds the client is willing to wait; 0 = it does not say. Raises BadRequest."""
     try:
-        parse_duration(text or "0")
+        return parse_duration(text or "0") / 1e9
     except ValueError as error:
         raise BadRequest(f"invalid timeout specified in the request URL - {error}") from None
 

@@ -113,6 +113,21 @@ def test_validating_webhooks_are_asked_at_the_same_time(
     assert time.monotonic() - began < 2.5
 
 
+def test_a_client_that_waits_no_longer_is_told_so(
+    api: Client, hooks: WebhookServer, register: Register, place: str
+) -> None:
+    maps = f"/api/v1/namespaces/{place}/configmaps"
+    hooks.paths["/hang"] = hanging(hooks)
+    register("validating", "/hang", timeoutSeconds=20)
+    began = time.monotonic()
+    answer = api.post(f"{maps}?timeout=300ms", {"metadata": {"name": "late"}})
+    assert time.monotonic() - began < 10
+    assert (answer.status, answer.json["reason"]) == (504, "Timeout")
+    why = "request did not complete within requested timeout - context deadline exceeded"
+    assert answer.message == f"Timeout: {why}"
+    assert api.get(f"{maps}/late").status == 404
+
+
 def test_the_server_serves_others_while_webhooks_hang(
     api: Client, hooks: WebhookServer, place: str, register: Register
 ) -> None:
