@@ -1,4 +1,4 @@
-"""Fixtures with real containers: a containerd that lives as long as the test run, one for each worker."""
+"""Fixtures with real containers: a containerd, and whole clusters with a node, as long as a worker lives or a test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from node.cluster import Cluster
 from node.machine import Machine, lacking
+
+from pybernetes.cluster.node import plan
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +27,27 @@ def containerd() -> Iterator[Machine]:
     # Paths of sockets are short (107 bytes), and pytest's folders are not.
     with tempfile.TemporaryDirectory(prefix="pyb-") as folder, Machine(Path(folder), f"pyb{os.getpid()}") as machine:
         yield machine
+
+
+@pytest.fixture(scope="session")
+def node() -> Iterator[Cluster]:
+    """A cluster with one node that is Ready, shared by all tests of a worker: use namespaces of your own.
+
+    `.kubectl(...)` runs Debian's kubectl, `.get(...)` is its JSON, `.apply(object, ...)`, `.inside(*argv)` runs a
+    command on the node. A test that kills anything takes `own_node`.
+    """
+    yield from _cluster(f"t{os.getpid()}")
+
+
+@pytest.fixture(scope="module")
+def own_node() -> Iterator[Cluster]:
+    """A cluster with one node of the test module's own, which it may kill."""
+    yield from _cluster(f"k{os.getpid()}")
+
+
+def _cluster(name: str) -> Iterator[Cluster]:
+    reason = plan.obstacle()
+    if reason:
+        pytest.skip(f"no node: {reason}")
+    with tempfile.TemporaryDirectory(prefix="pyb-") as folder, Cluster(Path(folder), name) as cluster:
+        yield cluster

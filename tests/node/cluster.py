@@ -1,0 +1,157 @@
+"""A whole cluster for tests: `pyb up` with nodes on a fresh folder, and everything that can be done to it.
+
+Its home and kubeconfig are its own, so that nothing of the user's is touched and clusters of parallel workers do not
+meet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from node import leaks
+
+import tools
+from pybernetes.client import config
+from pybernetes.client.client import Client
+from pybernetes.cluster.layout import Layout
+from pybernetes.cluster.node import inside
+from pybernetes.cluster.node.machine import Machine
+
+COMPONENTS = ("apiserver", "controller-manager", "scheduler")
+
+
+class Cluster:
+    """A running cluster; `folder` must have a short name, because the paths of sockets are short."""
+
+    def __init__(self, folder: Path, name: str, *flags: str, nodes: int = 1) -> None:
+        self.folder = folder
+        self.layout = Layout(name, folder / "data")
+        self.environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(folder / "config")}
+        self.flags = [f"--nodes={nodes}", "--port=0", *flags]
+        self.nodes = [f"node-{number}" for number in range(1, nodes + 1)]
+
+    def __enter__(self) -> Cluster:
+        try:
+            self.up()
+        except BaseException:
+            self.down()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+    def up(self) -> str:
+        """`pyb up`."""
+        return self.pyb("up", *self.flags)
+
+    def down(self) -> str:
+        """`pyb down --purge`."""
+        return self.pyb("down", "--purge", check=False)
+
+    def pyb(self, command: str, *words: str, check: bool = True) -> str:
+        """A command of `pyb` on this cluster."""
+        named = ["--name", self.layout.name, "--data-dir", str(self.layout.data)]
+        return self._run([*tools.PYTHON, command, *named, *words], check=check)
+
+    def kubectl(self, *words: str, stdin: str = "", check: bool = True, timeout: float = 120.0) -> str:
+        """Debian's kubectl, with all rights."""
+        return self._run([tools.kubectl(), *words], stdin=stdin, check=check, timeout=timeout)
+
+    def _run(self, command: Sequence[str], *, stdin: str = "", check: bool, timeout: float = 120.0) -> str:
+        done = subprocess.run(
+            command, env=self.environment, input=stdin, check=False, capture_output=True, text=True, timeout=timeout
+        )
+        assert not check or done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout if check else done.stdout + done.stderr
+
+    def get(self, *words: str) -> Any:
+        """`kubectl get ... -o json`."""
+        return json.loads(self.kubectl("get", *words, "-o", "json"))
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        """`kubectl apply` of objects as JSON."""
+        self.kubectl("apply", "-f", "-", stdin="\n---\n".join(json.dumps(each) for each in objects))
+
+    def client(self) -> Client:
+        """A client of our own, with all rights; each event loop needs one of its own."""
+        return Client(config.load(self.environment["KUBECONFIG"]), program="test")
+
+    def init(self, node: str = "node-1") -> int:
+        """The init process of a node that runs."""
+        return tools.wait_until(lambda: inside.init_process(self.layout, node), f"{node} has an init process")
+
+    def machine(self, node: str = "node-1") -> Machine:
+        """What the node is made of."""
+        return Machine.read(str(self.layout.node(node) / "machine.json"))
+
+    def enter(self, argv: Sequence[str], node: str = "node-1") -> list[str]:
+        """The command that runs `argv` in a node."""
+        return ["nsenter", "-t", str(self.init(node)), "-m", "-u", "-i", "-n", "-p", "-C", "--", *argv]
+
+    def inside(self, *argv: str, node: str = "node-1", check: bool = True) -> str:
+        """Runs a command in a node and answers its output."""
+        return self._run(self.enter(argv, node), check=check)
+
+    def count(self, node: str = "node-1") -> leaks.Count:
+        """What a node has of the kernel."""
+        return leaks.count(self.init(node), self.machine(node).cgroup)
+
+    def program(self, name: str, node: str = "node-1") -> int:
+        """The pid of a node's `containerd` or `kubelet`."""
+
+        def find() -> int | None:
+            process = inside.programs(self.init(node)).get(name)
+            return process.pid if process is not None and process.alive else None
+
+        return tools.wait_until(find, f"{name} runs on {node}")
+
+    def kill(self, name: str, node: str = "node-1") -> None:
+        """kill -9 of a control plane's component, of a node's program, or (`node`) of the node: a power failure."""
+        if name in COMPONENTS:
+            pid = tools.wait_until(lambda: self._component(name), f"{name} runs")
+        else:
+            pid = self.init(node) if name == "node" else self.program(name, node)
+        os.kill(pid, signal.SIGKILL)
+        tools.wait_until(lambda: not os.path.exists(f"/proc/{pid}") or _ended(pid), f"{name} is dead")
+
+    def _component(self, name: str) -> int | None:
+        process = self.layout.processes().get(name)
+        return process.pid if process is not None and process.alive else None
+
+    def wait_ready(self, node: str = "node-1", timeout: float = 60.0) -> None:
+        """Waits until the API server answers and the node is Ready."""
+
+        def ready() -> bool:
+            path = "{.status.conditions[?(@.type=='Ready')].status}"
+            return self.kubectl("get", "node", node, "-o", f"jsonpath={path}", check=False) == "True"
+
+        tools.wait_until(ready, f"{node} is Ready", timeout, every=0.1)
+
+    def log(self, name: str) -> str:
+        """The end of a log, for messages."""
+        path = self.layout.log(name)
+        return path.read_text(errors="replace")[-4000:] if path.exists() else f"no {path}"
+
+
+def _ended(pid: int) -> bool:
+    """Whether nothing is left of a process but its number."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("Z")
+    except OSError:
+        return True
+
+
+def settle(condition: Any, timeout: float = 60.0) -> Any:
+    """Asks until the answer is empty, and answers the last one: what is still wrong after that time."""
+    deadline = time.monotonic() + timeout
+    while (wrong := condition()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return wrong
