@@ -24,6 +24,8 @@ SERVICE_RANGE = "10.96.0.0/12"
 POD_RANGE = "10.244.0.0/16"
 KUBERNETES_SERVICE_IP = "10.96.0.1"  # The first address of the range: the `kubernetes` Service.
 CLUSTER_DOMAIN = "cluster.local"
+# Served by asking the kubelets: `kubectl top` and autoscaling. Without nodes there is nothing to ask.
+METRICS = "--runtime-config=metrics.k8s.io/v1beta1=true"
 ISSUER = f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}"
 
 
@@ -76,11 +78,12 @@ def control_plane(
     pod_range: str = POD_RANGE,
     etcd_servers: str,
     token_file: str | None,
+    more_flags: Sequence[str] = (),
 ) -> list[Component]:
     """The components of a cluster without nodes, in the order in which they are started."""
     server = f"https://{address}:{port}"
     return [
-        api_server(layout, address, port, advertise_address, etcd_servers, token_file),
+        api_server(layout, address, port, advertise_address, etcd_servers, token_file, more_flags),
         controller_manager(layout, server, controller_manager_port, pod_range),
         scheduler(layout, server, scheduler_port),
     ]
@@ -92,7 +95,13 @@ def node(name: str, machine_file: Path, ready: Ready) -> Component:
 
 
 def api_server(
-    layout: Layout, address: str, port: int, advertise_address: str, etcd_servers: str, token_file: str | None
+    layout: Layout,
+    address: str,
+    port: int,
+    advertise_address: str,
+    etcd_servers: str,
+    token_file: str | None,
+    more_flags: Sequence[str] = (),
 ) -> Component:
     """The API server; ready when /readyz says so to the administrator."""
     pki = layout.pki
@@ -104,6 +113,7 @@ def api_server(
         f"--tls-private-key-file={pki / 'apiserver.key'}",
         f"--client-ca-file={pki / 'ca.crt'}",
         *front_proxy(pki),
+        *kubelet_client(pki),
         f"--etcd-servers={etcd_servers}",
         f"--service-account-issuer={ISSUER}",
         f"--service-account-key-file={pki / 'sa.pub'}",
@@ -113,6 +123,7 @@ def api_server(
         "--authorization-mode=Node,RBAC",
         "--enable-bootstrap-token-auth=true",
         "--enable-admission-plugins=NodeRestriction",
+        *more_flags,
     ]
     if token_file is not None:
         flags.append(f"--token-auth-file={token_file}")
@@ -135,6 +146,16 @@ def front_proxy(pki: Path) -> list[str]:
         "--requestheader-uid-headers=X-Remote-Uid",
         "--requestheader-group-headers=X-Remote-Group",
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+    ]
+
+
+def kubelet_client(pki: Path) -> list[str]:
+    """As whom the API server comes to kubelets, and whom it believes to be one. Names of nodes are known to no DNS."""
+    return [
+        f"--kubelet-client-certificate={pki / 'apiserver-kubelet-client.crt'}",
+        f"--kubelet-client-key={pki / 'apiserver-kubelet-client.key'}",
+        f"--kubelet-certificate-authority={pki / 'ca.crt'}",
+        "--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
     ]
 
 

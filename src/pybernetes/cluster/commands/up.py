@@ -136,6 +136,7 @@ def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, prog
         pod_range=network.pods if network else components.POD_RANGE,
         etcd_servers=_etcd_servers(layout, arguments),
         token_file=_write_token(layout, arguments.token),
+        more_flags=[components.METRICS] if network else [],
     )
     nodes = _Nodes(parts, lambda: None)
     if network is not None:
