@@ -112,8 +112,8 @@ def test_a_pods_metrics_are_those_of_its_containers(admin: Client, kubelet: Kube
         "timestamp": "2026-01-01T00:00:04Z",
         "window": "4s",
         "containers": [
-            {"name": "a", "usage": {"cpu": "1500000n", "memory": "3Mi"}},
-            {"name": "b", "usage": {"cpu": "20n", "memory": "1000"}},
+            {"name": "a", "usage": {"cpu": "1500u", "memory": "3Mi"}},
+            {"name": "b", "usage": {"cpu": "20n", "memory": "1k"}},
         ],
     }
     assert set(kubelet.paths) == {"/stats/summary?only_cpu_and_memory=true"}

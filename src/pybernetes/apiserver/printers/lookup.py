@@ -31,6 +31,7 @@ _PACKAGES: Final = frozenset(
         "core",
         "discovery",
         "flowcontrol",
+        "metrics",
         "networking",
         "node",
         "policy",
