@@ -30,13 +30,21 @@ _States = frozenset[tuple[str, int]]
 
 
 class PLEG:
-    """`changed(uid)` is called, from the event loop, for each pod that the runtime has changed, made or lost."""
+    """`changed(uid)` is called for each pod that the runtime has changed, made or lost; `relisted` after each relist."""
 
-    def __init__(self, runtime: Runtime, observing: Observing, clock: Clock, changed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        observing: Observing,
+        clock: Clock,
+        changed: Callable[[str], None],
+        relisted: Callable[[], None],
+    ) -> None:
         self._runtime = runtime
         self._observing = observing
         self._clock = clock
         self._changed = changed
+        self._relisted = relisted
         self._states: dict[str, tuple[PodRef, _States]] = {}
         self._cache: dict[str, ObservedPod] = {}
         self._listed = clock.monotonic()
@@ -48,6 +56,10 @@ class PLEG:
     def known(self) -> dict[str, PodRef]:
         """All pods that the runtime had at the last look, by uid."""
         return {uid: ref for uid, (ref, _) in self._states.items()}
+
+    def all(self) -> list[ObservedPod]:
+        """All pods as they were seen last."""
+        return list(self._cache.values())
 
     def get(self, uid: str) -> ObservedPod | None:
         """The pod as it was seen last."""
@@ -125,3 +137,4 @@ class PLEG:
                 self._cache.pop(uid, None)
             if first or old is None or new is None or old[1] != new[1]:
                 self._changed(uid)
+        self._relisted()

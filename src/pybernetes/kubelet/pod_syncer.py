@@ -243,6 +243,8 @@ class KubeletPodSyncer:
         if work.pod is None:
             await parts.killer.kill_pod(restored_pod(observed), observed, work.grace)
             return
+        if work.rejected:
+            return
         pod = parts.allocated(work.pod)
         self._report(pod, observed, work=work)
         parts.probes.stop_liveness_and_startup(work.ref.uid)
@@ -268,7 +270,9 @@ class KubeletPodSyncer:
         parts.released(uid)
         self._failures.pop(uid, None)
         self._deadlines.discard(uid)
-        if work.pod is not None:
+        if work.rejected:
+            parts.statuses.finish(uid)
+        elif work.pod is not None:
             parts.statuses.terminate(parts.allocated(work.pod))
         parts.images.forget(uid)
 

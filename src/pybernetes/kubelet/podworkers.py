@@ -56,6 +56,8 @@ class PodWork:
     """What the node has to say about the end."""
     deleted: bool = False
     """Its source does not have it any more."""
+    rejected: bool = False
+    """The node has not taken it: there is nothing to end and nothing to say about its containers."""
     failures: int = 0
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
@@ -126,13 +128,13 @@ class PodWorkers:
 
     # -- telling
 
-    def update(self, pod: Pod) -> None:
+    def update(self, pod: Pod, *, rejected: bool = False) -> None:
         """A pod is new, or its source has changed it."""
         assert pod.metadata is not None
         ref = PodRef(pod.metadata.uid or "", pod.metadata.namespace or "", pod.metadata.name or "")
         work = self._work.get(ref.uid)
         if work is None:
-            work = self._work[ref.uid] = PodWork(ref, pod)
+            work = self._work[ref.uid] = PodWork(ref, pod, rejected=rejected)
             if is_terminal(pod.status.phase if pod.status else None):
                 # It ended before this kubelet came: make sure that nothing of it runs.
                 work.stopping, work.state = True, PodState.TERMINATING

@@ -95,6 +95,14 @@ class StatusManager:
             status.phase = FAILED
         self._update(pod, status, finished=True)
 
+    def finish(self, uid: str) -> None:
+        """The pod was never here: its status says all, and it may be deleted."""
+        entry = self._entries.get(uid)
+        if entry is not None and not entry.finished:
+            entry.finished = True
+            entry.version += 1
+            self._wake(uid)
+
     def remove(self, uid: str) -> None:
         """Forget a pod that is gone."""
         self._entries.pop(uid, None)

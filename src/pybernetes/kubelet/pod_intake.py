@@ -1,0 +1,173 @@
+"""Takes what the sources say: new pods are admitted one after another, changes and deletions go to their workers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from pybernetes.api.core.podresources import qos_class
+from pybernetes.api.core.v1 import Pod, PodStatus
+from pybernetes.client.events import WARNING, EventRecorder
+from pybernetes.client.keys import copy
+
+from .conditions import BY_KUBELET
+from .critical import is_mirror
+from .phase import FAILED, is_terminal
+from .podmanager import PodManager, uid_of
+from .podworkers import PodState, PodWorkers
+from .refusal import PodRefused
+from .resources.allocation import AllocationManager
+from .status_manager import StatusManager
+
+log = logging.getLogger(__name__)
+
+Admit = Callable[[Pod], Awaitable[None]]
+"""What must be awaited before a pod is admitted (devices); raises `PodRefused`."""
+
+
+class PodIntake:
+    """The way of a pod from its source to its worker."""
+
+    def __init__(
+        self,
+        pods: PodManager,
+        workers: PodWorkers,
+        statuses: StatusManager,
+        allocation: AllocationManager,
+        recorder: EventRecorder,
+        devices: Admit,
+    ) -> None:
+        self._pods = pods
+        self._workers = workers
+        self._statuses = statuses
+        self._allocation = allocation
+        self._recorder = recorder
+        self._devices = devices
+        self._new: asyncio.Queue[str] = asyncio.Queue()
+        self._waiting: set[str] = set()
+        """Uids in `_new`: their turn has not come."""
+
+    def active(self) -> list[Pod]:
+        """The pods that have, or will have, something of the node: admitted, and not ended."""
+        active = []
+        for pod in self._pods.all():
+            uid = uid_of(pod)
+            work = self._workers.get(uid)
+            if work is None or work.rejected or work.state in (PodState.TERMINATED, PodState.FINISHED):
+                continue
+            if not is_terminal(pod.status.phase if pod.status else None):
+                active.append(pod)
+        return active
+
+    def added(self, pod: Pod) -> None:
+        """A source has a new pod."""
+        self._pods.set(pod)
+        if is_mirror(pod):
+            self._mirror_changed(pod)
+        elif uid_of(pod) not in self._waiting:
+            self._waiting.add(uid_of(pod))
+            self._new.put_nowait(uid_of(pod))
+
+    def updated(self, old: Pod, new: Pod) -> None:
+        """A source has changed a pod."""
+        if uid_of(old) != uid_of(new):
+            self.removed(old)
+            self.added(new)
+            return
+        self._pods.set(new)
+        uid = uid_of(new)
+        if is_mirror(new):
+            self._mirror_changed(new)
+            return
+        if self._workers.get(uid) is None:
+            return
+        if old.spec != new.spec or _deletion(old) != _deletion(new) or _labels(old) != _labels(new):
+            self._workers.update(new)
+            self._allocation.push(uid)
+            self.retry_resizes()
+        else:
+            # Most often our own status coming back: nobody need be woken for it, but the worker shall know it.
+            work = self._workers.get(uid)
+            assert work is not None
+            work.pod = new
+            if _others_conditions(old) != _others_conditions(new):
+                self._workers.wake(uid)
+        self._statuses.pod_changed(uid)
+
+    def removed(self, pod: Pod) -> None:
+        """A source does not have a pod any more."""
+        self._pods.remove(pod)
+        if is_mirror(pod):
+            self._mirror_changed(pod)
+        else:
+            self._workers.removed(uid_of(pod))
+            self.retry_resizes()
+
+    def retry_resizes(self) -> None:
+        """There may be room now for what pods would like to have."""
+        for pod in self._allocation.retry():
+            self._workers.wake(uid_of(pod))
+
+    async def run(self) -> None:
+        """Admit new pods until cancelled."""
+        while True:
+            uid = await self._new.get()
+            try:
+                await self._take(uid)
+            except Exception:
+                log.exception("pod %s could not be taken in", uid)
+
+    async def _take(self, uid: str) -> None:
+        self._waiting.discard(uid)
+        pod = self._pods.get(uid)
+        if pod is None:
+            return
+        ended = is_terminal(pod.status.phase if pod.status else None)
+        known = self._workers.get(uid)
+        if known is None and not ended and _deletion(pod)[0] is None:
+            try:
+                self._allocation.add(pod)
+                await self._devices(pod)
+            except PodRefused as refusal:
+                self._reject(pod, refusal)
+                return
+        self._workers.update(self._pods.get(uid) or pod)
+        if uid not in {uid_of(each) for each in self._pods.all()}:
+            self._workers.removed(uid)  # it went while it was being admitted
+
+    def _reject(self, pod: Pod, refusal: PodRefused) -> None:
+        log.info("pod %s is refused: %s", uid_of(pod), refusal.message)
+        self._recorder.event(pod, WARNING, refusal.reason, refusal.message)
+        status = PodStatus(
+            phase=FAILED,
+            reason=refusal.reason,
+            message=f"Pod was rejected: {refusal.message}",
+            qos_class=(pod.status.qos_class if pod.status else None) or qos_class(pod.spec),
+            observed_generation=pod.metadata.generation if pod.metadata else None,
+        )
+        self._statuses.set(pod, status)
+        rejected = copy(pod)
+        rejected.status = copy(status)
+        self._workers.update(rejected, rejected=True)
+
+    def _mirror_changed(self, mirror: Pod) -> None:
+        static = self._pods.static_of(mirror)
+        if static is not None:
+            self._workers.wake(uid_of(static))
+            self._statuses.pod_changed(uid_of(static))
+
+
+def _deletion(pod: Pod) -> tuple[str | None, int | None]:
+    metadata = pod.metadata
+    return (metadata.deletion_timestamp, metadata.deletion_grace_period_seconds) if metadata else (None, None)
+
+
+def _labels(pod: Pod) -> tuple[object, object]:
+    metadata = pod.metadata
+    return (metadata.labels, metadata.annotations) if metadata else (None, None)
+
+
+def _others_conditions(pod: Pod) -> Iterable[object]:
+    conditions = (pod.status.conditions if pod.status else None) or ()
+    return [(each.type, each.status) for each in conditions if each.type not in BY_KUBELET]

@@ -1,0 +1,36 @@
+"""What a kubelet is told: the configuration file's settings, and what only flags can say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .config.types import KubeletConfiguration
+
+
+@dataclass(slots=True)
+class KubeletSettings:
+    """One kubelet's settings; `config` has its defaults."""
+
+    config: KubeletConfiguration
+    node_name: str
+    hostname: str
+    node_ips: Sequence[str]
+    root_dir: Path = Path("/var/lib/kubelet")
+    cert_dir: Path = Path("/var/lib/kubelet/pki")
+    container_logs_dir: Path = Path("/var/log/containers")
+    node_labels: dict[str, str] = field(default_factory=dict)
+    maximum_dead_containers_per_container: int = 1
+    maximum_dead_containers: int = -1
+    minimum_container_ttl: float = 0.0
+
+    @property
+    def pods_dir(self) -> Path:
+        """Where pods have their folders."""
+        return self.root_dir / "pods"
+
+    @property
+    def pod_logs_dir(self) -> Path:
+        """Where pods have their logs."""
+        return Path(self.config.pod_logs_dir or "/var/log/pods")
