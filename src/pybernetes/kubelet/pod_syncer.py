@@ -266,7 +266,7 @@ class KubeletPodSyncer:
         await parts.volumes.teardown(uid)
         parts.objects.unregister(uid)
         if parts.cgroups is not None:
-            parts.cgroups.remove(uid)
+            await parts.cgroups.remove(uid)
         parts.released(uid)
         self._failures.pop(uid, None)
         self._deadlines.discard(uid)

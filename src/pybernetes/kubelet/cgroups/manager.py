@@ -7,6 +7,7 @@ goes after its last process.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -33,6 +34,8 @@ PREFIX: Final = "pod"
 QOS_FOLDERS: Final = {"Guaranteed": "", "Burstable": "/burstable", "BestEffort": "/besteffort"}
 _UNBOUNDED: Final = 1 << 62
 _KILL_TRIES: Final = 5
+_REMOVE_TRIES: Final = 7
+_REMOVE_SECONDS: Final = 0.005
 
 log = logging.getLogger(__name__)
 
@@ -130,26 +133,34 @@ class CgroupManager:
             if child.startswith(PREFIX)
         }
 
-    def remove(self, uid: str) -> None:
+    async def remove(self, uid: str) -> None:
         """Kill what is left in a pod's cgroup and remove it; `CgroupError` if processes do not go: try again."""
-        for each, name in self.pods().items():
-            if each == uid:
-                self._kill(name)
-                self.hierarchy.remove(name)
+        name = self.pods().get(uid)
+        if name is not None:
+            await self._remove(name)
 
-    def remove_orphans(self, known: Iterable[str]) -> None:
+    async def remove_orphans(self, known: Iterable[str]) -> None:
         """Remove the cgroups of pods that nobody knows; those that resist stay for the next time."""
         keep = set(known)
         for uid in self.pods().keys() - keep:
             try:
-                self.remove(uid)
+                await self.remove(uid)
             except CgroupError as error:
                 log.info("cgroup of pod %s stays for now: %s", uid, error)
 
-    def remove_all(self) -> None:
+    async def remove_all(self) -> None:
         """Remove `/kubepods` with all that is in it, as a node does that is taken out of service."""
-        self._kill(self.kubepods)
-        self.hierarchy.remove(self.kubepods)
+        await self._remove(self.kubepods)
+
+    async def _remove(self, name: str) -> None:
+        self._kill(name)
+        for tried in range(_REMOVE_TRIES):
+            try:
+                return self.hierarchy.remove(name)
+            except CgroupError:  # processes that were killed are there until they are reaped
+                if tried == _REMOVE_TRIES - 1:
+                    raise
+                await asyncio.sleep(_REMOVE_SECONDS * 2**tried)
 
     def _kill(self, name: str) -> None:
         for _ in range(_KILL_TRIES):
