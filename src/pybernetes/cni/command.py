@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pybernetes
 
 from .skel import BUILT_IN, run
+
+if TYPE_CHECKING:
+    from pathlib import Path  # 5 ms that a plugin need not pay
 
 _LONGEST_INTERPRETER = 250  # the kernel reads 256 bytes of a file to find out how to start it
 
@@ -29,6 +32,8 @@ def main(argv: list[str]) -> int:
     if len(argv) == 1 and argv[0] in BUILT_IN:
         return plugin(argv[0], "")
     if len(argv) == 2 and argv[0] == "install":
+        from pathlib import Path
+
         for file in install(Path(argv[1])):
             print(file)
         return 0

@@ -1,6 +1,7 @@
 """Reading a plugin's configuration: values of the right type, or an error that names the field.
 
-Plugins take `null` and the absence of a field for the same thing, as Go's decoder does.
+As Go's decoder does, plugins take `null` and the absence of a field for the same thing, and do not mind upper and lower
+case in names: containerd writes `HostPort` where the convention says `hostPort`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ def field(config: Mapping[str, Any], name: str, default: T) -> T:
     """The field's value, of the same type as the default."""
     value = config.get(name)
     if value is None:
-        return default
+        folded = name.lower()
+        value = next((config[key] for key in config if key.lower() == folded), None)
+        if value is None:
+            return default
     wanted = type(default)
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise CNIError(f"{name}: must be {_WORDS[wanted]}, not {json.dumps(value)}", DECODING_FAILURE)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
 import stat
 import sys
 import time
@@ -151,4 +150,6 @@ def _failure(code: int, stdout: bytes, stderr: bytes) -> CNIError:
 
 
 def _signal_name(number: int) -> str:
+    import signal
+
     return (signal.strsignal(number) or str(number)).lower()

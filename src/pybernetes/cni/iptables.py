@@ -8,7 +8,6 @@ and rules are those of the binaries, so that each can take down what the other s
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import ipaddress
 import os
 import shlex
@@ -28,6 +27,8 @@ _LOCK = "/run/pyb-cni-iptables.lock"
 
 def chain_name(network: str, container_id: str, prefix: str = "") -> str:
     """The name of a container's own chain."""
+    import hashlib  # 3 ms that a pod without rules need not pay
+
     digest = hashlib.sha512((network + container_id).encode()).hexdigest()
     return f"CNI-{prefix}{digest}"[:_LONGEST_CHAIN]
 

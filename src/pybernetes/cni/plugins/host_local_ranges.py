@@ -25,7 +25,7 @@ class Range:
         """A range with what it does not say filled in: gateway .1, everything but network and broadcast address."""
         if not isinstance(raw, dict):
             raise _invalid("must be a list of objects")
-        interface = parse_cidr(raw.get("subnet"), "subnet")
+        interface = parse_cidr(field(raw, "subnet", ""), "subnet")
         subnet = interface.network
         if subnet.prefixlen > subnet.max_prefixlen - 2:
             raise _invalid(f"Network {interface} too small to allocate from")
