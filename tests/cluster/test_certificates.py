@@ -14,7 +14,13 @@ import pytest
 from pybernetes import pki
 from pybernetes.cluster import certificates
 
-COMPONENTS = ["controller-manager", "controller-manager-serving", "scheduler", "scheduler-serving"]
+COMPONENTS = [
+    "controller-manager",
+    "controller-manager-serving",
+    "scheduler",
+    "scheduler-serving",
+    "apiserver-kubelet-client",
+]
 FRONT_PROXY = ["front-proxy-ca", "front-proxy-client"]
 ALL = ["ca", "apiserver", "admin", *COMPONENTS, *FRONT_PROXY, "sa"]
 
@@ -35,6 +41,7 @@ def test_the_first_start_makes_everything_private_and_the_second_nothing(tmp_pat
         *("controller-manager.crt", "controller-manager.key"),
         *("controller-manager-serving.crt", "controller-manager-serving.key"),
         *("scheduler.crt", "scheduler.key", "scheduler-serving.crt", "scheduler-serving.key"),
+        *("apiserver-kubelet-client.crt", "apiserver-kubelet-client.key"),
         *("front-proxy-ca.crt", "front-proxy-ca.key", "front-proxy-client.crt", "front-proxy-client.key"),
     }
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}

@@ -17,6 +17,8 @@ import yaml
 
 import tools
 from pybernetes.cluster import pidfile
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.node import containerd, plan
 from pybernetes.cluster.readiness import Probe
 
 FOREIGN = {"clusters": [{"name": "other", "cluster": {"server": "https://203.0.113.1"}}], "current-context": "other"}
@@ -377,9 +379,21 @@ def test_flags_that_can_only_fail_are_refused_at_once(pyb: Shell, words: list[st
     assert list(pyb.home.iterdir()) == []
 
 
-def test_nodes_are_said_to_be_missing(pyb: Shell) -> None:
-    assert "control plane only" in pyb.up("--nodes=2").stdout
-    pyb("down")
+def test_a_user_who_cannot_have_nodes_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert plan.count(None) == (0, "nodes need root")
+    assert plan.count(0) == (0, None)
+    with pytest.raises(ClusterError, match="--nodes 2: nodes need root"):
+        plan.count(2)
+
+
+def test_a_machine_that_cannot_have_nodes_names_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(containerd, "PROGRAMS", "/nowhere")
+    count, why = plan.count(None)
+    assert count == 0
+    assert why is not None
+    assert "containerd is not installed (Debian: apt-get install containerd" in why
 
 
 def test_status_is_a_table(pyb: Shell) -> None:

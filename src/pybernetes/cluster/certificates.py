@@ -80,8 +80,8 @@ def ensure(
             set(LOCAL_NAMES),
         ),
         SCHEDULER: (lambda: pki.issue_client(issuer, "system:kube-scheduler", []), set()),
-        KUBELET_CLIENT: (lambda: pki.issue_client(issuer, KUBELET_CLIENT_USER, []), set()),
         SCHEDULER_SERVING: (lambda: pki.issue_server(issuer, "kube-scheduler", LOCAL_NAMES), set(LOCAL_NAMES)),
+        KUBELET_CLIENT: (lambda: pki.issue_client(issuer, KUBELET_CLIENT_USER, []), set()),
     }
     for name, (issue, needed) in wanted.items():
         present = read(folder, name)
