@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
-ADDRESSES = "var/lib/cni/networks"
+ADDRESSES = "/run/cni/networks"
 """Where CNI's host-local keeps the addresses it gave away, a file for each."""
 
 
@@ -35,19 +35,17 @@ class Count:
         return {name: more for name, more in found.items() if more}
 
 
-def count(init: int, cgroup: str) -> Count:
-    """Counts the node with that init process and that cgroup."""
+def count(init: int, cgroup: str, addresses: str = ADDRESSES) -> Count:
+    """Counts the node with that init process, that cgroup, and that folder of addresses."""
     members = processes(init)
-    root = Path(f"/proc/{init}/root")
+    given = Path(f"/proc/{init}/root{addresses}").glob("*/*")
     return Count(
         processes=Counter(command(pid) for pid in members),
         mounts=Counter(_mounts(init)),
         namespaces=_namespaces(members, init),
         links=Counter(_links(init)),
         cgroups=Counter(_cgroups(cgroup)),
-        addresses=Counter(
-            path.name for path in (root / ADDRESSES).glob("*/*") if re.fullmatch(r"[0-9.]+|[0-9a-f:]+", path.name)
-        ),
+        addresses=Counter(path.name for path in given if re.fullmatch(r"[0-9.]+|[0-9a-f:]+", path.name)),
     )
 
 

@@ -6,6 +6,7 @@ machine's own, which a cgroup namespace makes its root, so that machines of para
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -206,11 +207,11 @@ class Machine:
                 stderr=log,
                 start_new_session=True,
             )
-        ctr = ["ctr", "-a", str(self.socket), "version"]
-        wait_until(
-            lambda: self.socket.exists() and subprocess.run(ctr, check=False, capture_output=True).returncode == 0,
-            f"containerd ({self.folder}/containerd.log)",
-        )
+        asyncio.run(self._wait())
+
+    async def _wait(self) -> None:
+        async with self.runtime() as runtime:
+            await runtime.version(wait=20.0)
 
     def kill_containerd(self) -> None:
         """kill -9; what it started goes on."""

@@ -10,6 +10,7 @@ pull. A call fails at once while the runtime is away; the connection comes back 
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,6 +24,11 @@ from pybernetes.cri.errors import CRIError, code_name
 
 REQUEST_TIMEOUT = 120.0
 """Seconds for a call; upstream's default of `--runtime-request-timeout`."""
+
+NOT_YET = "server is not initialized yet"
+"""What containerd answers, as `Unknown`, while it finds out what it had before it was restarted."""
+INITIALIZING = 0.01
+"""Seconds until it is asked again then."""
 
 OPTIONS = [
     ("grpc.max_receive_message_length", -1),
@@ -97,7 +103,17 @@ class Runtime:
     async def version(self, request: Any = None, *, wait: float | None = None) -> Any:
         """Who answers; with `wait`, after waiting that many seconds at most for the runtime to come up."""
         request = request or v1.VersionRequest(version=v1.VERSION)
-        return await self._call("Version", request, wait or self.timeout, wait=wait is not None)
+        if wait is None:
+            return await self._call("Version", request, self.timeout)
+        deadline = asyncio.get_running_loop().time() + wait
+        while True:
+            left = deadline - asyncio.get_running_loop().time()
+            try:
+                return await self._call("Version", request, left, wait=True)
+            except CRIError as error:
+                if error.code != "Unavailable" or left <= 0:
+                    raise
+                await asyncio.sleep(INITIALIZING)
 
     async def status(self, request: Any = None) -> Any:
         """Whether the runtime and its network are ready."""
@@ -252,7 +268,8 @@ class Runtime:
 
 def to_cri_error(error: grpc.aio.AioRpcError) -> CRIError:
     """gRPC's exception as ours."""
-    return CRIError(code_name(error.code().value[0]), error.details() or "")
+    details = error.details() or ""
+    return CRIError("Unavailable" if details == NOT_YET else code_name(error.code().value[0]), details)
 
 
 def snake_case(name: str) -> str:

@@ -1,0 +1,84 @@
+"""Commands of probes and hooks, and statistics, with a real container: its cgroup, its network, its layer."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from node.machine import Machine
+from node.test_containerd import remove, run, start
+
+from pybernetes.client.clock import SystemClock
+from pybernetes.cri.errors import CRIError
+from pybernetes.kubelet.cgroups.hierarchy import detect
+from pybernetes.kubelet.cgroups.manager import CgroupManager
+from pybernetes.kubelet.commands import CommandFailed, CommandTimedOut, run_in_container
+from pybernetes.kubelet.stats.provider import StatsProvider
+from pybernetes.kubelet.types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
+
+
+async def test_commands_end_fail_take_too_long_or_cannot_run(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        config, sandbox = await run(runtime, containerd)
+        container = await start(runtime, config, sandbox, "sleep", "1000")
+        assert await run_in_container(runtime, container, ["sh", "-c", "echo a; echo b >&2"], 5) == b"a\nb\n"
+        with pytest.raises(CommandFailed) as failed:
+            await run_in_container(runtime, container, ["sh", "-c", "echo why >&2; exit 3"], 5)
+        assert (failed.value.code, failed.value.output) == (3, b"why\n")
+        with pytest.raises(CommandTimedOut, match='command timed out: "sleep 60" timed out after 1s'):
+            await run_in_container(runtime, container, ["sleep", "60"], 1)
+        with pytest.raises(CRIError, match="executable file not found"):
+            await run_in_container(runtime, container, ["/none"], 5)
+        await remove(runtime, sandbox)
+
+
+async def test_what_a_container_uses(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        config, sandbox = await run(runtime, containerd)
+        uid = config.metadata.uid
+        script = "dd if=/dev/zero of=/big bs=1M count=3; while :; do :; done"
+        container = await start(runtime, config, sandbox, "sh", "-c", script)
+        clock = SystemClock()
+        observed = ObservedPod(
+            PodRef(uid, "default", config.metadata.name),
+            (ObservedSandbox(sandbox, True, created_at=clock.now() - 1),),
+            (ObservedContainer(container, "main", ContainerState.RUNNING, started_at=clock.now() - 1),),
+        )
+        cgroups: Any = CgroupManager(detect(), root=containerd.cgroup)
+        stats = StatsProvider(
+            node="n",
+            runtime=runtime,
+            clock=clock,
+            root=containerd.folder,
+            logs=containerd.folder,
+            observed=lambda: [observed],
+            pods=lambda: [],
+            cgroups=cgroups,
+        )
+        name = next((path for each, path in cgroups.pods().items() if each == uid), None)
+        if name is None:  # the machine has no cgroup root of its own
+            cgroups = CgroupManager(detect())
+            stats = StatsProvider(
+                node="n",
+                runtime=runtime,
+                clock=clock,
+                root=containerd.folder,
+                logs=containerd.folder,
+                observed=lambda: [observed],
+                pods=lambda: [],
+                cgroups=cgroups,
+            )
+        stats.sampler.sample()
+        await asyncio.sleep(1.5)  # what is measured is time
+        stats.sampler.sample()
+        found = (await stats.summary())["pods"][0]
+        (main,) = found["containers"]
+        assert 100_000_000 < main["cpu"]["usageNanoCores"] < 1_300_000_000
+        assert 0 < main["memory"]["workingSetBytes"] < 64 << 20
+        assert found["cpu"]["usageCoreNanoSeconds"] >= main["cpu"]["usageCoreNanoSeconds"]
+        assert found["process_stats"]["process_count"] >= 2
+        assert main["rootfs"]["capacityBytes"] > 0
+        assert f'pod="{config.metadata.name}"' in stats.resource_metrics().decode()
+        await remove(runtime, sandbox)

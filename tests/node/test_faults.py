@@ -1,0 +1,137 @@
+"""kill -9 of the kubelet, containerd and the whole node: pods go on or come back, and nothing is left behind."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from node.cluster import Cluster, settle
+
+APP = "trap 'exit 0' TERM; i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done"
+
+
+def deployment(name: str, replicas: int) -> dict[str, Any]:
+    labels = {"app": name}
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", APP],
+        "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [container], "volumes": [{"name": "scratch", "emptyDir": {"medium": "Memory"}}]},
+            },
+        },
+    }
+
+
+def rollout(cluster: Cluster, name: str) -> None:
+    cluster.kubectl("rollout", "status", f"deployment/{name}", "--timeout=90s")
+
+
+def pods(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    return {each["metadata"]["name"]: each for each in cluster.get("pods")["items"]}
+
+
+def container_ids(cluster: Cluster) -> dict[str, str]:
+    return {name: each["status"]["containerStatuses"][0]["containerID"] for name, each in pods(cluster).items()}
+
+
+def all_ready(cluster: Cluster, number: int) -> str:
+    """What is wrong: not so many pods, or one that is not ready."""
+    found = pods(cluster)
+    waiting = [
+        name
+        for name, each in found.items()
+        if not any(c["type"] == "Ready" and c["status"] == "True" for c in each["status"].get("conditions", ()))
+    ]
+    return "" if len(found) == number and not waiting else f"{len(found)} pods, not ready: {waiting}"
+
+
+def remove_all(cluster: Cluster) -> None:
+    cluster.kubectl("delete", "deployments", "--all", "--timeout=60s")
+    wrong = settle(lambda: list(pods(cluster)))
+    assert not wrong, f"pods that do not end: {wrong}\n{cluster.log('node-1-kubelet')}"
+
+
+@pytest.mark.parametrize("victim", ["kubelet", "containerd"])
+def test_a_killed_program_of_the_node_disturbs_no_container(own_node: Cluster, victim: str) -> None:
+    cluster = own_node
+    before = cluster.count()
+    cluster.apply(deployment("steady", 3))
+    rollout(cluster, "steady")
+    ids = container_ids(cluster)
+    with_pods = cluster.count()
+    for _ in range(2):
+        cluster.kill(victim)
+    cluster.wait_ready()
+    cluster.kubectl("scale", "deployment/steady", "--replicas=4")  # it works again
+    rollout(cluster, "steady")
+    cluster.kubectl("scale", "deployment/steady", "--replicas=3")
+    assert not settle(lambda: all_ready(cluster, 3))
+    kept = {name: each for name, each in container_ids(cluster).items() if name in ids}
+    assert len(kept) >= 2
+    assert kept.items() <= ids.items()
+    assert all(each["status"]["containerStatuses"][0]["restartCount"] == 0 for each in pods(cluster).values())
+    assert not settle(lambda: leaked(cluster, with_pods))
+    remove_all(cluster)
+    assert not settle(lambda: leaked(cluster, before))
+
+
+def test_after_a_power_failure_the_pods_come_back_and_nothing_is_left_of_the_old_ones(own_node: Cluster) -> None:
+    cluster = own_node
+    before = cluster.count()
+    cluster.apply(deployment("steady", 3))
+    rollout(cluster, "steady")
+    ids = container_ids(cluster)
+    with_pods = cluster.count()
+    cluster.kill("node")
+    cluster.wait_ready()
+    assert not settle(lambda: all_ready(cluster, 3)), cluster.log("node-1-kubelet")
+    assert settle(lambda: [name for name, id in container_ids(cluster).items() if ids.get(name) == id]) == []
+    assert not settle(lambda: leaked(cluster, with_pods))
+    remove_all(cluster)
+    assert not settle(lambda: leaked(cluster, before))
+
+
+@pytest.mark.parametrize("victim", ["kubelet", "containerd", "node"])
+def test_killed_in_the_midst_of_starting_pods(own_node: Cluster, victim: str) -> None:
+    cluster = own_node
+    before = cluster.count()
+    for round_, moment in enumerate((0.05, 0.3)):
+        cluster.apply(deployment(f"round-{round_}", 6))
+        time.sleep(moment)  # not a wait for anything: at another moment of the starting each time
+        cluster.kill(victim)
+        cluster.wait_ready()
+        assert not settle(lambda number=6 * (round_ + 1): all_ready(cluster, number)), cluster.log("node-1-kubelet")
+    remove_all(cluster)
+    assert not settle(lambda: leaked(cluster, before))
+
+
+@pytest.mark.parametrize("victim", ["kubelet", "containerd", "node"])
+def test_killed_in_the_midst_of_ending_pods(own_node: Cluster, victim: str) -> None:
+    cluster = own_node
+    before = cluster.count()
+    for round_, moment in enumerate((0.05, 0.2)):
+        cluster.apply(deployment(f"round-{round_}", 6))
+        rollout(cluster, f"round-{round_}")
+        cluster.kubectl("delete", "deployments", "--all", "--wait=false")
+        time.sleep(moment)  # as above
+        cluster.kill(victim)
+        cluster.wait_ready()
+        remove_all(cluster)
+    assert not settle(lambda: leaked(cluster, before))
+
+
+def leaked(cluster: Cluster, before: Any) -> Any:
+    return cluster.count().more_than(before)
