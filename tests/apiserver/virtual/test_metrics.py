@@ -156,6 +156,12 @@ def test_the_group_is_discovered_and_its_apiservice_is_local(admin: Client) -> N
     assert any(name.endswith("PodMetrics") for name in schema["components"]["schemas"])
 
 
+def test_who_may_view_may_see_metrics(admin: Client) -> None:
+    role = admin("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:aggregated-metrics-reader").json
+    assert role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+    assert role["rules"][0]["resources"] == ["pods", "nodes"]
+
+
 def test_without_the_flag_nothing_is_served(cluster: tools.ApiServer) -> None:
     assert Client(cluster)("GET", f"{ROOT}/nodes").status == 404
 

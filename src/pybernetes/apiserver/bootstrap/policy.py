@@ -52,6 +52,12 @@ def bootstrap_policy() -> Iterator[RBACObject]:
             yield RoleBinding(metadata=_meta(name), subjects=[_subject(line) for line in lines], role_ref=reference)
 
 
+def metrics_reader() -> ClusterRole:
+    """Who may see something may see what it uses: comes with metrics.k8s.io, as a metrics server brings it along."""
+    words = ["to:view", "to:edit", "to:admin"]
+    return _cluster_role("system:aggregated-metrics-reader", words, ["get,list,watch metrics.k8s.io pods,nodes"])
+
+
 def _paragraphs(text: str) -> Iterator[tuple[str, list[str]]]:
     """Each line that is not indented, with the indented ones that follow it."""
     head, lines, unfinished = "", list[str](), False

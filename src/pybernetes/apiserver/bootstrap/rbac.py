@@ -25,7 +25,7 @@ from ..registry.resource_store import ResourceStore, Transform
 from ..registry.strategy import Context
 from ..verbs.managing import track
 from ..verbs.writing import create_object, update_object, write_object
-from .policy import AUTOUPDATE, RBACObject, bootstrap_policy
+from .policy import AUTOUPDATE, RBACObject, bootstrap_policy, metrics_reader
 
 log = logging.getLogger(__name__)
 _USER = User("system:apiserver", groups=("system:masters",))
@@ -35,7 +35,10 @@ _ATTEMPTS = 3
 
 async def reconcile_policy(registry: Registry) -> None:
     """Create or complete all roles and bindings; at once, so that the store writes them together."""
-    await asyncio.gather(*[_reconcile(registry, wanted) for wanted in bootstrap_policy()])
+    policy = list(bootstrap_policy())
+    if registry.served("metrics.k8s.io", "v1beta1", "pods") is not None:
+        policy.append(metrics_reader())
+    await asyncio.gather(*[_reconcile(registry, wanted) for wanted in policy])
 
 
 async def _reconcile(registry: Registry, wanted: RBACObject) -> None:
