@@ -49,6 +49,7 @@ class Runtime:
         self.timeout = timeout
         self._channel: grpc.aio.Channel | None = None
         self._calls: dict[str, Any] = {}
+        self._sandboxes: set[asyncio.Future[None]] = set()
 
     async def __aenter__(self) -> Runtime:
         return self
@@ -135,7 +136,18 @@ class Runtime:
 
     async def run_pod_sandbox(self, request: Any) -> Any:
         """Make and start a sandbox, with its network."""
-        return await self._call("RunPodSandbox", request, 2 * self.timeout)
+        done = asyncio.get_running_loop().create_future()
+        self._sandboxes.add(done)
+        try:
+            return await self._call("RunPodSandbox", request, 2 * self.timeout)
+        finally:
+            self._sandboxes.discard(done)
+            done.set_result(None)
+
+    async def sandboxes_under_way(self) -> None:
+        """Wait until each call of `run_pod_sandbox` that is under way now has ended, well or not."""
+        if self._sandboxes:
+            await asyncio.wait(set(self._sandboxes))
 
     async def stop_pod_sandbox(self, request: Any) -> Any:
         """Stop what runs in a sandbox and give back its network; may be repeated."""

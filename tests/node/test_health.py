@@ -1,0 +1,150 @@
+"""Probes, hooks and statistics of real pods, through kubectl."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from node.cluster import Cluster
+
+import tools
+
+IMAGE = "busybox"
+SERVE = "mkdir /www; echo ok > /www/ready; exec httpd -f -p 8080 -h /www"
+
+
+@pytest.fixture(scope="module")
+def namespace(node: Cluster) -> Iterator[str]:
+    node.kubectl("create", "namespace", "health")
+    yield "health"
+    node.kubectl("delete", "namespace", "health", "--wait=false")
+
+
+def pod(name: str, container: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    defaults = {"name": "c", "image": IMAGE, "imagePullPolicy": "IfNotPresent"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "health"},
+        "spec": {"terminationGracePeriodSeconds": 1, **spec, "containers": [{**defaults, **container}]},
+    }
+
+
+def shell(script: str, **more: Any) -> dict[str, Any]:
+    return {"command": ["sh", "-c", script], **more}
+
+
+def status(node: Cluster, name: str) -> Any:
+    found = node.get("pod", name, "-n", "health")["status"]
+    return {**found, "container": (found.get("containerStatuses") or [{}])[0]}
+
+
+def until(node: Cluster, name: str, condition: Any, what: str) -> Any:
+    def look() -> Any:
+        found = status(node, name)
+        return found if condition(found) else None
+
+    return tools.wait_until(look, what, timeout=40)
+
+
+def messages(node: Cluster, name: str, reason: str) -> list[str]:
+    events = node.get("events", "-n", "health", "--field-selector", f"involvedObject.name={name},reason={reason}")
+    return [each["message"] for each in events["items"]]
+
+
+def is_ready(found: Any) -> bool:
+    return bool(found["container"].get("ready"))
+
+
+def test_readiness_by_http_follows_what_is_served(node: Cluster, namespace: str) -> None:
+    probe = {"httpGet": {"path": "/ready", "port": 8080}, "periodSeconds": 1, "failureThreshold": 1}
+    node.apply(pod("ready", shell(SERVE, readinessProbe=probe)))
+    until(node, "ready", is_ready, "the pod is ready")
+    node.kubectl("exec", "-n", "health", "ready", "--", "mv", "/www/ready", "/www/not")
+    found = until(node, "ready", lambda each: not is_ready(each), "the pod is not ready")
+    assert found["container"]["restartCount"] == 0
+    tools.wait_until(
+        lambda: (
+            "Readiness probe failed: HTTP probe failed with statuscode: 404" in messages(node, "ready", "Unhealthy")
+        ),
+        "an event says why",
+    )
+
+
+def test_liveness_restarts_by_exec_with_events(node: Cluster, namespace: str) -> None:
+    probe = {"exec": {"command": ["cat", "/tmp/alive"]}, "periodSeconds": 1, "failureThreshold": 1}
+    script = "touch /tmp/alive; sleep 2; rm /tmp/alive; exec sleep 600"
+    node.apply(pod("alive", shell(script, livenessProbe={**probe, "terminationGracePeriodSeconds": 1})))
+    found = until(node, "alive", lambda each: each["container"].get("restartCount", 0) >= 1, "it is restarted")
+    assert found["container"]["lastState"]["terminated"]["exitCode"] == 137
+    tools.wait_until(lambda: messages(node, "alive", "Killing"), "an event tells of the end")
+    assert "Container c failed liveness probe, will be restarted" in messages(node, "alive", "Killing")
+    assert "Liveness probe failed: cat: can't open '/tmp/alive': No such file or directory\n" in messages(
+        node, "alive", "Unhealthy"
+    )
+
+
+def test_startup_by_tcp_holds_back_the_others(node: Cluster, namespace: str) -> None:
+    script = "sleep 2; nc -lk -p 7000 -e cat & exec sleep 600"
+    container = shell(
+        script,
+        startupProbe={"tcpSocket": {"port": 7000}, "periodSeconds": 1, "failureThreshold": 30},
+        readinessProbe={"exec": {"command": ["true"]}, "periodSeconds": 60},
+        livenessProbe={"tcpSocket": {"port": 7000}, "periodSeconds": 1, "failureThreshold": 1},
+    )
+    node.apply(pod("startup", container))
+    first = until(node, "startup", lambda each: "running" in each["container"].get("state", {}), "it runs")
+    assert (first["container"]["started"], first["container"]["ready"]) == (False, False)
+    found = until(node, "startup", is_ready, "ready at once after it has started")
+    assert (found["container"]["started"], found["container"]["restartCount"]) == (True, 0)
+
+
+def test_hooks_run_before_and_after(node: Cluster, namespace: str) -> None:
+    hooks = {
+        "postStart": {"exec": {"command": ["sh", "-c", "echo started > /data/log"]}},
+        "preStop": {"exec": {"command": ["sh", "-c", "echo stopping >> /data/log"]}},
+    }
+    volume = {"name": "data", "hostPath": {"path": "/var/tmp/hooks", "type": "DirectoryOrCreate"}}
+    mount = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    node.apply(pod("hooks", shell("exec sleep 600", lifecycle=hooks, **mount), volumes=[volume]))
+    until(node, "hooks", is_ready, "it runs")
+    assert node.inside("cat", "/var/tmp/hooks/log") == "started\n"
+    node.kubectl("delete", "pod", "-n", "health", "hooks")
+    assert node.inside("cat", "/var/tmp/hooks/log") == "started\nstopping\n"
+
+
+def test_a_failing_post_start_hook_kills_the_container(node: Cluster, namespace: str) -> None:
+    hooks = {"postStart": {"exec": {"command": ["sh", "-c", "echo no; exit 7"]}}}
+    node.apply(pod("failing", shell("exec sleep 600", lifecycle=hooks)))
+    tools.wait_until(lambda: messages(node, "failing", "FailedPostStartHook"), "an event tells of the hook", timeout=40)
+    (message, *_) = messages(node, "failing", "FailedPostStartHook")
+    assert "exited with 7" in message
+    assert not is_ready(status(node, "failing"))
+
+
+def test_top_and_the_kubelets_figures(node: Cluster, namespace: str) -> None:
+    node.apply(pod("busy", shell("while :; do :; done", resources={"limits": {"cpu": "200m", "memory": "32Mi"}})))
+    until(node, "busy", is_ready, "it runs")
+
+    def top() -> list[str] | None:
+        shown = node.kubectl("top", "pods", "-n", "health", check=False)
+        return next((line.split() for line in shown.splitlines() if line.startswith("busy ")), None)
+
+    row = tools.wait_until(top, "kubectl top shows the pod", timeout=40)
+    assert 20 <= int(row[1].removesuffix("m")) <= 300, row
+    assert row[2].endswith("Mi")
+    lines = node.kubectl("top", "nodes").splitlines()
+    assert lines[1].startswith("node-1 ")
+    proxy = "/api/v1/nodes/node-1/proxy"
+    summary = json.loads(node.kubectl("get", "--raw", f"{proxy}/stats/summary"))
+    (found,) = [each for each in summary["pods"] if each["podRef"]["name"] == "busy"]
+    assert found["containers"][0]["memory"]["workingSetBytes"] > 0
+    assert found["network"]["name"] == "eth0"
+    assert summary["node"]["fs"]["capacityBytes"] > 0
+    resource = node.kubectl("get", "--raw", f"{proxy}/metrics/resource")
+    assert 'container_cpu_usage_seconds_total{container="c",namespace="health",pod="busy"}' in resource
+    assert "container_memory_rss{" in node.kubectl("get", "--raw", f"{proxy}/metrics/cadvisor")
+    assert "kubelet_running_pods " in node.kubectl("get", "--raw", f"{proxy}/metrics")
+    assert "prober_probe_total{" in node.kubectl("get", "--raw", f"{proxy}/metrics/probes")

@@ -1,0 +1,94 @@
+"""What a containerd leaves when it is killed in the midst of its work, and who removes it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from typing import Any
+
+from node import leaks
+from node.cluster import settle
+from node.machine import Machine
+from node.test_containerd import remove, run, sandbox_config, start
+
+from pybernetes.cri import v1 as cri
+from pybernetes.cri.errors import CRIError
+from pybernetes.cri.remote import Runtime
+from pybernetes.kubelet.leftovers import Leftovers
+
+SCRIPT = """
+import asyncio, sys
+from pybernetes.cri.remote import Runtime
+from pybernetes.kubelet.leftovers import Leftovers
+
+async def main():
+    async with Runtime(sys.argv[1]) as runtime:
+        print(*await Leftovers(runtime).remove(), sep="\\n")
+
+asyncio.run(main())
+"""
+
+
+def count(machine: Machine) -> leaks.Count:
+    return leaks.count(machine.init, machine.cgroup, str(machine.folder / "ipam"))
+
+
+def remove_leftovers(machine: Machine) -> list[str]:
+    """As a kubelet would, which is in the namespaces of its containerd."""
+    return machine.run(sys.executable, "-c", SCRIPT, str(machine.socket)).split("\n")
+
+
+def leaked(machine: Machine, before: leaks.Count) -> dict[str, Any]:
+    found = count(machine).more_than(before)
+    found.pop("cgroups", None)  # of pods: the kubelet's
+    return found
+
+
+async def make(runtime: Runtime, config: Any) -> None:
+    with contextlib.suppress(CRIError):
+        sandbox = (await runtime.run_pod_sandbox(cri.RunPodSandboxRequest(config=config))).pod_sandbox_id
+        await start(runtime, config, sandbox, "sleep", "1000")
+
+
+async def remove_all(runtime: Runtime) -> None:
+    for each in (await runtime.list_pod_sandbox()).items:
+        await remove(runtime, each.id)
+
+
+async def test_nothing_is_left_of_pods_that_were_being_made_when_containerd_was_killed(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        await make(runtime, sandbox_config(containerd))
+        await remove_all(runtime)
+        before = count(containerd)
+        config, sandbox = await run(runtime, containerd)
+        steady = await start(runtime, config, sandbox, "sleep", "1000")
+        for moment in (0.01, 0.03, 0.06, 0.1, 0.2, 0.3):
+            makers = [asyncio.create_task(make(runtime, sandbox_config(containerd))) for _ in range(4)]
+            await asyncio.sleep(moment)  # not a wait for anything: another moment each time
+            containerd.kill_containerd()
+            await asyncio.gather(*makers)
+            await asyncio.to_thread(containerd.start_containerd)
+            await runtime.version(wait=10.0)
+            for each in (await runtime.list_pod_sandbox()).items:
+                if each.id != sandbox:
+                    await remove(runtime, each.id)
+        await asyncio.to_thread(remove_leftovers, containerd)
+        listed = await runtime.list_containers()
+        assert {each.id: each.state for each in listed.containers} == {steady: cri.CONTAINER_RUNNING}
+        await remove(runtime, sandbox)
+        assert await asyncio.to_thread(settle, lambda: leaked(containerd, before), 10) == {}
+
+
+async def test_what_is_being_made_is_not_taken_for_left_over(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        configs = [sandbox_config(containerd) for _ in range(6)]
+        makers = [asyncio.create_task(make(runtime, config)) for config in configs]
+        leftovers = Leftovers(runtime)
+        removed = []
+        while not all(each.done() for each in makers):
+            removed += await leftovers.remove()
+        assert removed == []
+        listed = await runtime.list_containers()
+        assert [each.state for each in listed.containers] == [cri.CONTAINER_RUNNING] * len(configs)
+        await remove_all(runtime)

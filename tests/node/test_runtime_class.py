@@ -1,0 +1,96 @@
+"""RuntimeClasses on a real node: runc and crun, and handlers that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node.cluster import Cluster
+
+import tools
+from pybernetes.cri import v1 as cri
+from pybernetes.cri.remote import Runtime
+
+NAMESPACE = "runtime-classes"
+CLASSES = {"with-runc": "runc", "with-crun": "crun", "with-nothing": "nothing"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def classes(node: Cluster) -> Iterator[None]:
+    node.kubectl("create", "namespace", NAMESPACE)
+    made = [
+        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": handler}
+        for name, handler in CLASSES.items()
+    ]
+    made[1]["overhead"] = {"podFixed": {"memory": "10Mi", "cpu": "20m"}}
+    node.apply(*made)
+    yield
+    node.kubectl("delete", "namespace", NAMESPACE, "--wait=true")
+    node.kubectl("delete", "runtimeclass", *CLASSES)
+
+
+def pod(name: str, runtime_class: str | None) -> dict[str, Any]:
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", "echo started; exec sleep 600"],
+    }
+    spec: dict[str, Any] = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    if runtime_class:
+        spec["runtimeClassName"] = runtime_class
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+async def handlers(node: Cluster) -> dict[str, str]:
+    """The handler of each pod's sandbox, as the runtime says."""
+    socket = Path(f"/proc/{node.init()}/root/run/containerd/containerd.sock")
+    async with Runtime(socket) as runtime:
+        listed = await runtime.list_pod_sandbox(cri.ListPodSandboxRequest())
+        return {
+            each.metadata.name: each.runtime_handler for each in listed.items if each.metadata.namespace == NAMESPACE
+        }
+
+
+async def test_pods_run_with_the_runtime_of_their_class(node: Cluster) -> None:
+    node.apply(pod("plain", None), pod("runc", "with-runc"), pod("crun", "with-crun"))
+    names = ["pod/plain", "pod/runc", "pod/crun"]
+    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s", *names)
+    found = await handlers(node)
+    assert (found["runc"], found["crun"]) == ("runc", "crun")
+    assert found["plain"] == ""
+    for name in ("plain", "runc", "crun"):
+        assert node.kubectl("logs", "-n", NAMESPACE, name) == "started\n"
+        assert node.kubectl("exec", "-n", NAMESPACE, name, "--", "echo", "hello") == "hello\n"
+    crun = node.get("pod", "-n", NAMESPACE, "crun")
+    assert crun["spec"]["overhead"] == {"cpu": "20m", "memory": "10Mi"}
+    node.kubectl("delete", "pod", "-n", NAMESPACE, "plain", "runc", "crun", "--wait=true")
+    assert await handlers(node) == {} or set(await handlers(node)) <= {"unlucky"}
+
+
+def test_a_class_that_does_not_exist_is_refused_at_once(node: Cluster) -> None:
+    said = node.kubectl("apply", "-f", "-", stdin=str(pod("nobody", "no-such-class")).replace("'", '"'), check=False)
+    assert 'pods "nobody" is forbidden: pod rejected: RuntimeClass "no-such-class" not found' in said
+
+
+def test_a_handler_the_runtime_does_not_know_is_told_in_events(node: Cluster) -> None:
+    node.apply(pod("unlucky", "with-nothing"))
+
+    def told() -> str | None:
+        events = node.get("events", "-n", NAMESPACE, "--field-selector=reason=FailedCreatePodSandBox")["items"]
+        return events[0]["message"] if events else None
+
+    message = tools.wait_until(told, "an event", 30, every=0.2)
+    assert message.startswith("Failed to create pod sandbox: ")
+    assert 'no runtime for "nothing" is configured' in message
+    status = node.get("pod", "-n", NAMESPACE, "unlucky")["status"]
+    assert status["phase"] == "Pending"
+    assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
+    node.kubectl("delete", "pod", "-n", NAMESPACE, "unlucky", "--wait=true")
