@@ -205,7 +205,10 @@ class ImageCollector:
         """Bytes used, and in all, of the disk that images are on."""
         found = (await self._runtime.image_fs_info()).image_filesystems
         mountpoint = found[0].fs_id.mountpoint if found else "/"
-        space = os.statvfs(mountpoint if os.path.exists(mountpoint) else "/")
+        try:
+            space = os.statvfs(mountpoint)
+        except FileNotFoundError:
+            space = os.statvfs("/")
         return (space.f_blocks - space.f_bavail) * space.f_frsize, space.f_blocks * space.f_frsize
 
 

@@ -30,7 +30,7 @@ _States = frozenset[tuple[str, int]]
 
 
 class PLEG:
-    """`changed(uid)` is called for each pod that the runtime has changed, made or lost; `relisted` after each relist."""
+    """`changed(uid)` is called for each pod that the runtime changed, made or lost; `relisted` after each relist."""
 
     def __init__(
         self,

@@ -1,0 +1,126 @@
+"""The kubelet's HTTPS server with everything that it serves, and the plain health port beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pybernetes.api.core.v1 import Pod, PodStatus
+from pybernetes.net.chains import Trust
+from pybernetes.net.tls import ServingTLS
+
+from .config.load import seconds
+from .podmanager import uid_of
+from .server.authn import Authenticator
+from .server.authz import AlwaysAllow, Authorizer, WebhookAuthorizer
+from .server.server import KubeletServer
+from .server.statistics import add_statistics
+
+if TYPE_CHECKING:
+    from .kubelet import Kubelet
+
+
+class KubeletSource:
+    """The kubelet, as its server sees it (`server.source.Source`)."""
+
+    def __init__(self, kubelet: Kubelet) -> None:
+        self._kubelet = kubelet
+
+    def pods(self) -> Iterable[Pod]:
+        """All pods of this node."""
+        return self._kubelet.pods.all()
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod of that name."""
+        return self._kubelet.pods.named(namespace, name)
+
+    def status(self, pod: Pod) -> PodStatus:
+        """The newest status that is known."""
+        return self._kubelet.statuses.get(uid_of(pod)) or pod.status or PodStatus()
+
+    def sync_loop_problem(self) -> str:
+        """Why the loop over pods is not well."""
+        return self._kubelet.pleg.problem()
+
+    def configuration(self) -> dict[str, Any]:
+        """The KubeletConfiguration in force."""
+        result: dict[str, Any] = msgspec.to_builtins(self._kubelet.settings.config)
+        return result
+
+
+async def serve(kubelet: Kubelet) -> KubeletServer | None:
+    """Start the server, if there shall be one."""
+    config = kubelet.settings.config
+    if not config.enable_server:
+        return None
+    authentication, authorization = config.authentication, config.authorization
+    assert authentication is not None
+    assert authorization is not None
+    ca = authentication.x509.client_ca_file if authentication.x509 else None
+    trust = Trust(Path(ca)) if ca else None
+    webhook = authentication.webhook
+    client = kubelet.client.for_component("server")
+    authn = Authenticator(
+        client if webhook and webhook.enabled else None,
+        trust,
+        anonymous=bool(authentication.anonymous and authentication.anonymous.enabled),
+        ttl=seconds(webhook.cache_ttl if webhook else None),
+    )
+    authz: Authorizer = AlwaysAllow()
+    if authorization.mode == "Webhook":
+        review = authorization.webhook
+        authz = WebhookAuthorizer(
+            client,
+            kubelet.settings.node_name,
+            allowed_ttl=seconds(review.cache_authorized_ttl if review else None),
+            denied_ttl=seconds(review.cache_unauthorized_ttl if review else None),
+        )
+    server = KubeletServer(
+        KubeletSource(kubelet),
+        kubelet.runtime,
+        authn=authn,
+        authz=authz,
+        system_logs="/var/log" if config.enable_system_log_handler else "",
+        debugging=bool(config.enable_debugging_handlers),
+    )
+    add_statistics(server, kubelet.stats, kubelet.metrics.registry, kubelet.probes.metrics)
+    certificate, key = serving_certificate(kubelet)
+    more: dict[str, Any] = {}
+    if config.tls_min_version:
+        more["minimum"] = config.tls_min_version
+    if config.tls_cipher_suites:
+        more["ciphers"] = config.tls_cipher_suites
+    tls = ServingTLS(certificate, key, [trust] if trust else [], **more)
+    await server.start(config.address or "0.0.0.0", config.port or 10250, tls)
+    return server
+
+
+async def serve_health(kubelet: Kubelet) -> KubeletServer | None:
+    """The plain port for the machine's own supervisor: health, and nothing that anybody might want to hide."""
+    config = kubelet.settings.config
+    if not config.healthz_port:
+        return None
+    server = KubeletServer(KubeletSource(kubelet), kubelet.runtime, authn=None, authz=None)
+    await server.start(config.healthz_bind_address or "127.0.0.1", config.healthz_port, None)
+    return server
+
+
+def serving_certificate(kubelet: Kubelet) -> tuple[Path, Path]:
+    """The files of the server's certificate and key; made, and signed by nobody in particular, if none are given."""
+    config, settings = kubelet.settings.config, kubelet.settings
+    if config.tls_cert_file and config.tls_private_key_file:
+        return Path(config.tls_cert_file), Path(config.tls_private_key_file)
+    certificate, key = settings.cert_dir / "kubelet.crt", settings.cert_dir / "kubelet.key"
+    if not (certificate.is_file() and key.is_file()):
+        from pybernetes import pki
+
+        authority = pki.create_authority(f"{settings.hostname}-ca")
+        identity = pki.issue_server(authority, settings.hostname, [settings.hostname, *settings.node_ips])
+        settings.cert_dir.mkdir(parents=True, exist_ok=True)
+        key.touch(0o600)
+        key.write_bytes(identity.key_pem)
+        certificate.write_bytes(identity.certificate_pem + authority.certificate_pem)
+    return certificate, key
