@@ -10,7 +10,7 @@ from . import channels
 from .channels import FORMS
 from .duplex import Duplex, Upgraded
 from .messages import Request, Response
-from .serving import Refused, negotiate, plain
+from .serving import Refused, negotiate
 from .spdy_session import Session, Stream
 from .websocket import HandshakeError, ProtocolError, WebSocket, accept, is_websocket
 
@@ -101,7 +101,7 @@ async def _forward_by_websocket(request: Request, ports: Sequence[int], forward:
     try:
         protocol, head = accept(request, forms)
     except HandshakeError as error:
-        raise Refused(plain(str(error), error.status, error.headers)) from None
+        raise Refused(error.answer()) from None
     websocket = WebSocket(Upgraded(request.connection, head))
     form = forms[protocol]
     data = {2 * index: _Channel(websocket, form, 2 * index) for index in range(len(ports))}

@@ -54,7 +54,7 @@ async def translate(
     try:
         _, answer = accept(request, (V5,))
     except HandshakeError as error:
-        return Response(f"{error}\n".encode(), error.status, "text/plain; charset=utf-8", error.headers)
+        return error.answer()
     if request.audit is not None:
         request.audit.started(101)
     websocket = WebSocket(Upgraded(request.connection, answer))

@@ -73,7 +73,7 @@ async def accept_command(request: Request, options: StreamOptions) -> RemoteComm
         try:
             protocol, head = accept(request, FORMS)
         except HandshakeError as error:
-            raise Refused(plain(str(error), error.status, error.headers)) from None
+            raise Refused(error.answer()) from None
         return _ByWebSocket(WebSocket(Upgraded(request.connection, head)), FORMS[protocol], options)
     protocol, head = negotiate(request, _SPDY)
     command = _BySPDY(Upgraded(request.connection, head), options, protocol)
@@ -141,6 +141,9 @@ class _BySPDY(RemoteCommand):
         except TimeoutError:
             self.close()
             raise ConnectionResetError("timed out waiting for client to create streams") from None
+        except asyncio.CancelledError:
+            self.close()
+            raise
 
     async def read_stdin(self) -> bytes:
         stream = self._streams.get("stdin")

@@ -72,7 +72,7 @@ async def pass_tunnel(request: Request, target: Target, words: Callable[[BaseExc
         try:
             _, answer = accept(request, (f"{PREFIX}{protocol}",) if protocol else ("", *protocols(request)))
         except HandshakeError as error:
-            return Response(f"{error}\n".encode(), 400, "text/plain; charset=utf-8", error.headers)
+            return error.answer()
         if request.audit is not None:
             request.audit.started(101)
         await join(Tunnel(WebSocket(Upgraded(request.connection, answer))), backend)

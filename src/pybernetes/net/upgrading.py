@@ -66,7 +66,9 @@ async def connect(target: Target, words: Callable[[BaseException], str] = str) -
     except TimeoutError:
         raise UpgradeFailed(f"error dialing backend: dial tcp {target.authority}: i/o timeout") from None
     except OSError as error:
-        raise UpgradeFailed(f"error dialing backend: {words(error)}") from None
+        told = ConnectionError(f"cannot connect to {target.authority}: {error}")
+        told.__cause__ = error
+        raise UpgradeFailed(f"error dialing backend: {words(told)}") from None
 
 
 async def ask(backend: Dialed, message: bytes, words: Callable[[BaseException], str] = str) -> Head:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Collection
 
 from .duplex import Duplex
-from .messages import Request
+from .messages import Request, Response
 
 MOST = 32 << 20  # bytes of a message; golang.org/x/net/websocket's DefaultMaxPayloadBytes
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -47,6 +47,10 @@ class HandshakeError(Exception):
         super().__init__(message)
         self.status = status
         self.headers = headers or []
+
+    def answer(self) -> Response:
+        """What the client is told: why, unless it is only the protocol."""
+        return Response(str(self).encode() if self.status == 400 else b"", self.status, "", self.headers)
 
 
 # -- the handshake -------------------------------------------------------------------------------------------------
@@ -81,7 +85,7 @@ def accept(request: Request, supported: Collection[str]) -> tuple[str, bytes]:
     except ValueError:
         valid = False
     if not valid:
-        raise HandshakeError(400, "missing or bad Sec-WebSocket-Key")
+        raise HandshakeError(400, "mismatch challenge/response")
     offered = protocols(request) or [""]
     chosen = next((each for each in offered if each in supported), None)
     if chosen is None:

@@ -167,7 +167,7 @@ def validate_log_options(options: PodLogOptions) -> list[FieldError]:
         problems.append(field.invalid(Path("limitBytes"), options.limit_bytes, "must be greater than 0"))
     if options.since_seconds is not None and options.since_time is not None:
         text = "at most one of `sinceTime` or `sinceSeconds` may be specified"
-        problems.append(field.forbidden(Path(""), text))
+        problems.append(field.forbidden("[]", text))  # upstream's path of nothing
     elif options.since_seconds is not None and options.since_seconds < 1:
         problems.append(field.invalid(Path("sinceSeconds"), options.since_seconds, "must be greater than 0"))
     if options.stream is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api.errors import APIError
+from pybernetes.api.errors import APIError, NotFound
 from pybernetes.net.watched import Watched
 
 from ..aggregation.transport import Transport
@@ -48,10 +48,16 @@ class Kubelets:
         self._watched = Watched(files)
         self._ways: dict[str, Secured] = {}
 
-    async def find(self, name: str) -> Kubelet:
-        """The kubelet of a node. Raises NotFound, or APIError if the node tells no address."""
+    async def find(self, name: str, asked: str = "nodes") -> Kubelet:
+        """The kubelet of a node. Raises NotFound, or APIError if the node tells no address.
+
+        `asked` is the resource that was asked for: it is what upstream says is not found.
+        """
         nodes = self._registry.store("", "v1", "nodes")
-        node = nodes.decode(await nodes.get("", name))
+        item = await nodes.find("", name)
+        if item is None:
+            raise NotFound("", asked, name)
+        node = nodes.decode(item)
         status = node.status
         addresses = (status and status.addresses) or []
         host = next(

@@ -98,7 +98,7 @@ async def of_service(registry: Registry, namespace: str, id: str) -> Place:
         port = named.name or ""
     endpoints = await lister(registry, "", "v1", "endpoints").find(namespace, name)
     if endpoints is None:
-        raise NotFound("", "endpoints", name)
+        raise NotFound("", "services", name)  # in upstream's words
     subsets = list(endpoints.subsets or ())
     if not subsets:
         raise ServiceUnavailable(f"no endpoints available for service {quote(name)}")

@@ -40,7 +40,7 @@ async def log(registry: Registry, store: ResourceStore, request: Request, option
     if not pod.spec.node_name:
         return Response(b"", 204, "")
     known = kubelets(registry)
-    kubelet = await known.find(pod.spec.node_name)
+    kubelet = await known.find(pod.spec.node_name, info.resource)
     way = known.way(insecure=bool(options.insecure_skip_tls_verify_backend))
     path = f"/containerLogs/{info.namespace}/{info.name}/{escaped(container)}"
     query = urlencode(parameters(options))
@@ -97,7 +97,7 @@ async def _messages(request: Request, backend: Backend) -> Response | None:
     try:
         protocol, answer = accept(request, _PROTOCOLS)
     except HandshakeError as error:
-        return Response(b"", error.status, "", error.headers)
+        return error.answer()
     if request.audit is not None:
         request.audit.started(101)
     websocket = WebSocket(Upgraded(request.connection, answer))

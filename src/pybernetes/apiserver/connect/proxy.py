@@ -60,14 +60,16 @@ async def proxy(registry: Registry, store: ResourceStore, request: Request, opti
     authority = target.authority if port else f"[{host}]" if ":" in host else host
     prepended = info.path.removesuffix(path if path else "")
     target.path = _target(path or "/", request.query_string)
-    message = _message(request, target, joined(prepended, path))
+    message = _message(request, target, joined(prepended, path or "/"))
     address = (target.host, target.port)
     try:
         backend = await way.transport.request(
             address, message, repeatable=request.method in ("GET", "HEAD"), bodyless=request.method == "HEAD"
         )
     except (OSError, ssl.SSLError, TimeoutError) as error:
-        raise ServiceUnavailable(f"error trying to reach service: {words(error)}") from None
+        handshake = way.tls is not None and isinstance(error.__cause__, TimeoutError)
+        why = "net/http: TLS handshake timeout" if handshake else words(error)
+        raise ServiceUnavailable(f"error trying to reach service: {why}") from None
     try:
         answer = await _answer(request, backend, Rewriter(prepended, authority, request.headers.get("host", "")))
     except BaseException:
@@ -99,7 +101,7 @@ async def _answer(request: Request, backend: Backend, rewriter: Rewriter) -> Res
         backend.headers = [
             (name, rewriter.url(value) if name.lower() == "location" else value) for name, value in backend.headers
         ]
-    elif headers.get("content-type", "").partition(";")[0].strip() == "text/html" and not backend.complete:
+    elif headers.get("content-type", "").partition(";")[0].strip() == "text/html" and request.method != "HEAD":
         return await _page(request, backend, rewriter, headers)
     return await pass_back(request, backend)
 

@@ -37,7 +37,7 @@ async def stream(registry: Registry, store: ResourceStore, request: Request, opt
     if not pod.spec.node_name:
         raise BadRequest(f"pod {info.name} does not have a host assigned")
     known = kubelets(registry)
-    kubelet: Kubelet = await known.find(pod.spec.node_name)
+    kubelet: Kubelet = await known.find(pod.spec.node_name, info.resource)
     query = urlencode(parameters(options))
     target = Target(kubelet.host, kubelet.port, f"{path}?{query}" if query else path, known.way().tls)
     if not is_upgrade(request):
