@@ -163,7 +163,9 @@ def test_a_start_after_a_restart_changes_limits_and_keeps_pods(manager: CgroupMa
 
 async def test_a_pod_has_no_more_processes_than_its_limit(manager: CgroupManager) -> None:
     name = manager.ensure(BEST_EFFORT)
-    script = f"echo $$ > /sys/fs/cgroup/pids{name}/cgroup.procs; for i in $(seq 40); do sleep 60 >&- 2>&- & done; exit 0"
+    script = (
+        f"echo $$ > /sys/fs/cgroup/pids{name}/cgroup.procs; for i in $(seq 40); do sleep 60 >&- 2>&- & done; exit 0"
+    )
     ended = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=20)
     assert "fork" in ended.stderr.lower()
     assert 0 < len(manager.hierarchy.pids(name)) <= 16
