@@ -161,7 +161,7 @@ def test_a_start_after_a_restart_changes_limits_and_keeps_pods(manager: CgroupMa
     assert set(manager.pods()) == {"bb-22"}
 
 
-async def test_a_pod_has_no_more_processes_than_its_limit(manager: CgroupManager) -> None:
+def test_a_pod_has_no_more_processes_than_its_limit(manager: CgroupManager) -> None:
     name = manager.ensure(BEST_EFFORT)
     script = (
         f"echo $$ > /sys/fs/cgroup/pids{name}/cgroup.procs; for i in $(seq 40); do sleep 60 >&- 2>&- & done; exit 0"
@@ -169,7 +169,7 @@ async def test_a_pod_has_no_more_processes_than_its_limit(manager: CgroupManager
     ended = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=20)
     assert "fork" in ended.stderr.lower()
     assert 0 < len(manager.hierarchy.pids(name)) <= 16
-    await manager.remove("cc-33")
+    asyncio.run(manager.remove("cc-33"))
     assert not manager.pods()
 
 
@@ -180,14 +180,14 @@ def test_a_pod_is_killed_by_its_memory_limit(manager: CgroupManager) -> None:
     assert ended.returncode == -signal.SIGKILL
 
 
-async def test_removing_a_pod_kills_what_is_left_and_orphans_go(manager: CgroupManager) -> None:
+def test_removing_a_pod_kills_what_is_left_and_orphans_go(manager: CgroupManager) -> None:
     for each in (GUARANTEED, BURSTABLE):
         manager.ensure(each)
     inside = f"{manager.name(BURSTABLE)}/container"
     manager.hierarchy.create(inside, CgroupConfig())
     with subprocess.Popen(["sleep", "60"]) as process:
         Path(f"/sys/fs/cgroup/memory{inside}/cgroup.procs").write_text(str(process.pid))
-        await manager.remove_orphans({"aa-11"})
+        asyncio.run(manager.remove_orphans({"aa-11"}))
         assert process.wait(5) == -signal.SIGKILL
     assert set(manager.pods()) == {"aa-11"}
     assert not Path(f"/sys/fs/cgroup/cpu{manager.name(BURSTABLE)}").exists()
