@@ -210,4 +210,8 @@ def _patch(old: NodeStatus, new: NodeStatus) -> dict[str, Any]:
         if key in change and isinstance(change[key], dict):
             gone = before.get(key, {}).keys() - after.get(key, {}).keys()
             change[key] = {**change[key], **dict.fromkeys(gone)}
+    known = {each["type"]: each for each in before.get("conditions") or ()}
+    for condition in change.get("conditions") or ():
+        # What a condition does not say any more must be taken away by name.
+        condition.update(dict.fromkeys(known.get(condition["type"], {}).keys() - condition.keys()))
     return {"status": change}

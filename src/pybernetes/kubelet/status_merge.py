@@ -144,9 +144,15 @@ def _succeeded(state: ContainerState | None) -> bool:
 
 def _condition_patch(old: list[PodCondition], new: list[PodCondition]) -> list[dict[str, Any]]:
     before = {each.type: each for each in old}
-    result = [_builtins(each) for each in new if before.get(each.type) != each]
-    gone = before.keys() - {each.type for each in new}
-    return result + [{"type": type, "$patch": "delete"} for type in gone if type]
+    result = []
+    for each in new:
+        known = before.get(each.type)
+        if known != each:
+            # What the new one does not say any more must be taken away by name.
+            gone = dict.fromkeys(_builtins(known).keys() - _builtins(each).keys()) if known else {}
+            result.append({**gone, **_builtins(each)})
+    missing = before.keys() - {each.type for each in new}
+    return result + [{"type": type, "$patch": "delete"} for type in missing if type]
 
 
 def _builtins(value: Any) -> dict[str, Any]:
