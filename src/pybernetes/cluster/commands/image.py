@@ -13,6 +13,7 @@ import json
 import shutil
 import tarfile
 from pathlib import Path
+from typing import Any
 
 from pybernetes.cluster import files
 from pybernetes.cluster.cli import program
@@ -133,15 +134,22 @@ def archive_names(archive: Path) -> list[str]:
             loaded = {name: json.load(member) for name, member in members.items() if member is not None}
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise ClusterError(f"{archive} is not an archive of images: {error}") from error
-    names: list[str] = []
-    if "index.json" in loaded:
-        for manifest in loaded["index.json"].get("manifests") or ():
-            annotations = manifest.get("annotations") or {}
-            names += [name for key in (oci.NAME, oci.REFERENCE) if (name := annotations.get(key))][:1]
-    if not names:
-        names = [name for image in loaded.get("manifest.json") or () for name in image.get("RepoTags") or ()]
+    try:
+        names = _names_in(loaded)
+    except (AttributeError, TypeError) as error:  # JSON, but of another shape
+        raise ClusterError(f"{archive} is not an archive of images: {error}") from error
     if not names:
         raise ClusterError(f"{archive} holds no image with a name")
+    return names
+
+
+def _names_in(loaded: dict[str, Any]) -> list[str]:
+    names: list[str] = []
+    for manifest in loaded.get("index.json", {}).get("manifests") or ():
+        annotations = manifest.get("annotations") or {}
+        names += [str(name) for key in (oci.NAME, oci.REFERENCE) if (name := annotations.get(key))][:1]
+    if not names:
+        names = [str(name) for image in loaded.get("manifest.json") or () for name in image.get("RepoTags") or ()]
     return names
 
 

@@ -62,9 +62,10 @@ def visible(found: Iterable[Hierarchy]) -> list[Hierarchy]:
 
 
 def enter(path: str, found: Iterable[Hierarchy]) -> None:
-    """Moves this process into the cgroup, made anew in every hierarchy."""
+    """Moves this process into the cgroup, made anew in every hierarchy: what a power failure left there is gone."""
+    found = list(found)
+    remove(path, found)
     for each in found:
-        remove_below(f"{each.mount}/{path}")
         folder = each.mount
         for part in path.split("/"):
             if each.version == 2:
