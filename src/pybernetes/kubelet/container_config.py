@@ -26,6 +26,7 @@ from .node_facts import NodeFacts
 from .objects import Objects
 from .types import AnyContainer
 from .volumes.base import Volumes
+from .volumes.image import ImageMounts
 
 if TYPE_CHECKING:
     from pybernetes.cri import v1 as cri
@@ -76,7 +77,7 @@ class ConfigBuilder:
     """Makes configs for the pods of one node.
 
     `objects` finds ConfigMaps and Secrets; `services` gives all Services, or None while they have not been read;
-    `event` tells users (limits of DNS, missing cluster DNS).
+    `event` tells users (limits of DNS, missing cluster DNS); `images` mounts image volumes for a runtime that cannot.
     """
 
     def __init__(
@@ -87,8 +88,10 @@ class ConfigBuilder:
         objects: Objects | None,
         services: Callable[[], Collection[Service] | None],
         event: Event,
+        images: ImageMounts | None = None,
     ) -> None:
         self._root = root
+        self._images = images
         self._facts = facts
         self._settings = settings
         self._environments = Environments(facts, objects, services)
@@ -176,6 +179,7 @@ class ConfigBuilder:
         )
         name = container.name or ""
         _make(pod_logs_folder(settings.pod_logs_dir, pod) / name)
+        volumes = await self._with_images(pod, container, volumes, image_refs or {})
         resources = linux_resources(pod, container, settings.resources, cpuset=extras.cpuset_cpus)
         return cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=name, attempt=restart_count),
@@ -200,6 +204,19 @@ class ConfigBuilder:
                 resources=cri.LinuxContainerResources(**resources), security_context=context
             ),
         )
+
+    async def _with_images(
+        self, pod: Pod, container: AnyContainer, volumes: Volumes, image_refs: Mapping[str, str]
+    ) -> Volumes:
+        if self._images is None:
+            return volumes
+        uid = (pod.metadata.uid if pod.metadata else None) or ""
+        found = dict(volumes)
+        for name in {each.name or "" for each in container.volume_mounts or ()}:
+            volume = found.get(name)
+            if volume is not None and volume.image:
+                found[name] = await self._images.mount(uid, volume, image_refs.get(name, volume.image))
+        return found
 
     def _mounts(
         self,

@@ -18,6 +18,7 @@ from pybernetes.api.core.v1 import Pod, PodSpec, Volume
 from pybernetes.client.backoff import ItemBackoff
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, Timer
+from pybernetes.cri.errors import CRIError
 
 from ..node_facts import NodeFacts
 from ..objects import Objects
@@ -26,6 +27,7 @@ from ..types import all_containers
 from . import config_map, downward_api, empty_dir, host_path, image, persistent_volume_claim, projected, secret, subpath
 from .base import MountedVolume, ProcessingError, StepError, VolumeError, Volumes
 from .host import Host, uid_of
+from .image import ImageMounts
 from .mounting import mounts, unmount
 
 SetUp = Callable[[Host, Pod, Volume], Awaitable[MountedVolume]]
@@ -63,10 +65,13 @@ class VolumeManager:
         changed: Callable[[str], None],
         event: Callable[[Pod, str, str, str], None],
         image_volumes: bool = False,
+        images: ImageMounts | None = None,
     ) -> None:
+        """`image_volumes`: the runtime can mount images; `images`: we do it for one that cannot."""
         self._clock = clock
+        self._images = images
         self._changed = changed
-        self._host = Host(root, facts, client, objects, Tokens(client, clock), event, image_volumes)
+        self._host = Host(root, facts, client, objects, Tokens(client, clock), event, image_volumes or bool(images))
         self._failures: ItemBackoff[str] = ItemBackoff(FIRST_RETRY, LONGEST_RETRY)
         self._locks: dict[str, asyncio.Lock] = {}
         self._timers: dict[str, Timer] = {}
@@ -111,8 +116,11 @@ class VolumeManager:
         folder = self._host.pod_folder(uid)
         async with self._locks.setdefault(uid, asyncio.Lock()):
             try:
+                await asyncio.to_thread(_unmount_volumes, folder)
+                if self._images is not None:
+                    await self._images.release(uid)
                 await asyncio.to_thread(_remove_volumes, folder)
-            except OSError as error:
+            except (OSError, CRIError) as error:
                 raise VolumeError(f"UnmountVolume.TearDown failed for pod {uid} : {error}") from None
         self._locks.pop(uid, None)
 
@@ -179,11 +187,14 @@ def _message(failed: dict[str, Exception]) -> str:
     )
 
 
-def _remove_volumes(folder: Path) -> None:
+def _unmount_volumes(folder: Path) -> None:
     for each in reversed(mounts(folder)):
         unmount(each.path)
     if left := mounts(folder):  # nothing may be removed through a mount: it is somebody's data
         raise OSError(f"{left[0].path} is still mounted")
+
+
+def _remove_volumes(folder: Path) -> None:
     for part in (subpath.FOLDER, "volumes", "plugins"):
         if (folder / part).is_dir():
             shutil.rmtree(folder / part)
