@@ -78,7 +78,8 @@ class Cluster:
 
     def apply(self, *objects: dict[str, Any]) -> None:
         """`kubectl apply` of objects as JSON."""
-        self.kubectl("apply", "-f", "-", stdin="\n---\n".join(json.dumps(each) for each in objects))
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(listed))
 
     def client(self) -> Client:
         """A client of our own, with all rights; each event loop needs one of its own."""
