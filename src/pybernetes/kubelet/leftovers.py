@@ -3,8 +3,8 @@
 containerd's CRI part takes up again what it had written down. What it had begun a moment before is lost to it: a shim
 with its processes and its bundle whose container is not known (any more), a network namespace that no sandbox has.
 Nobody else would ever remove them. What is known to the runtime is never touched, nor what it is just making:
-- A bundle older than containerd's socket is of an earlier containerd; if no sandbox or container has its id, and nobody
-  but it makes containers with new ids, it is left over.
+- A bundle (a container's folder) older than containerd's socket, or a shim that began before containerd did, is of an
+  earlier one. If no sandbox or container has its id it is left over, because ids are never used again.
 - A network namespace is left over if no sandbox has it, now and after all sandboxes that were being made now are made.
 """
 
@@ -17,7 +17,8 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Iterable
+import socket
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,14 +61,18 @@ class Leftovers:
         return [*await self._remove_bundles(self._places), *await self._remove_networks(self._places)]
 
     async def _remove_bundles(self, places: Places) -> list[str]:
-        old = old_bundles(places.bundles, self._runtime.socket)
+        shims = old_shims(self._runtime.socket)
+        old = old_bundles(places.bundles, self._runtime.socket) | shims.keys()
         if not old:
             return []
-        known = await self._known()
         removed = []
-        for name in sorted(old - known):
+        for name in sorted(old - await self._known()):
             log.info("removing what a killed containerd left of container %s", name)
-            await remove_bundle(places, name, self._runtime.socket, alone=not shares_shim(places.bundles, name, known))
+            # A sandbox's shim is that of its containers too; their ids are no shim's, so they end without it.
+            for pid in shims.get(name, ()):
+                kill_tree(pid)
+            if (places.bundles / name).is_dir():
+                await remove_bundle(places, name, self._runtime.socket)
             removed.append(f"container {name}")
         return removed
 
@@ -125,10 +130,10 @@ async def find_places(runtime: Runtime) -> Places | None:
     return Places(state.parent / TASKS / NAMESPACE, root.parent / TASKS / NAMESPACE, state / "netns")
 
 
-def old_bundles(bundles: Path, socket: Path) -> set[str]:
+def old_bundles(bundles: Path, address: Path) -> set[str]:
     """The ids of bundles that were there before this containerd was."""
     try:
-        started = socket.stat().st_mtime_ns
+        started = address.stat().st_mtime_ns
     except OSError:
         return set()
     found = set()
@@ -140,30 +145,24 @@ def old_bundles(bundles: Path, socket: Path) -> set[str]:
     return found
 
 
-def shares_shim(bundles: Path, name: str, known: Iterable[str]) -> bool:
-    """Whether the shim of a bundle also serves something that is known."""
-    address = _address(bundles, name)
-    return bool(address) and any(_address(bundles, each) == address for each in known)
-
-
-async def remove_bundle(places: Places, name: str, socket: Path, *, alone: bool) -> None:
+async def remove_bundle(places: Places, name: str, address: Path) -> None:
     """Ends a container as containerd would: the shim itself knows how, when it is called with `delete`."""
     bundle = places.bundles / name
     program = _read(bundle / "shim-binary-path") or "containerd-shim-runc-v2"
-    if alone:
-        for pid in shims(name, socket):
-            kill_tree(pid)
-    arguments = ["-namespace", NAMESPACE, "-address", str(socket), "-publish-binary", "containerd"]
-    process = await asyncio.create_subprocess_exec(
-        *(program, *arguments, "-id", name, "-bundle", str(bundle), "delete"),
-        cwd=bundle,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, said = await process.communicate()
-    if process.returncode != 0:  # of one that was not even begun there is nothing to delete
-        log.info("%s delete of %s: %s", program, name, said.decode(errors="replace").strip())
+    arguments = ["-namespace", NAMESPACE, "-address", str(address), "-publish-binary", "containerd"]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(program, *arguments, "-id", name, "-bundle", str(bundle), "delete"),
+            cwd=bundle,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await process.communicate()
+        if process.returncode != 0:  # of one that was not even begun there is nothing to delete
+            log.info("%s delete of %s: %s", program, name, said.decode(errors="replace").strip())
+    except OSError as error:  # containerd may have noticed that the shim is gone, and cleans up as well
+        log.info("%s delete of %s: %s", program, name, error)
     for mounted in reversed(mounts(bundle)):
         with contextlib.suppress(OSError):
             unmount(mounted.path, lazily=True)
@@ -172,16 +171,32 @@ async def remove_bundle(places: Places, name: str, socket: Path, *, alone: bool)
         shutil.rmtree(places.work / name, ignore_errors=True)
 
 
-def shims(name: str, socket: Path) -> list[int]:
-    """The processes that are shims of this containerd for a sandbox."""
-    wanted = [f"-id\0{name}\0", f"-namespace\0{NAMESPACE}\0", f"-address\0{socket}\0"]
-    found = []
+def old_shims(address: Path) -> dict[str, list[int]]:
+    """The shims of the containerd at this address that began before it did, by the id of their sandbox."""
+    started = _started(containerd_process(address))
+    wanted = [f"-namespace\0{NAMESPACE}\0", f"-address\0{address}\0"]
+    found: dict[str, list[int]] = {}
     for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            text = _read(Path(entry.path, "cmdline")) + "\0"
-            if "containerd-shim" in text and all(part in text for part in wanted):
-                found.append(int(entry.name))
+        if not entry.name.isdigit():
+            continue
+        text = _read(Path(entry.path, "cmdline")) + "\0"
+        if "containerd-shim" not in text.partition("\0")[0] or not all(part in text for part in wanted):
+            continue
+        words = text.split("\0")
+        if 0 < _started(int(entry.name)) < started and "-id" in words[:-1]:
+            found.setdefault(words[words.index("-id") + 1], []).append(int(entry.name))
     return found
+
+
+def containerd_process(address: Path) -> int:
+    """Who listens at a socket, as this PID namespace counts; 0 if nobody does, or nobody of this namespace."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            connection.connect(str(address))
+        except OSError:
+            return 0
+        pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return int(pid)
 
 
 def kill_tree(pid: int) -> None:
@@ -200,8 +215,10 @@ def names(folder: Path) -> list[str]:
     return []
 
 
-def _address(bundles: Path, name: str) -> str:
-    return _read(bundles / name / "address")
+def _started(pid: int) -> int:
+    """When a process began, in the kernel's ticks; 0 if it is not there."""
+    fields = _read(Path(f"/proc/{pid}/stat")).rpartition(") ")[2].split()
+    return int(fields[19]) if len(fields) > 19 else 0
 
 
 def _read(path: Path) -> str:
