@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from node import host_programs
 from node.cluster import Cluster
 
 import tools
 
 NAMESPACE = "host-ports"
 SERVE = "mkdir /www; echo $HOSTNAME > /www/index.html; exec httpd -f -p 80 -h /www"
+PONG = """
+import socket
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("", 53))
+while True:
+    server.sendto(b"pong", server.recvfrom(100)[1])
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +44,7 @@ def pod(name: str, script: str, *ports: dict[str, Any], **spec: Any) -> dict[str
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec},
     }
 
 
@@ -111,15 +121,22 @@ def test_the_port_is_taken_until_its_pod_is_gone(node: Cluster) -> None:
 
 def test_the_same_number_with_another_protocol_is_another_port(node: Cluster) -> None:
     address = node_address(node)
-    answering = "while :; do echo pong | nc -lup 53 -w 1; done"
-    udp = pod("udp", answering, {"containerPort": 53, "hostPort": 18095, "protocol": "UDP"})
-    node.apply(udp, pod("tcp", SERVE, {"containerPort": 80, "hostPort": 18095}))
+    udp = pod("udp", f"exec {sys.executable} -c '{PONG}'", {"containerPort": 53, "hostPort": 18095, "protocol": "UDP"})
+    node.apply(
+        host_programs.give(udp, host_programs.python()), pod("tcp", SERVE, {"containerPort": 80, "hostPort": 18095})
+    )
     wait_ready(node, "udp", "tcp")
     fetched(f"http://{address}:18095/", "tcp")
 
     def pong() -> bool:
-        ask = f"echo ping | busybox nc -u -w 1 {address} 18095"
-        return "pong" in subprocess.run(["sh", "-c", ask], capture_output=True, text=True, check=False).stdout
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.settimeout(1)
+            client.connect((address, 18095))
+            try:
+                client.send(b"ping")
+                return client.recv(100) == b"pong"
+            except OSError:
+                return False
 
     tools.wait_until(pong, "the UDP port answers", 20)
 

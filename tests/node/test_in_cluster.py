@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from node import host_programs
 from node.cluster import Cluster
 
 import tools
 
 NAMESPACE = "in-cluster"
-# What a Python of the host needs inside a container.
 SCRIPT = """
 import base64, json
 from kubernetes import client, config
@@ -54,33 +54,21 @@ def account(node: Cluster) -> Iterator[None]:
 
 
 def pod(name: str, command: list[str], paths: list[str], **spec: Any) -> dict[str, Any]:
-    """A pod that runs a program of the host, whose folders it gets read-only."""
-    volumes = [{"name": f"host-{index}", "hostPath": {"path": path}} for index, path in enumerate(paths)]
-    mounts = [{"name": f"host-{index}", "mountPath": path, "readOnly": True} for index, path in enumerate(paths)]
-    container = {
-        "name": "main",
-        "image": "busybox",
-        "imagePullPolicy": "IfNotPresent",
-        "command": command,
-        "volumeMounts": mounts,
-    }
-    return {
+    """A pod that runs a program of the host, whose folders it gets."""
+    container = {"name": "main", "image": "busybox", "imagePullPolicy": "IfNotPresent", "command": command}
+    made = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "containers": [container],
-            "volumes": volumes,
             "serviceAccountName": "reader",
             "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 0,
+            "terminationGracePeriodSeconds": 1,
             **spec,
         },
     }
-
-
-def libraries() -> list[str]:
-    return [path for path in ("/usr", "/lib", "/lib64") if os.path.isdir(path)]
+    return host_programs.give(made, paths)
 
 
 def finished(node: Cluster, name: str) -> str:
@@ -96,9 +84,7 @@ def finished(node: Cluster, name: str) -> str:
 
 
 def test_the_official_python_client_is_who_its_service_account_says(node: Cluster) -> None:
-    prefixes = {sys.prefix, sys.base_prefix} - {"/usr"}
-    command = [sys.executable, "-c", SCRIPT]
-    node.apply(pod("python", command, [*libraries(), *sorted(prefixes)]))
+    node.apply(pod("python", [sys.executable, "-c", SCRIPT], host_programs.python()))
     found = json.loads(finished(node, "python"))
     uid = node.get("pod", "-n", NAMESPACE, "python")["metadata"]["uid"]
     service = node.get("service", "-n", "default", "kubernetes")["spec"]["clusterIP"]
@@ -126,7 +112,7 @@ def test_the_official_python_client_is_who_its_service_account_says(node: Cluste
 
 def test_kubectl_inside_a_pod_needs_no_configuration(node: Cluster) -> None:
     kubectl = os.path.realpath(tools.kubectl())
-    paths = [*libraries(), *([] if kubectl.startswith("/usr/") else [os.path.dirname(kubectl)])]
+    paths = [*host_programs.libraries(), *([] if kubectl.startswith("/usr/") else [os.path.dirname(kubectl)])]
     script = f"{kubectl} get pods -o name && {kubectl} auth can-i list pods && ! {kubectl} get secrets 2>&1"
     node.apply(pod("kubectl", ["sh", "-c", script], paths))
     lines = finished(node, "kubectl").splitlines()

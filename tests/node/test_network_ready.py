@@ -29,7 +29,7 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"containers": [container], "tolerations": everywhere, "terminationGracePeriodSeconds": 0, **spec},
+        "spec": {"containers": [container], "tolerations": everywhere, "terminationGracePeriodSeconds": 1, **spec},
     }
 
 

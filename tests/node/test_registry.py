@@ -114,7 +114,7 @@ def pod(name: str, image: str, policy: str = "Always", **spec: Any) -> dict[str,
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec},
     }
 
 
