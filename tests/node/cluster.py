@@ -61,6 +61,11 @@ class Cluster:
         named = ["--name", self.layout.name, "--data-dir", str(self.layout.data)]
         return self._run([*tools.PYTHON, command, *named, *words], check=check)
 
+    def pyb_image(self, command: str, *words: str, check: bool = True) -> str:
+        """`pyb image COMMAND` on this cluster."""
+        named = ["--name", self.layout.name, "--data-dir", str(self.layout.data)]
+        return self._run([*tools.PYTHON, "image", command, *named, *words], check=check)
+
     def kubectl(self, *words: str, stdin: str = "", check: bool = True, timeout: float = 120.0) -> str:
         """Debian's kubectl, with all rights."""
         return self._run([tools.kubectl(), *words], stdin=stdin, check=check, timeout=timeout)

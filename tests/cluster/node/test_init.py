@@ -107,7 +107,7 @@ class Node:
                 )
                 self.pod_ip = status.status.network.ip
                 config = cri.ContainerConfig(
-                    metadata=cri.ContainerMetadata(name="web"),
+                    metadata=cri.ContainerMetadata(name="web", attempt=attempt),
                     image=cri.ImageSpec(image=f"{builtin.BUSYBOX}:latest"),
                     command=["sh", "-c", "echo hello > /tmp/index.html; exec httpd -f -p 8080 -h /tmp"],
                 )

@@ -128,29 +128,31 @@ def archive_names(archive: Path) -> list[str]:
     """The names of the images in an archive, OCI's or docker's; ClusterError if there are none."""
     try:
         with tarfile.open(archive, "r:*") as tar:
-            members = {
-                name: tar.extractfile(name) for name in ("index.json", "manifest.json") if name in tar.getnames()
-            }
-            loaded = {name: json.load(member) for name, member in members.items() if member is not None}
-    except (tarfile.TarError, EOFError, ValueError) as error:
-        raise ClusterError(f"{archive} is not an archive of images: {error}") from error
-    try:
-        names = _names_in(loaded)
-    except (AttributeError, TypeError) as error:  # JSON, but of another shape
+            names = _names_in(tar)
+    except (tarfile.TarError, EOFError, ValueError, AttributeError, TypeError) as error:  # also JSON of another shape
         raise ClusterError(f"{archive} is not an archive of images: {error}") from error
     if not names:
         raise ClusterError(f"{archive} holds no image with a name")
     return names
 
 
-def _names_in(loaded: dict[str, Any]) -> list[str]:
+def _names_in(tar: tarfile.TarFile) -> list[str]:
     names: list[str] = []
-    for manifest in loaded.get("index.json", {}).get("manifests") or ():
+    for manifest in _load(tar, "index.json", {}).get("manifests") or ():
         annotations = manifest.get("annotations") or {}
         names += [str(name) for key in (oci.NAME, oci.REFERENCE) if (name := annotations.get(key))][:1]
     if not names:
-        names = [str(name) for image in loaded.get("manifest.json") or () for name in image.get("RepoTags") or ()]
+        images = _load(tar, "manifest.json", [])
+        names = [str(name) for image in images for name in image.get("RepoTags") or ()]
     return names
+
+
+def _load(tar: tarfile.TarFile, name: str, default: Any) -> Any:
+    try:
+        member = tar.extractfile(name)
+    except KeyError:
+        return default
+    return json.load(member) if member is not None else default
 
 
 def _give_to_nodes(layout: Layout, archive: Path) -> None:

@@ -17,7 +17,7 @@ from pybernetes.cluster.admin import Admin, node_condition, node_ready
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, inside
-from pybernetes.cluster.node.machine import Machine
+from pybernetes.cluster.node.machine import BOOT_ID, Machine
 
 # How often the API server is asked for the node while it boots.
 ASK_EVERY = 0.025
@@ -53,7 +53,7 @@ class Boot:
             self.trouble = "it has no init process"
             return False
         self._check_programs(init)
-        return self._has_images(init) and self._is_ready()
+        return self._has_images(init) and self._is_ready(init)
 
     def _check_programs(self, init: int) -> None:
         for program, process in inside.programs(init).items():
@@ -77,7 +77,7 @@ class Boot:
         self._imports = []
         return True
 
-    def _is_ready(self) -> bool:
+    def _is_ready(self, init: int) -> bool:
         if self.clock() < self._next_question:
             return False
         self._next_question = self.clock() + ASK_EVERY
@@ -90,7 +90,22 @@ class Boot:
             self.trouble = "its kubelet has not registered it" if code == 404 else str(node.get("message", code))
             return False
         self.trouble = str(node_condition(node).get("message") or "its kubelet has not said that it is ready")
-        return node_ready(node)
+        # What it said before its last start does not count.
+        return node_ready(node) and _boot_of(node) == _read(inside.path(init, BOOT_ID))
+
+
+def _boot_of(node: dict[str, object]) -> str | None:
+    status = node.get("status")
+    info = status.get("nodeInfo") if isinstance(status, dict) else None
+    return info.get("bootID") if isinstance(info, dict) else None
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return None
 
 
 def missing_archives(layout: Layout, name: str) -> list[Path]:

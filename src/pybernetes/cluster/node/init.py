@@ -19,7 +19,7 @@ import uuid
 
 from pybernetes.cluster import supervisor
 from pybernetes.cluster.node import cgroups, syscalls
-from pybernetes.cluster.node.machine import FILES, FOLDERS, RUN, Machine
+from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, RUN, Machine
 from pybernetes.cluster.node.netlink import Netlink
 from pybernetes.cluster.node.network import mac
 
@@ -109,11 +109,8 @@ def _mount(machine: Machine, found: list[cgroups.Hierarchy]) -> None:
         target = os.path.realpath(target)
         if os.path.exists(target):
             syscalls.bind(f"{machine.folder}/{name}", target)
-    # A node that was switched off and on has booted, which is how others notice that it lost its containers.
-    boot = f"{RUN}/boot-id"
-    with open(boot, "w") as file:
-        file.write(f"{uuid.uuid4()}\n")
-    syscalls.bind(boot, "/proc/sys/kernel/random/boot_id")
+    _write(BOOT_ID, f"{uuid.uuid4()}\n")
+    syscalls.bind(BOOT_ID, "/proc/sys/kernel/random/boot_id")
 
 
 def _mount_cgroups(found: list[cgroups.Hierarchy], flags: int) -> None:

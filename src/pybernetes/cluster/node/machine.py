@@ -26,6 +26,8 @@ FILES = {
 }
 RUN = "/run/pybernetes"
 """In the node: the pid files of its programs."""
+BOOT_ID = f"{RUN}/boot-id"
+"""Another one after each start, as on any machine: it is how others notice that a node lost its containers."""
 
 
 @dataclass(frozen=True, slots=True)
