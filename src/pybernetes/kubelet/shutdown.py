@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pybernetes.api.core.v1 import Pod, PodCondition
 from pybernetes.api.times import rfc3339
@@ -82,7 +82,7 @@ class ShutdownManager:
         self._root, self._periods, self._active_pods, self._kill = root, list(periods), active_pods, kill
         self._clock, self._changed, self._event = clock, changed, event
         self._shutting_down = False
-        self._ending: set[asyncio.Future[Any]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
 
     @property
     def enabled(self) -> bool:
@@ -127,12 +127,13 @@ class ShutdownManager:
             self._changed()
 
     async def _end(self, group: Group) -> None:
-        everything = asyncio.gather(*(self._end_pod(pod, group.seconds) for pod in group.pods))
-        timer = asyncio.ensure_future(self._clock.sleep(group.seconds))
-        either: set[asyncio.Future[Any]] = {everything, timer}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        # Pods that take longer go on ending beside the next group.
-        self._ending.add(everything)
+        timer = asyncio.create_task(self._clock.sleep(group.seconds))
+        pending = {asyncio.create_task(self._end_pod(pod, group.seconds)) for pod in group.pods}
+        # Pods that take longer than their group has go on ending beside the next one.
+        self._ending |= pending
+        while pending and not timer.done():
+            _, left = await asyncio.wait({*pending, timer}, return_when=asyncio.FIRST_COMPLETED)
+            pending &= left
         timer.cancel()
 
     async def _end_pod(self, pod: Pod, seconds: int) -> None:
