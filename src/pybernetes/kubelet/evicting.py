@@ -1,0 +1,46 @@
+"""How the node ends pods for its own needs: memory, disk, a shutdown, room for a critical pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pybernetes.api.core.podconditions import update_pod_condition
+from pybernetes.api.core.v1 import Pod, PodCondition, PodStatus
+from pybernetes.api.times import rfc3339
+from pybernetes.client.clock import Clock
+from pybernetes.client.events import WARNING, EventRecorder
+
+from .phase import FAILED, SUCCEEDED
+from .podmanager import uid_of
+from .podworkers import PodWorkers
+
+
+class Evicting:
+    """Ends pods: Failed, with a reason, and a condition that says whose doing it was."""
+
+    def __init__(self, workers: Callable[[], PodWorkers], recorder: EventRecorder, clock: Clock) -> None:
+        self._workers = workers
+        self._recorder = recorder
+        self._clock = clock
+
+    async def evict(
+        self, pod: Pod, grace: float, message: str, condition: PodCondition | None, annotations: Mapping[str, str]
+    ) -> None:
+        """For `EvictionManager`; returns when the pod's containers have ended."""
+        self._recorder.event(pod, WARNING, "Evicted", message, dict(annotations))
+        await self.end(pod, grace, "Evicted", message, condition)
+
+    async def shut_down(self, pod: Pod, grace: float, reason: str, message: str, condition: PodCondition) -> None:
+        """For `ShutdownManager`; returns when the pod's containers have ended."""
+        await self.end(pod, grace, reason, message, condition)
+
+    async def end(self, pod: Pod, grace: float, reason: str, message: str, condition: PodCondition | None) -> None:
+        """End a pod."""
+
+        def change(status: PodStatus) -> None:
+            if status.phase != SUCCEEDED:
+                status.phase, status.reason, status.message = FAILED, reason, message
+            if condition is not None:
+                update_pod_condition(status, condition, rfc3339(self._clock.now()))
+
+        await self._workers().kill(uid_of(pod), grace=int(grace), evicted=True, status_change=change)

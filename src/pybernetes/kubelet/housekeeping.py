@@ -1,0 +1,73 @@
+"""Looks now and then for what should not be there any more. Most of it is found as it happens; this is the net."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from pybernetes.client.clock import Clock
+
+from .backoff import BackOff
+from .cgroups.manager import CgroupManager
+from .mirrors import Mirrors
+from .pleg import PLEG
+from .pod_intake import PodIntake
+from .podmanager import PodManager, uid_of
+from .podworkers import PodWorkers
+from .resources.actuation import ResizeActuator
+from .resources.allocation import AllocationManager
+from .volumes.manager import VolumeManager
+
+EVERY: Final = 30.0
+log = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    """`ready` says whether all sources of pods have been heard: before, nothing is known to be an orphan."""
+
+    def __init__(
+        self,
+        pods: PodManager,
+        workers: PodWorkers,
+        intake: PodIntake,
+        pleg: PLEG,
+        volumes: VolumeManager,
+        cgroups: CgroupManager,
+        allocation: AllocationManager,
+        actuator: ResizeActuator,
+        mirrors: Mirrors,
+        backoff: BackOff,
+        clock: Clock,
+        ready: Callable[[], bool],
+    ) -> None:
+        self._pods, self._workers, self._intake, self._pleg = pods, workers, intake, pleg
+        self._volumes, self._cgroups, self._allocation, self._actuator = volumes, cgroups, allocation, actuator
+        self._mirrors, self._backoff, self._clock, self._ready = mirrors, backoff, clock, ready
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            if self._ready():
+                try:
+                    await self.look()
+                except Exception:
+                    log.exception("housekeeping failed")
+            await self._clock.sleep(EVERY if self._ready() else 0.5)
+
+    async def look(self) -> None:
+        """Look once."""
+        known = {uid_of(each) for each in self._pods.all()} | {each.ref.uid for each in self._workers.all()}
+        alive = known | self._pleg.known().keys()
+        for uid in self._volumes.orphans(alive):
+            try:
+                await self._volumes.remove(uid)
+            except Exception as error:
+                log.warning("volumes of pod %s, which is gone, stay for now: %s", uid, error)
+        await self._cgroups.remove_orphans(alive)
+        self._cgroups.update_qos([self._allocation.allocated(each) for each in self._intake.active()])
+        self._allocation.remove_orphans(known)
+        self._actuator.remove_orphans(known)
+        self._intake.retry_resizes()
+        await self._mirrors.delete_orphans()
+        self._backoff.collect()

@@ -1,0 +1,160 @@
+"""Follows a folder or a URL, and tells which static pods have come, changed or gone.
+
+What cannot be read or is no pod is told in the log, and whatever that place gave before stays: a half-written file, or
+a web server that is away for a moment, must not end pods.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pybernetes.api.core.v1 import Pod
+from pybernetes.api.times import rfc3339
+from pybernetes.client.clock import Clock
+from pybernetes.client.http import HTTPClient
+
+from ..podmanager import uid_of
+from ..server.inotify import FolderWatch
+from .static import InvalidManifest, pods_from
+
+MAX_MANIFEST = 10 << 20
+log = logging.getLogger(__name__)
+
+
+class StaticPods:
+    """What one source has. `added` and `removed` are the way into the kubelet; another content is another pod."""
+
+    def __init__(self, added: Callable[[Pod], None], removed: Callable[[Pod], None]) -> None:
+        self._added = added
+        self._removed = removed
+        self._pods: dict[str, Pod] = {}
+        self.seen = asyncio.Event()
+        """The source has been read once."""
+
+    def set(self, pods: list[Pod]) -> None:
+        """The source has these now."""
+        new = {uid_of(each): each for each in pods}
+        for uid in self._pods.keys() - new.keys():
+            self._removed(self._pods.pop(uid))
+        for uid in new.keys() - self._pods.keys():
+            self._pods[uid] = new[uid]
+            self._added(new[uid])
+        self.seen.set()
+
+
+class FolderSource:
+    """Manifests in a folder (or one file), one pod or list each; names that begin with a dot do not count."""
+
+    def __init__(self, path: Path, node: str, clock: Clock, pods: StaticPods, every: float) -> None:
+        self._path = path
+        self._node = node
+        self._clock = clock
+        self._pods = pods
+        self._every = every
+        self._read: dict[Path, tuple[bytes, list[Pod]]] = {}
+        """What each file said last, and the pods of the last time that it could be understood."""
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        while True:
+            folder = self._path if self._path.is_dir() else self._path.parent
+            watch = FolderWatch(str(folder))
+            try:
+                self.look()
+                await watch.wait(self._every)
+                # Whoever writes a file is not done with the first event.
+                await self._clock.sleep(0.02)
+            finally:
+                watch.close()
+
+    def look(self) -> None:
+        """Read what has changed."""
+        try:
+            files = self._files()
+        except OSError as error:
+            log.warning("static pods in %s cannot be read: %s", self._path, error)
+            return
+        found: dict[Path, tuple[bytes, list[Pod]]] = {}
+        for path in files:
+            before = self._read.get(path)
+            try:
+                data = path.read_bytes()
+                if before is not None and before[0] == data:
+                    found[path] = before
+                    continue
+                now = rfc3339(self._clock.now())
+                found[path] = (data, pods_from(data, str(path), self._node, now, file=True))
+            except (OSError, InvalidManifest) as error:
+                log.warning("could not process manifest file %s: %s", path, error)
+                if before is not None:
+                    found[path] = before
+        self._read = found
+        self._pods.set([pod for _, pods in found.values() for pod in pods])
+
+    def _files(self) -> list[Path]:
+        if not self._path.exists():
+            return []
+        if not self._path.is_dir():
+            return [self._path]
+        return sorted(
+            Path(each.path) for each in os.scandir(self._path) if not each.name.startswith(".") and each.is_file()
+        )
+
+
+class URLSource:
+    """A manifest at a URL."""
+
+    def __init__(
+        self,
+        url: str,
+        headers: dict[str, list[str]],
+        node: str,
+        clock: Clock,
+        pods: StaticPods,
+        every: float,
+    ) -> None:
+        self._url = url
+        self._headers = {name: ", ".join(values) for name, values in headers.items()}
+        self._node = node
+        self._clock = clock
+        self._pods = pods
+        self._every = every
+        self._data: bytes | None = None
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        while True:
+            try:
+                await self.look()
+            except (OSError, TimeoutError, InvalidManifest) as error:
+                log.warning("failed to read pods from URL %s: %s", self._url, error)
+            await self._clock.sleep(self._every)
+
+    async def look(self) -> None:
+        """Read it once."""
+        data = await self._fetch()
+        if not data:
+            self._pods.set([])
+            raise InvalidManifest("zero-length data received")
+        if data == self._data:
+            return
+        pods = pods_from(data, self._url, self._node, rfc3339(self._clock.now()), file=False)
+        self._data = data
+        self._pods.set(pods)
+
+    async def _fetch(self) -> bytes:
+        parts = urlsplit(self._url)
+        client = HTTPClient(f"{parts.scheme}://{parts.netloc}", max_body=MAX_MANIFEST)
+        try:
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            answer = await client.request("GET", target, self._headers)
+        finally:
+            await client.close()
+        if answer.status != 200:
+            raise InvalidManifest(f"{self._url}: {answer.status}")
+        return answer.body
