@@ -29,7 +29,7 @@ while True:
 def namespace(node: Cluster) -> Iterator[None]:
     node.kubectl("create", "namespace", NAMESPACE)
     yield
-    node.kubectl("delete", "namespace", NAMESPACE, "--wait=true")
+    node.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
 
 def pod(name: str, script: str, *ports: dict[str, Any], **spec: Any) -> dict[str, Any]:

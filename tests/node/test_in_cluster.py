@@ -50,7 +50,7 @@ def account(node: Cluster) -> Iterator[None]:
     bind = ["--role=pod-reader", f"--serviceaccount={NAMESPACE}:reader"]
     node.kubectl("create", "rolebinding", "-n", NAMESPACE, "reader", *bind)
     yield
-    node.kubectl("delete", "namespace", NAMESPACE, "--wait=true")
+    node.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
 
 def pod(name: str, command: list[str], paths: list[str], **spec: Any) -> dict[str, Any]:

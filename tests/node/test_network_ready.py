@@ -49,7 +49,7 @@ def no_network(node: Cluster) -> Iterator[None]:
     finally:
         node.inside("sh", "-c", "mv /run/kept/* /etc/cni/net.d/ && rmdir /run/kept", check=False)
         node.wait_ready()
-        node.kubectl("delete", "namespace", NAMESPACE, "--wait=true")
+        node.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
 
 def test_pods_wait_for_the_network_unless_they_use_the_nodes(node: Cluster, no_network: None) -> None:

@@ -62,7 +62,7 @@ def registry(node: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         _push(folder, host, "private/busybox:1", "private/busybox:2")
         node.kubectl("create", "namespace", NAMESPACE)
         yield Registry(host)
-        node.kubectl("delete", "namespace", NAMESPACE, "--wait=true")
+        node.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
     finally:
         process.terminate()
         process.wait()

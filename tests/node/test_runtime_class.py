@@ -27,7 +27,7 @@ def classes(node: Cluster) -> Iterator[None]:
     made[1]["overhead"] = {"podFixed": {"memory": "10Mi", "cpu": "20m"}}
     node.apply(*made)
     yield
-    node.kubectl("delete", "namespace", NAMESPACE, "--wait=true")
+    node.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
     node.kubectl("delete", "runtimeclass", *CLASSES)
 
 
@@ -50,12 +50,14 @@ def pod(name: str, runtime_class: str | None) -> dict[str, Any]:
 
 
 async def handlers(node: Cluster) -> dict[str, str]:
-    """The handler of each pod's sandbox, as the runtime says."""
+    """The handler of each pod's sandbox that is in use, as the runtime says."""
     socket = Path(f"/proc/{node.init()}/root/run/containerd/containerd.sock")
     async with Runtime(socket) as runtime:
         listed = await runtime.list_pod_sandbox(cri.ListPodSandboxRequest())
         return {
-            each.metadata.name: each.runtime_handler for each in listed.items if each.metadata.namespace == NAMESPACE
+            each.metadata.name: each.runtime_handler
+            for each in listed.items
+            if each.metadata.namespace == NAMESPACE and each.state == cri.SANDBOX_READY
         }
 
 
