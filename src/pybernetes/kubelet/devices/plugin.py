@@ -116,6 +116,13 @@ class Plugin:
         try:
             return await self._calls[name](request, timeout=seconds)
         except grpc.aio.AioRpcError as error:
-            raise PluginError(
-                f"rpc error: code = {error.code().name.title().replace('_', '')} desc = {error.details()}"
-            ) from None
+            code = error.code().name.title().replace("_", "")
+            raise PluginError(f"rpc error: code = {code} desc = {error.details()}") from None
+        except grpc.aio.UsageError:
+            raise PluginError(f"endpoint {self.resource} has been stopped") from None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # Not we were cancelled but the call, by closing its channel.
+            raise PluginError(f"endpoint {self.resource} has been stopped") from None
