@@ -48,6 +48,13 @@ _PRESSURES: Final = {
     ),
 }
 READY: Final = "Ready"
+DECLARED_FEATURES: Final = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+)
+"""What this kubelet can do that not every kubelet of the cluster need be able to: the scheduler looks at it."""
 
 
 @dataclass(slots=True)
@@ -150,6 +157,7 @@ def node_status(findings: NodeFindings, old: NodeStatus, now: str) -> tuple[Node
         features=NodeFeatures(supplemental_groups_policy=findings.supplemental_groups_policy),
         volumes_in_use=list(findings.volumes_in_use) or None,
         volumes_attached=old.volumes_attached,
+        declared_features=list(DECLARED_FEATURES),
     )
     return status, turned
 
@@ -197,4 +205,4 @@ def _without_heartbeats(status: NodeStatus) -> list[object]:
     ]
     info = status.node_info
     told = info and (info.boot_id, info.kernel_version, info.container_runtime_version, info.kubelet_version)
-    return [conditions, rest, told, status.runtime_handlers]
+    return [conditions, rest, told, status.runtime_handlers, status.declared_features]

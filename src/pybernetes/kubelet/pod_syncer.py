@@ -240,10 +240,8 @@ class KubeletPodSyncer:
         """End all that runs of a pod."""
         parts = self._
         observed = await parts.pleg.refresh(work.ref)
-        if work.pod is None:
+        if work.pod is None or work.rejected:
             await parts.killer.kill_pod(restored_pod(observed), observed, work.grace)
-            return
-        if work.rejected:
             return
         pod = parts.allocated(work.pod)
         self._report(pod, observed, work=work)
@@ -270,8 +268,8 @@ class KubeletPodSyncer:
         parts.released(uid)
         self._failures.pop(uid, None)
         self._deadlines.discard(uid)
-        if work.rejected:
-            parts.statuses.finish(uid)
+        if work.pod is not None and work.rejected:
+            parts.statuses.finish(work.pod)
         elif work.pod is not None:
             parts.statuses.terminate(parts.allocated(work.pod))
         parts.images.forget(uid)
@@ -291,3 +289,4 @@ class KubeletPodSyncer:
             shutil.rmtree(parts.logs_dir / f"{ref.namespace}_{ref.name}_{ref.uid}")
         await parts.volumes.remove(ref.uid)
         parts.statuses.remove(ref.uid)
+        await parts.mirrors.delete_orphans()

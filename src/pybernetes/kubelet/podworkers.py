@@ -57,7 +57,7 @@ class PodWork:
     deleted: bool = False
     """Its source does not have it any more."""
     rejected: bool = False
-    """The node has not taken it: there is nothing to end and nothing to say about its containers."""
+    """The node has not taken it: there is nothing to say about its containers."""
     failures: int = 0
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
@@ -138,6 +138,7 @@ class PodWorkers:
             if is_terminal(pod.status.phase if pod.status else None):
                 # It ended before this kubelet came: make sure that nothing of it runs.
                 work.stopping, work.state = True, PodState.TERMINATING
+                work.rejected = rejected or not (pod.status and pod.status.container_statuses)
         work.pod = pod
         if pod.metadata.deletion_timestamp is not None:
             self._stop(work)

@@ -95,10 +95,11 @@ class StatusManager:
             status.phase = FAILED
         self._update(pod, status, finished=True)
 
-    def finish(self, uid: str) -> None:
+    def finish(self, pod: Pod) -> None:
         """The pod was never here: its status says all, and it may be deleted."""
-        entry = self._entries.get(uid)
-        if entry is not None and not entry.finished:
+        uid = _uid(pod)
+        entry = self._entries.setdefault(uid, _Entry(copy(pod.status or PodStatus())))
+        if not entry.finished:
             entry.finished = True
             entry.version += 1
             self._wake(uid)
