@@ -39,6 +39,16 @@ with open("/var/run/secrets/kubernetes.io/serviceaccount/namespace") as file:
     found["namespace"] = file.read()
 print(json.dumps(found))
 """
+NOBODY = """
+import json, os, ssl, urllib.error, urllib.request
+server = os.environ["KUBERNETES_SERVICE_HOST"] + ":" + os.environ["KUBERNETES_SERVICE_PORT"]
+try:
+    url = f"https://{server}/api/v1/namespaces/in-cluster/pods"
+    urllib.request.urlopen(url, context=ssl._create_unverified_context())
+except urllib.error.HTTPError as error:
+    folder = os.path.exists("/var/run/secrets/kubernetes.io")
+    print(json.dumps([folder, error.code, json.load(error)["message"]]))
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -122,19 +132,19 @@ def test_kubectl_inside_a_pod_needs_no_configuration(node: Cluster) -> None:
 
 
 def test_without_a_token_a_pod_is_nobody(node: Cluster) -> None:
-    url = "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT/api/v1/namespaces/in-cluster/pods"
-    script = f"ls /var/run/secrets/kubernetes.io 2>&1; wget --no-check-certificate -O- {url} 2>&1; true"
-    node.apply(pod("nobody", ["sh", "-c", script], [], automountServiceAccountToken=False))
-    log = finished(node, "nobody")
-    assert "No such file or directory" in log
-    assert "403" in log
+    node.apply(
+        pod("nobody", [sys.executable, "-c", NOBODY], host_programs.python(), automountServiceAccountToken=False)
+    )
+    folder, status, message = json.loads(finished(node, "nobody"))
+    assert (folder, status) == (False, 403)
+    assert message.startswith('pods is forbidden: User "system:anonymous" cannot list resource "pods"')
 
 
 def test_a_token_ends_with_its_pod(node: Cluster) -> None:
-    script = "cat /var/run/secrets/kubernetes.io/serviceaccount/token; exec sleep 600"
+    script = "cat /var/run/secrets/kubernetes.io/serviceaccount/token; echo; exec sleep 600"
     node.apply(pod("short", ["sh", "-c", script], []))
     node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s", "pod/short")
-    token = tools.wait_until(lambda: node.kubectl("logs", "-n", NAMESPACE, "short"), "the token", 20, every=0.1)
+    token = tools.wait_until(lambda: node.kubectl("logs", "-n", NAMESPACE, "short").strip(), "the token", 20, every=0.1)
 
     def allowed() -> str:
         return node.kubectl("get", "pods", "-n", NAMESPACE, "-o", "name", *identity, check=False)

@@ -108,7 +108,7 @@ def pod(name: str, image: str, policy: str = "Always", **spec: Any) -> dict[str,
         "name": "main",
         "image": image,
         "imagePullPolicy": policy,
-        "command": ["sh", "-c", "cat /name; exec sleep 600"],
+        "command": ["sh", "-c", "cat /name; echo; exec sleep 600"],
     }
     return {
         "apiVersion": "v1",
@@ -164,7 +164,7 @@ def test_a_pod_names_the_secret_with_the_password(node: Cluster, registry: Regis
     image = registry.image("private/busybox:1")
     node.apply(secret("login", registry.login()), pod("named", image, imagePullSecrets=[{"name": "login"}]))
     wait_ready(node, "named")
-    assert node.kubectl("logs", "-n", NAMESPACE, "named") == "private/busybox:1"
+    assert node.kubectl("logs", "-n", NAMESPACE, "named") == "private/busybox:1\n"
     told = events(node, "named")
     assert any(
         text.startswith(f'Successfully pulled image "{image}" in ') for reason, text in told if reason == "Pulled"
