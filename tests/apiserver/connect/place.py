@@ -44,6 +44,7 @@ def flags(folder: Path) -> list[str]:
         f"--{names['key']}={client}.key",
         f"--kubelet-certificate-authority={folder}/ca.crt",
         "--kubelet-preferred-address-types=InternalIP",
+        "--authorization-mode=Node,RBAC",
     ]
 
 
@@ -151,6 +152,14 @@ def _folders(folder: Path) -> Path:
 
 
 async def _create(made: Place, port: int, features: list[str]) -> None:
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        "metadata": {"name": "kubelet-client"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "system:kubelet-api-admin"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": certificates.KUBELET_CLIENT_USER}],
+    }
+    answer = await made.ask("POST", f"/apis/{group}/v1/clusterrolebindings", binding)
+    assert answer.status in (201, 409), answer.body
     status = {
         "addresses": [{"type": "InternalIP", "address": made.address}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},

@@ -1,0 +1,158 @@
+"""Who may do what at a kubelet's own server, and what it answers there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apiserver.client import Answer
+from apiserver.connect.place import NODE, Place, place
+
+from pybernetes import pki
+from pybernetes.cluster import certificates
+from pybernetes.kubelet.server.authz import subresources
+from pybernetes.net.duplex import dial, request_head
+from tools import ApiServer, wait_until
+
+
+async def direct(
+    here: Place, path: str, *, method: str = "GET", token: str = "", certificate: Path | None = None
+) -> Answer:
+    """A request to the kubelet itself."""
+    context = ssl.create_default_context(cafile=str(here.server.ca_file))
+    if certificate is not None:
+        context.load_cert_chain(f"{certificate}.crt", f"{certificate}.key")
+    connection = await dial(here.address, here.kubelet.port, context)
+    lines = [("Host", "kubelet"), ("Connection", "close"), *([("Authorization", f"Bearer {token}")] if token else [])]
+    head = await connection.request(request_head(method, path, lines))
+    body = await connection.body(head, 1 << 20)
+    connection.abort()
+    return Answer(head.status, dict(head.headers), body, [])
+
+
+async def service_account(here: Place, name: str, resources: list[str]) -> str:
+    """A token of an account that may get these subresources of nodes."""
+    base = "/api/v1/namespaces/default/serviceaccounts"
+    await here.ask("POST", base, {"metadata": {"name": name}})
+    group = "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": [""], "resources": resources, "verbs": ["get"]}]
+    await here.ask("POST", f"/apis/{group}/v1/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+    role = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    binding = {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
+    await here.ask("POST", f"/apis/{group}/v1/clusterrolebindings", binding)
+    answer = await here.ask("POST", f"{base}/{name}/token", {"spec": {}})
+    return str(answer.json["status"]["token"])
+
+
+async def test_who_has_no_credential_or_a_bad_one_is_nobody(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here:
+        for token in ("", "wrong"):
+            answer = await direct(here, "/pods", token=token)
+            assert (answer.status, answer.body) == (401, b"Unauthorized")
+
+
+async def test_a_certificate_of_somebody_else_is_a_bad_credential_and_no_reason_to_hang_up(
+    connected: ApiServer, tmp_path: Path
+) -> None:
+    stranger = pki.issue_client(pki.create_authority("elsewhere"), "kubernetes-admin", ["system:masters"])
+    certificates.write(tmp_path, "stranger", stranger)
+    async with place(connected, tmp_path / "k") as here:
+        assert (await direct(here, "/pods", certificate=tmp_path / "stranger")).status == 401
+        answer = await direct(here, "/pods", certificate=tmp_path / "stranger", token=here.client.token)
+        assert answer.status == 200
+
+
+async def test_certificates_of_the_cluster_are_known(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here:
+        folder = connected.folder / "pki"
+        assert (await direct(here, "/pods", certificate=folder / certificates.KUBELET_CLIENT)).status == 200
+        answer = await direct(here, "/pods", certificate=folder / certificates.SCHEDULER)
+        assert answer.status == 403
+        shown = "user=system:kube-scheduler, verb=get, resource=nodes, subresource(s)=[pods proxy]"
+        assert answer.body.decode() == f"Forbidden ({shown})\n"
+
+
+async def test_permissions_are_by_the_nodes_subresources(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here:
+        token = await service_account(here, "looker", ["nodes/pods", "nodes/log"])
+        assert (await direct(here, "/pods", token=token)).status == 200
+        assert (await direct(here, "/runningpods/", token=token)).status == 200
+        assert (await direct(here, "/logs/", token=token)).status == 200
+        for path in ("/healthz", "/configz", "/metrics", "/containerLogs/default/web/main", "/exec/default/web/main"):
+            assert (await direct(here, path, token=token)).status == 403, path
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/pods", ["pods", "proxy"]),
+        ("/runningpods/", ["pods", "proxy"]),
+        ("/healthz/ping", ["healthz", "proxy"]),
+        ("/configz", ["configz", "proxy"]),
+        ("/stats/summary", ["stats"]),
+        ("/metrics/cadvisor", ["metrics"]),
+        ("/logs/syslog", ["log"]),
+        ("/checkpoint/a/b/c", ["checkpoint"]),
+        ("/exec/a/b/c", ["proxy"]),
+        ("/podsx", ["proxy"]),
+        ("/", ["proxy"]),
+    ],
+)
+def test_the_subresource_of_a_path(path: str, found: list[str]) -> None:
+    assert subresources(path) == found
+
+
+async def test_pods_running_pods_configuration_and_health(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here:
+        proxy = f"/api/v1/nodes/{NODE}/proxy"
+        pods = (await here.ask("GET", f"{proxy}/pods")).json
+        assert (pods["kind"], [each["metadata"]["name"] for each in pods["items"]]) == ("PodList", ["web"])
+        running: Any = (await here.ask("GET", f"{proxy}/runningpods/")).json
+        assert [each["spec"]["containers"][0]["name"] for each in running["items"]] == ["main"]
+        assert json.loads((await here.ask("GET", f"{proxy}/configz")).body) == {"kubeletconfig": {"maxPods": 110}}
+        here.source.problem = "PLEG is not healthy"
+        answer = await here.ask("GET", f"{proxy}/healthz")
+        assert (answer.status, b"[-]syncloop failed: reason withheld" in answer.body) == (500, True)
+
+
+async def test_files_of_the_node_and_nothing_beside_them(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here:
+        (here.runtime.logs / "sys.log").write_text("boot\n")
+        (here.runtime.logs / "out").symlink_to("/etc/passwd")
+        (tmp_path / "secret").write_text("secret")
+        proxy = f"/api/v1/nodes/{NODE}/proxy/logs"
+        assert (await here.ask("GET", f"{proxy}/sys.log")).body == b"boot\n"
+        assert b'<a href="sys.log">sys.log</a>' in (await here.ask("GET", f"{proxy}/")).body
+        token = here.client.token
+        assert (await direct(here, "/logs/out", token=token)).status == 404
+        assert (await direct(here, "/logs/../secret", token=token)).status in (400, 404)
+        assert (await direct(here, "/logs/%2e%2e/secret", token=token)).status in (400, 404)
+
+
+async def test_a_command_without_streams(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here:
+        token = here.client.token
+        answer = await direct(here, "/run/default/web/main?cmd=echo+hi", method="POST", token=token)
+        assert (answer.status, answer.body) == (200, b"hi\n")
+        answer = await direct(here, "/run/default/web/main?cmd=false", method="POST", token=token)
+        assert answer.status == 500
+        assert (await direct(here, "/run/default/web/main?cmd=ls", token=token)).status == 405
+
+
+async def test_the_kubelet_does_not_wait_for_the_clients_that_are_there_when_it_ends(
+    connected: ApiServer, tmp_path: Path
+) -> None:
+    async with place(connected, tmp_path) as here:
+        websocket = await here.websocket(
+            f"{here.pod}/exec?container=main&stdin=1&stdout=1&command=cat", "v5.channel.k8s.io"
+        )
+        await asyncio.to_thread(wait_until, lambda: here.kubelet.streams, "the stream")
+        async with asyncio.timeout(5):
+            await here.kubelet.stop()
+            while await websocket.receive() is not None:
+                pass
