@@ -17,10 +17,10 @@ async def container_extras(
 ) -> ContainerExtras:
     """Ask the managers."""
     uid, name = uid_of(pod), container.name or ""
-    cpuset = cpus.cpuset(uid, name)
+    cpuset, exclusive = cpus.cpuset(uid, name), cpus.exclusive(uid, name)
     options = await devices.options(pod, container) if isinstance(container, Container) else None
     if options is None:
-        return ContainerExtras(cpuset_cpus=cpuset)
+        return ContainerExtras(cpuset_cpus=cpuset, exclusive_cpus=exclusive)
     return ContainerExtras(
         devices=[
             cri.Device(host_path=host, container_path=inside, permissions=permissions)
@@ -34,4 +34,5 @@ async def container_extras(
         annotations=options.annotations,
         cdi_devices=options.cdi_devices,
         cpuset_cpus=cpuset,
+        exclusive_cpus=exclusive,
     )

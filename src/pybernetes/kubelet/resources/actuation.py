@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pybernetes.api.core.v1 import Container, Pod, PodSpec, ResourceRequirements
+from pybernetes.api.core.v1 import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
 from pybernetes.api.quantity import BINARY_SI, Quantity
 from pybernetes.api.types import Quantity as QuantityField
 from pybernetes.client.keys import copy
@@ -20,8 +20,9 @@ from ..cgroups.config import CgroupConfig
 from ..cgroups.container import ContainerSettings, linux_resources
 from ..cgroups.hierarchy import CgroupError
 from ..types import AnyContainer, ObservedContainer, ObservedPod, PodRef
-from .amounts import Amounts
+from .amounts import Amounts, with_resources
 from .plan import ResizePlan, Resource, Update, in_progress, plan_resize
+from .reporting import container_resources
 from .state import PodResources, ResourceState, resources_of
 
 if TYPE_CHECKING:
@@ -77,6 +78,24 @@ class ResizeActuator:
     def in_progress(self, pod: Pod, observed: ObservedPod) -> bool:
         """Whether something that runs does not have what is allocated: for `AllocationManager.note_progress`."""
         return in_progress(pod, self._actuated.get(_uid(pod)), observed)
+
+    def given(self, pod: Pod) -> Pod:
+        """The pod with what it and its containers were last given."""
+        found = self._actuated.get(_uid(pod))
+        return pod if found is None else with_resources(pod, found.containers, found.pod)
+
+    def reported(
+        self, pod: Pod
+    ) -> Callable[[AnyContainer, ObservedContainer, ContainerStatus | None], ResourceRequirements]:
+        """For the statuses of a pod's containers: what each really has."""
+        actuated = self._actuated.get(_uid(pod)) or PodResources()
+
+        def resources(
+            container: AnyContainer, found: ObservedContainer, old: ContainerStatus | None
+        ) -> ResourceRequirements:
+            return container_resources(container, found, old, actuated.containers.get(container.name or ""))
+
+        return resources
 
     async def resize(self, pod: Pod, observed: ObservedPod) -> bool:
         """Bring all that runs to what is allocated, in each sync before containers are started.

@@ -19,15 +19,23 @@ MIN_MILLI_CPU_LIMIT: Final = 10
 
 
 def container_resources(
-    container: AnyContainer, found: ObservedContainer, old: ContainerStatus | None
+    container: AnyContainer,
+    found: ObservedContainer,
+    old: ContainerStatus | None,
+    given: ResourceRequirements | None = None,
 ) -> ResourceRequirements:
-    """For a container's status: as allocated, with what the runtime says in its place while it runs."""
+    """For a container's status: as allocated, with what the runtime says in its place while it runs.
+
+    `given` is what it was last given, for what the runtime does not know: requests of memory, or everything.
+    """
     resources = copy(container.resources) if container.resources else ResourceRequirements()
     if not found.running:
         return resources
     linux = _linux(found.resources)
     before = ResourceRequirements()
-    if (
+    if given is not None:
+        before = given
+    elif (
         old is not None
         and old.state is not None
         and old.state.running is not None
@@ -43,13 +51,17 @@ def container_resources(
     if resources.requests is not None:
         cpu = shares_to_milli_cpu(linux.cpu_shares) if linux is not None else 0
         _set_cpu(resources.requests, cpu, MIN_SHARES, before.requests)
-        # The runtime does not know requests of memory: what was reported for this container stays.
         _set_memory(resources.requests, 0, before.requests)
     return resources
 
 
-def pod_resources(pod: Pod, cgroup: CgroupConfig | None, old: PodStatus | None) -> ResourceRequirements:
-    """For the pod's `status.resources`: `pod` is the allocated one, `cgroup` what its cgroup says while it runs."""
+def pod_resources(
+    pod: Pod, cgroup: CgroupConfig | None, old: PodStatus | None, given: Pod | None = None
+) -> ResourceRequirements:
+    """For the pod's `status.resources`: `pod` is the allocated one, `cgroup` what its cgroup says while it runs.
+
+    `given` is the pod with what its containers were last given: no cgroup knows requests of memory.
+    """
     spec = pod.spec or PodSpec()
     resources = copy(spec.resources) if spec.resources is not None else ResourceRequirements()
     requests = _written(pod_requests(pod, use_status=False))
@@ -58,7 +70,9 @@ def pod_resources(pod: Pod, cgroup: CgroupConfig | None, old: PodStatus | None) 
         resources.limits = _written(pod_limits(pod, use_status=False)) or None
         return resources
     before = ResourceRequirements()
-    if old is not None and old.phase == "Running" and old.resources is not None:
+    if given is not None:
+        before = ResourceRequirements(requests=_written(pod_requests(given, use_status=False)))
+    elif old is not None and old.phase == "Running" and old.resources is not None:
         before = old.resources
     mine = dict(resources.requests or {})
     _set_cpu(mine, shares_to_milli_cpu(cgroup.cpu_shares or 0), MIN_SHARES, before.requests)
