@@ -1,4 +1,4 @@
-"""What a user does with a fresh cluster and Debian's kubectl: run, logs, exec, attach, cp, port-forward, top, roll out."""
+"""What a user does with a fresh cluster and kubectl: run, logs, exec, attach, cp, port-forward, top, rollout."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ import tools
 from pybernetes.cluster.images import builtin, oci
 
 BUSYBOX = "busybox:1.35"
+# Ends when it is told to; a bare `sleep` as PID 1 does not, and each would cost its 30 s of grace.
+SLEEP = "trap 'exit 0' TERM; sleep 1000 & wait"
 pytestmark = pytest.mark.skipif(builtin.busybox_program() is None, reason="no static busybox")
 
 
@@ -32,7 +34,7 @@ class Kubectl:
     def __call__(self, *words: str, stdin: str = "", check: bool = True) -> str:
         return self.cluster.kubectl("-n", self.namespace, *words, stdin=stdin, check=check)
 
-    def run(self, name: str, *words: str, image: str = BUSYBOX, command: str = "sleep 1000") -> None:
+    def run(self, name: str, *words: str, image: str = BUSYBOX, command: str = SLEEP) -> None:
         self("run", name, f"--image={image}", *words, "--", "sh", "-c", command)
 
     def ready(self, name: str) -> None:
@@ -69,7 +71,7 @@ def test_the_node_is_ready_and_says_what_it_is(node: Cluster) -> None:
 
 
 def test_run_logs_exec_and_delete(kubectl_in: Kubectl) -> None:
-    kubectl_in.run("one", command="echo to the log; trap 'exit 0' TERM; sleep 1000 & wait")
+    kubectl_in.run("one", command=f"echo to the log; {SLEEP}")
     kubectl_in.ready("one")
     tools.wait_until(lambda: kubectl_in("logs", "one") == "to the log\n", "the log is there")
     assert kubectl_in("exec", "one", "--", "sh", "-c", "echo $((6 * 7)); hostname") == "42\none\n"
@@ -81,7 +83,7 @@ def test_run_logs_exec_and_delete(kubectl_in: Kubectl) -> None:
 
 
 def test_attach_reaches_the_process_of_a_container(kubectl_in: Kubectl) -> None:
-    kubectl_in.run("echo", "--stdin", "--restart=Never", command="while read line; do echo heard $line; done")
+    kubectl_in.run("echo", "--stdin", "--attach=false", command="while read line; do echo heard $line; done")
     kubectl_in.ready("echo")
     kubectl_in("attach", "-i", "echo", stdin="one\ntwo\n")
     tools.wait_until(lambda: kubectl_in("logs", "echo") == "heard one\nheard two\n", "it heard both")
@@ -110,7 +112,7 @@ def test_cp_brings_files_and_folders_both_ways(kubectl_in: Kubectl, tmp_path: Pa
 
 
 def test_a_deployment_is_scaled_rolled_out_rolled_back_and_deleted(kubectl_in: Kubectl) -> None:
-    kubectl_in("create", "deployment", "web", f"--image={BUSYBOX}", "--replicas=3", "--", "sleep", "1000")
+    kubectl_in("create", "deployment", "web", f"--image={BUSYBOX}", "--replicas=3", "--", "sh", "-c", SLEEP)
     kubectl_in("rollout", "status", "deployment/web", "--timeout=60s")
     names = kubectl_in("get", "pods", "-l", "app=web", "-o", "name").split()
     assert len(names) == 3
