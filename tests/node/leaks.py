@@ -20,7 +20,7 @@ ADDRESSES = "/run/cni/networks"
 
 @dataclass(frozen=True)
 class Count:
-    """What a node has, each by a name that is the same for the same thing later on."""
+    """How much a node has of each thing; ids and addresses, which differ from one pod to the next, are left out."""
 
     processes: Counter[str]
     mounts: Counter[str]
@@ -45,7 +45,7 @@ def count(init: int, cgroup: str, addresses: str = ADDRESSES) -> Count:
         namespaces=_namespaces(members, init),
         links=Counter(_links(init)),
         cgroups=Counter(_cgroups(cgroup)),
-        addresses=Counter(path.name for path in given if re.fullmatch(r"[0-9.]+|[0-9a-f:]+", path.name)),
+        addresses=Counter("address" for path in given if re.fullmatch(r"[0-9.]+|[0-9a-f:]+", path.name)),
     )
 
 
@@ -76,7 +76,7 @@ def command(pid: int) -> str:
 
 def _mounts(init: int) -> list[str]:
     lines = Path(f"/proc/{init}/mountinfo").read_text().splitlines()
-    return [line.split(" ")[4] for line in lines]
+    return [nameless(line.split(" ")[4]) for line in lines]
 
 
 def _namespaces(members: list[int], init: int) -> Counter[str]:
@@ -107,5 +107,10 @@ def _cgroups(cgroup: str) -> list[str]:
     found = []
     for top in (CGROUPS, *CGROUPS.iterdir()):
         for folder, _, _ in os.walk(top / cgroup):
-            found.append(os.path.relpath(folder, CGROUPS))
+            found.append(nameless(os.path.relpath(folder, CGROUPS)))
     return found
+
+
+def nameless(path: str) -> str:
+    """A path without ids of containers and pods."""
+    return re.sub(r"[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=snapshots/)\d+", "ID", path)

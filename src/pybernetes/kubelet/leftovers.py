@@ -22,6 +22,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from pybernetes.client.clock import Clock
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
@@ -33,6 +34,8 @@ NAMESPACE = "k8s.io"
 TASKS = "io.containerd.runtime.v2.task"
 SETTLING = 2.0
 """Seconds between the end of the last sandbox's making and the look at who has which network namespace."""
+EVERY = 30.0
+"""Seconds between two looks."""
 log = logging.getLogger(__name__)
 
 
@@ -51,6 +54,15 @@ class Leftovers:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._places: Places | None = None
+
+    async def run(self, clock: Clock) -> None:
+        """Removes what is left over now and then, until cancelled."""
+        while True:
+            try:
+                await self.remove()
+            except (CRIError, OSError, ValueError) as error:
+                log.info("what a killed containerd may have left stays for now: %s", error)
+            await clock.sleep(EVERY)
 
     async def remove(self) -> list[str]:
         """Removes all that is left over, and says what it was. Nothing, if the runtime is no containerd."""
