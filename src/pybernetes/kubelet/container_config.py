@@ -70,7 +70,9 @@ class ContainerExtras:
     annotations: Mapping[str, str] = field(default_factory=dict)
     cdi_devices: Sequence[str] = ()
     cpuset_cpus: str = ""
-    """CPUs that are this container's alone."""
+    """The CPUs that it may run on; empty: any."""
+    exclusive_cpus: bool = False
+    """Whether they are this container's alone, so that it needs no quota."""
 
 
 class ConfigBuilder:
@@ -180,7 +182,9 @@ class ConfigBuilder:
         name = container.name or ""
         _make(pod_logs_folder(settings.pod_logs_dir, pod) / name)
         volumes = await self._with_images(pod, container, volumes, image_refs or {})
-        resources = linux_resources(pod, container, settings.resources, cpuset=extras.cpuset_cpus)
+        resources = linux_resources(
+            pod, container, settings.resources, cpuset=extras.cpuset_cpus, exclusive=extras.exclusive_cpus
+        )
         return cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=name, attempt=restart_count),
             image=cri.ImageSpec(image=image_ref, user_specified_image=container.image or ""),

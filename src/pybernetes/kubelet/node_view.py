@@ -77,8 +77,14 @@ class NodeView:
         return {**self.machine_allocatable, **_amounts(dict.fromkeys(gone, 0)), **_amounts(healthy)}
 
     def with_own_reckoning(self, node: Node) -> Node:
-        """The Node with what it has as we know it now, which the server may not have heard yet."""
+        """The Node with what it has as we know it now, which the server may not have heard yet.
+
+        Devices that pods have count whether their plugin has come back or not: these pods shall be admitted again.
+        """
         mine = {name: str(value) for name, value in self.allocatable().items()}
+        _, healthy, _ = self._devices.capacity()
+        for name, count in self._devices.allocated().items():
+            mine[name] = str(max(count, healthy.get(name, 0)))
         status = node.status or NodeStatus()
         status = msgspec.structs.replace(status, allocatable={**(status.allocatable or {}), **mine})
         return msgspec.structs.replace(node, status=status)
