@@ -16,6 +16,7 @@ from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, EventBroadcaster
 from pybernetes.client.informers import InformerFactory
 from pybernetes.cri import v1 as cri
+from pybernetes.cri.containerd_snapshots import ImageViews
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
@@ -40,6 +41,7 @@ from .hooks import Hooks
 from .housekeeping import Housekeeping
 from .images import ImageManager
 from .killing import Killer
+from .leftovers import Leftovers
 from .logrotation import LogRotator
 from .metrics import KubeletMetrics
 from .mirrors import Mirrors
@@ -61,7 +63,7 @@ from .probes.results import ProbeType, Result
 from .pulled_images import PulledImages
 from .resources.actuation import ResizeActuator, ResizeError
 from .resources.allocation import AllocationManager
-from .resources.reporting import allocated_resources, container_resources, pod_resources
+from .resources.reporting import allocated_resources, pod_resources
 from .runtime_manager import RuntimeManager
 from .runtime_state import RuntimeState
 from .settings import KubeletSettings
@@ -74,6 +76,7 @@ from .status import StatusFacts
 from .status_manager import StatusManager
 from .sysctls import SysctlAdmission
 from .types import ObservedPod
+from .volumes.image import ImageMounts
 from .volumes.manager import VolumeManager
 
 log = logging.getLogger(__name__)
@@ -178,8 +181,16 @@ class Kubelet:
         self.metrics = KubeletMetrics(settings.node_name, observed=self.pleg.all, pods=self.pods.all)
         self.metrics.measure(self.runtime)
         self.objects = WatchedObjects(self.client, clock, self.wake)
+        images = ImageMounts(root, ImageViews(self.runtime))
         self.volumes = VolumeManager(
-            self.client, root, self.facts, clock, objects=self.objects, changed=self.wake, event=self._pod_event
+            self.client,
+            root,
+            self.facts,
+            clock,
+            objects=self.objects,
+            changed=self.wake,
+            event=self._pod_event,
+            images=images,
         )
         self.configs = ConfigBuilder(
             root,
@@ -195,6 +206,7 @@ class Kubelet:
             self.objects,
             lambda: self.services.items() if self.services.has_synced else None,
             self._pod_event,
+            images,
         )
         self.probes = ProbeManager(Prober(self.runtime, self.recorder), clock, self._probe_changed)
         self.workers: PodWorkers
@@ -414,6 +426,7 @@ class Kubelet:
                     self.containers_gc.run(),
                     self.images_gc.run(),
                     self.housekeeping.run(),
+                    Leftovers(self.runtime).run(self.clock),
                     self._reconcile_cpus(),
                 ):
                     group.create_task(each)
@@ -584,7 +597,7 @@ class Kubelet:
             runtime=self.runtime_state.name,
             host_ips=self.facts.ips,
             judge=self.probes.update_pod_status,
-            resources=container_resources,
+            resources=self.actuator.reported(pod),
             resize=self.allocation.conditions(uid_of(pod)),
             extend=self._extend,
             recursive_read_only=self.runtime_state.recursive_read_only,
@@ -596,7 +609,8 @@ class Kubelet:
         if running and self.settings.config.cgroups_per_qos:
             with contextlib.suppress(CgroupError):  # it has just gone
                 cgroup = self.cgroups.read(pod)
-        status.resources = pod_resources(pod, cgroup, self.statuses.get(uid_of(pod)) or pod.status)
+        old = self.statuses.get(uid_of(pod)) or pod.status
+        status.resources = pod_resources(pod, cgroup, old, self.actuator.given(pod))
         status.allocated_resources = allocated_resources(pod)
         self.devices.status(pod, [*(status.init_container_statuses or ()), *(status.container_statuses or ())])
 
