@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -75,6 +76,7 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
         servers = [await serve(kubelet), await serve_health(kubelet)]
         work = asyncio.create_task(kubelet.run())
         component.end_on_signals(work)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGPWR, kubelet.shutdown.begin)
         try:
             await work
         except asyncio.CancelledError:

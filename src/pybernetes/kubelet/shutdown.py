@@ -2,7 +2,7 @@
 
 Upstream hears of a shutdown from systemd-logind over D-Bus. Where there is no logind (containers, nodes made of
 namespaces) the signal for a failing power supply, SIGPWR, says the same: whoever stops the machine sends it to the
-kubelet and waits for the process to end.
+kubelet, and waits until the file `graceful_node_shutdown_state` has an `endTime`.
 """
 
 from __future__ import annotations
@@ -102,6 +102,10 @@ class ShutdownManager:
         """`PodRefused` (NodeShutdown) while shutting down."""
         if self._shutting_down:
             raise PodRefused("NodeShutdown", NOT_ADMITTED)
+
+    def begin(self) -> None:
+        """`shut_down` beside everything else, for who cannot wait: a signal's handler."""
+        self._ending.add(asyncio.create_task(self.shut_down()))
 
     async def shut_down(self) -> None:
         """The machine goes down: end all pods; returns when they have ended or their time is over."""
