@@ -47,8 +47,8 @@ def plugin(name: str, own: str) -> int:
     return run(name, os.environ, sys.stdin.buffer, sys.stdout, sys.stderr, own)
 
 
-def install(folder: Path) -> list[Path]:
-    """Writes all plugins as executables into the folder; what was written."""
+def install(folder: Path, *, missing: bool = False) -> list[Path]:
+    """Writes plugins as executables into the folder, all or those that are not there; what was written."""
     interpreter = f"#!{sys.executable} -IS"
     if len(interpreter) > _LONGEST_INTERPRETER:
         raise OSError(
@@ -58,6 +58,8 @@ def install(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in sorted(BUILT_IN):
+        if missing and (folder / name).exists():
+            continue
         lines = [
             interpreter,
             "import os, sys",

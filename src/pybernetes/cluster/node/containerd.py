@@ -20,7 +20,6 @@ SOCKET = "/run/containerd/containerd.sock"
 RUNTIMES = ("runc", "crun")
 # Where Debian and others keep CNI's plugins.
 PLUGINS = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
-NEEDED_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 _CAP_SYS_RESOURCE = 24
 
 
@@ -110,20 +109,15 @@ def network_template() -> str:
     return text.replace('"RANGES"', ranges)
 
 
-def link_plugins(folder: Path, own: Sequence[str]) -> None:
-    """Gives the node the host's CNI plugins by links; where the host has none, ours (`own PLUGIN`) take their place."""
+def link_plugins(folder: Path) -> None:
+    """Gives the node the host's CNI plugins by links; what the host has not, but we have, is ours."""
+    from pybernetes.cni.command import install
+
     folder.mkdir(parents=True, exist_ok=True)
     for place in PLUGINS:
-        if not os.path.isdir(place) or not all(os.access(f"{place}/{name}", os.X_OK) for name in NEEDED_PLUGINS):
-            continue
-        for name in os.listdir(place):
+        for name in os.listdir(place) if os.path.isdir(place) else ():
             path = folder / name
             if not path.exists():
-                path.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)  # a link to what is no longer there
                 path.symlink_to(f"{place}/{name}")
-        return
-    for name in NEEDED_PLUGINS:
-        path = folder / name
-        words = " ".join(f"'{word}'" for word in [*own, name])
-        path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
-        path.chmod(0o755)
+    install(folder, missing=True)

@@ -166,7 +166,7 @@ def _write_containerd(layout: Layout, folder: Path) -> None:
     registries = [layout.registries, Path("/etc/containerd/certs.d")]
     (folder / "containerd.toml").write_text(containerd.config(template, registries))
     (folder / "etc-cni" / "net.d").mkdir(parents=True, exist_ok=True)
-    containerd.link_plugins(folder / "opt-cni" / "bin", [*PYTHON, "cni"])
+    containerd.link_plugins(folder / "opt-cni" / "bin")
 
 
 def _write_identity(folder: Path, name: str, address: str) -> None:
