@@ -43,6 +43,16 @@ def cpu_seconds(pids: list[int]) -> float:
     return total / TICKS
 
 
+def by_role(root: int) -> dict[str, list[int]]:
+    """The processes of a tree by what they are; those that have ended meanwhile are left out."""
+    found: dict[str, list[int]] = {}
+    for pid in tree(root):
+        name = role(pid)
+        if name:
+            found.setdefault(name, []).append(pid)
+    return found
+
+
 def idle_cpu(root: int, seconds: float) -> float:
     """The processors that a tree uses while nobody asks anything of it (1.0 = one of them all the time)."""
     pids = tree(root)
@@ -59,7 +69,7 @@ def role(pid: int) -> str:
         if program.startswith("python") and "pybernetes" in words:
             return words[words.index("pybernetes") + 1]
         return "containerd-shim" if program.startswith("containerd-shim") else program
-    return "?"
+    return ""
 
 
 def _stat(pid: int) -> list[str]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from _load import Report
-from _processes import idle_cpu, memory_mb, role, tree
+from _processes import by_role, cpu_seconds, idle_cpu, memory_mb
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import Container, Node, Pod, PodSpec
@@ -34,6 +34,7 @@ from pybernetes.client.http import ConnectionFailed
 NAMESPACE = "default"
 NAME = "bench-pods"
 PATIENCE = 120.0
+COMPONENTS = ("apiserver", "containerd", "controller-manager", "kubelet", "scheduler")
 UPSTREAM = {"runc": 0.525, "crun": 0.497, "many": 4.9, "first": 9.9, "delete": 1.06}
 TARGET = {"runc": 0.300, "crun": 0.220, "many": 2.5, "first": 2.5, "delete": 0.3}
 
@@ -52,8 +53,8 @@ def main(argv: list[str]) -> int:
     report.rows["runtime"] = options.runtime
     # Short, because the paths of sockets are.
     with tempfile.TemporaryDirectory(prefix="pyb-bench-") as folder, cluster(Path(folder), options, report) as started:
-        asyncio.run(measure(report, Path(folder) / "data", options, started))
         supervisor = int((Path(folder) / "data/run/supervisor.pid").read_text().split()[0])
+        asyncio.run(measure(report, Path(folder) / "data", options, started, supervisor))
         tell_memory(report, supervisor)
         report.row("idle CPU of the cluster", 1000 * idle_cpu(supervisor, options.idle_seconds), "mCPU")
     report.save()
@@ -82,7 +83,7 @@ def cluster(folder: Path, options: Any, report: Report) -> Iterator[float]:
         report.row("down", time.perf_counter() - began, "s")
 
 
-async def measure(report: Report, data: Path, options: Any, began: float) -> None:
+async def measure(report: Report, data: Path, options: Any, began: float, supervisor: int) -> None:
     """All that is measured with pods."""
     async with Client(config.load(str(data / "kubeconfig")), program="pyb-bench") as client, watching(client) as pods:
         await create(client, pod("first", options.image))
@@ -101,10 +102,16 @@ async def measure(report: Report, data: Path, options: Any, began: float) -> Non
             tell_all(report, f"{handler}: create -> Ready", made, handler)
             tell_all(report, f"{handler}: graceful delete", gone, "delete")
             names = [f"{handler}-many-{number}" for number in range(options.at_once)]
+            roles = {name: pids for name, pids in by_role(supervisor).items() if name in COMPONENTS}
+            spent = {name: cpu_seconds(pids) for name, pids in roles.items()}
             many = await timed(
                 asyncio.gather(*(create_and_wait(client, pods, pod(name, options.image, handler)) for name in names))
             )
             tell(report, f"{handler}: {len(names)} pods at once, all Ready", many, "many")
+            for name, pids in roles.items():
+                report.row(
+                    f"{handler}: CPU of {name} for a pod", 1000 * (cpu_seconds(pids) - spent[name]) / len(names), "ms"
+                )
             together = await timed(asyncio.gather(*(delete(client, pods, name) for name in names)))
             report.row(f"{handler}: {len(names)} pods deleted at once", together, "s")
 
@@ -216,9 +223,7 @@ def tell_all(report: Report, title: str, times: list[float], key: str) -> None:
 
 def tell_memory(report: Report, supervisor: int) -> None:
     """By role, without pods."""
-    by_role: dict[str, float] = {}
-    for pid in tree(supervisor):
-        by_role[role(pid)] = by_role.get(role(pid), 0.0) + memory_mb(pid)
-    for name, megabytes in sorted(by_role.items(), key=lambda item: -item[1]):
+    sizes = {name: sum(map(memory_mb, pids)) for name, pids in by_role(supervisor).items()}
+    for name, megabytes in sorted(sizes.items(), key=lambda item: -item[1]):
         report.row(f"memory: {name}", megabytes, "MB")
-    report.row("memory of the cluster without pods (PSS)", sum(by_role.values()), "MB")
+    report.row("memory of the cluster without pods (PSS)", sum(sizes.values()), "MB")
