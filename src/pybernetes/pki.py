@@ -99,6 +99,17 @@ def issue_server(authority: Identity, common_name: str, names: Iterable[str]) ->
     return _issue(authority, _name(common_name, ()), [ExtendedKeyUsageOID.SERVER_AUTH], names)
 
 
+def signing_request(
+    key: ec.EllipticCurvePrivateKey, common_name: str, organizations: Iterable[str], names: Iterable[str] = ()
+) -> bytes:
+    """A request, in PEM, for a certificate of this key's owner."""
+    builder = x509.CertificateSigningRequestBuilder().subject_name(_name(common_name, organizations))
+    alternatives = [_general_name(name) for name in names]
+    if alternatives:
+        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
 def signed_by(identity: Identity, authority: Identity) -> bool:
     """Whether the authority signed the certificate."""
     try:

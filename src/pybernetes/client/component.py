@@ -84,7 +84,7 @@ async def serve_and_work(
         tls = component_tls(program, options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         await health.start(options.bind_address, options.secure_port, tls)
     work = asyncio.create_task(elector.run(worker.run) if elector else worker.run())
-    freezing = asyncio.create_task(_freeze_when_started(worker))
+    freezing = asyncio.create_task(freeze_when_started(worker))
     end_on_signals(work)
     try:
         await work
@@ -100,7 +100,7 @@ async def serve_and_work(
     return 0
 
 
-async def _freeze_when_started(worker: Worker) -> None:
+async def freeze_when_started(worker: Worker) -> None:
     """What is alive after the start stays alive: the collector need not look at it again. (Kinds are not collected.)"""
     await worker.started.wait()
     gc.collect()

@@ -61,7 +61,7 @@ class Config:
         else:
             context.load_default_certs()
         if self.client_certificate_data:
-            _load_identity(context, self.client_certificate_data, self.client_key_data)
+            load_identity(context, self.client_certificate_data, self.client_key_data)
         return context
 
 
@@ -224,7 +224,7 @@ def _exec(entry: dict[str, Any] | None, folder: Path) -> ExecPlugin | None:
     )
 
 
-def _load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+def load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """OpenSSL takes these only from a file; it is ours alone and gone before anybody could look."""
     with tempfile.NamedTemporaryFile(prefix="client-", suffix=".pem") as file:
         file.write(certificate + b"\n" + key)

@@ -123,6 +123,11 @@ class HTTPClient:
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
 
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """The TLS settings of new connections; None: in the clear."""
+        return self._tls
+
     async def request(
         self,
         method: str,

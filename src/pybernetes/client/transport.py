@@ -16,7 +16,7 @@ from pybernetes.api.times import parse_time
 from pybernetes.version import GIT_VERSION
 
 from .clock import Clock, SystemClock
-from .config import Config
+from .config import Config, load_identity
 from .http import REQUEST_TIMEOUT, Headers, HTTPClient, Response, Stream
 from .ratelimit import TokenBucket
 
@@ -74,6 +74,11 @@ class Transport:
                 stream.close()
             raise error_of(stream.status, stream.headers, body)
         return stream
+
+    def use_certificate(self, certificate: bytes, key: bytes) -> None:
+        """Be somebody else, or the same with a newer certificate (PEM), on connections that are made from now on."""
+        if self.http.tls is not None:
+            load_identity(self.http.tls, certificate, key)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pybernetes.client import component
@@ -21,7 +22,12 @@ from .config.types import KubeletConfiguration
 from .options import Options, parse
 from .settings import KubeletSettings
 
+if TYPE_CHECKING:
+    from .kubelet import Kubelet
+
 PROGRAM = "kubelet"
+LATER = 60.0
+"""Seconds after the start when it is looked whether the client certificate is due."""
 
 
 def main(argv: list[str]) -> int:
@@ -52,15 +58,18 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
     from .serving import serve, serve_health
 
     clock = SystemClock()
-    settings = clientconfig.load(options.kubeconfig or None)
     name = (options.hostname_override or socket.gethostname()).lower()
+    cert_dir = options.cert_dir or options.root_dir / "pki"
+    if options.bootstrap_kubeconfig:
+        await _bootstrap(options, name, cert_dir, clock)
+    settings = clientconfig.load(options.kubeconfig or None)
     kubelet_settings = KubeletSettings(
         config=config,
         node_name=name,
         hostname=name,
         node_ips=options.node_ip or [_address(settings.server)],
         root_dir=options.root_dir,
-        cert_dir=options.cert_dir or options.root_dir / "pki",
+        cert_dir=cert_dir,
         node_labels=options.node_labels,
         maximum_dead_containers_per_container=options.maximum_dead_containers_per_container,
         maximum_dead_containers=options.maximum_dead_containers,
@@ -74,9 +83,8 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
         await component.wait_for_server(client)
         kubelet = Kubelet(client, runtime, kubelet_settings, clock)
         servers = [await serve(kubelet), await serve_health(kubelet)]
-        work = asyncio.create_task(kubelet.run())
+        work = asyncio.create_task(_work(kubelet, settings))
         component.end_on_signals(work)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGPWR, kubelet.shutdown.begin)
         try:
             await work
         except asyncio.CancelledError:
@@ -87,6 +95,75 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
                     with contextlib.suppress(Exception):
                         await server.stop()
     return 0
+
+
+async def _work(kubelet: Kubelet, settings: clientconfig.Config) -> None:
+    """The kubelet, the renewal of its certificates, and the machine's own end."""
+    config = kubelet.settings.config
+    freezing = asyncio.create_task(component.freeze_when_started(kubelet))
+    loop = asyncio.get_running_loop()
+    ends: set[asyncio.Task[None]] = set()
+
+    def power_fails() -> None:
+        ends.add(asyncio.create_task(kubelet.shutdown.shut_down()))
+
+    if kubelet.shutdown.enabled:
+        loop.add_signal_handler(signal.SIGPWR, power_fails)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(kubelet.run())
+            if config.rotate_certificates and settings.client_certificate_data:
+                group.create_task(_rotate_client(kubelet, settings))
+            if config.server_tls_bootstrap:
+                group.create_task(_rotate_serving(kubelet))
+    finally:
+        freezing.cancel()
+
+
+async def _rotate_client(kubelet: Kubelet, settings: clientconfig.Config) -> None:
+    await asyncio.sleep(LATER)  # what is needed for it takes 10 MB and is not needed at the start
+    from .certificates import CLIENT_SIGNER, CertificateStore, Pair, Rotation
+
+    transport = kubelet.client.transport
+    rotation = Rotation(
+        kubelet.client.for_component("certificates"),
+        kubelet.clock,
+        kubelet.settings.node_name,
+        CertificateStore(kubelet.settings.cert_dir, "kubelet-client"),
+        lambda pair: transport.use_certificate(pair.certificate, pair.key),
+        signer=CLIENT_SIGNER,
+        usages=("digital signature", "client auth"),
+        initial=Pair(settings.client_certificate_data, settings.client_key_data),
+    )
+    await rotation.run()
+
+
+async def _rotate_serving(kubelet: Kubelet) -> None:
+    from .certificates import SERVING_SIGNER, CertificateStore, Rotation
+
+    await kubelet.reporter.registered.wait()
+    settings = kubelet.settings
+    rotation = Rotation(
+        kubelet.client.for_component("certificates"),
+        kubelet.clock,
+        settings.node_name,
+        CertificateStore(settings.cert_dir, "kubelet-server"),
+        lambda pair: None,  # the server reads the file again by itself
+        signer=SERVING_SIGNER,
+        usages=("digital signature", "server auth"),
+        names=[settings.hostname, *settings.node_ips],
+    )
+    await rotation.run()
+
+
+async def _bootstrap(options: Options, name: str, cert_dir: Path, clock: SystemClock) -> None:
+    from .bootstrap import bootstrap
+    from .certificates import CertificateStore
+
+    if not options.kubeconfig:
+        raise ValueError("--bootstrap-kubeconfig needs --kubeconfig: where to write what it brings")
+    store = CertificateStore(cert_dir, "kubelet-client")
+    await bootstrap(Path(options.kubeconfig), Path(options.bootstrap_kubeconfig), name, store, clock)
 
 
 def _address(server: str) -> str:

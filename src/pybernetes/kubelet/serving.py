@@ -114,13 +114,17 @@ def serving_certificate(kubelet: Kubelet) -> tuple[Path, Path]:
     if config.tls_cert_file and config.tls_private_key_file:
         return Path(config.tls_cert_file), Path(config.tls_private_key_file)
     certificate, key = settings.cert_dir / "kubelet.crt", settings.cert_dir / "kubelet.key"
+    if config.server_tls_bootstrap:
+        certificate = key = settings.cert_dir / "kubelet-server-current.pem"
     if not (certificate.is_file() and key.is_file()):
         from pybernetes import pki
 
         authority = pki.create_authority(f"{settings.hostname}-ca")
         identity = pki.issue_server(authority, settings.hostname, [settings.hostname, *settings.node_ips])
         settings.cert_dir.mkdir(parents=True, exist_ok=True)
-        key.touch(0o600)
+        for path in {certificate, key}:
+            path.touch(0o600)
         key.write_bytes(identity.key_pem)
-        certificate.write_bytes(identity.certificate_pem + authority.certificate_pem)
+        with certificate.open("ab") as file:
+            file.write(identity.certificate_pem + authority.certificate_pem)
     return certificate, key
