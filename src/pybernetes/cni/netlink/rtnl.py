@@ -24,15 +24,16 @@ _NEWROUTE, _GETROUTE = 24, 26
 _ERROR, _DONE = 2, 3
 _REQUEST, _ACK, _DUMP, _CREATE, _EXCL, _MULTI = 0x1, 0x4, 0x300, 0x400, 0x200, 0x2
 _ADDRESS, _IFNAME, _MTU, _LINK, _MASTER, _PROTINFO = 1, 3, 4, 5, 10, 12
-_OPERSTATE, _LINKINFO, _AF_SPEC, _NET_NS_FD, _PROMISCUITY = 16, 18, 26, 28, 30
+_OPERSTATE, _LINKINFO, _NET_NS_PID, _AF_SPEC, _NET_NS_FD, _PROMISCUITY = 16, 18, 19, 26, 28, 30
 _INFO_KIND, _INFO_DATA = 1, 2
 _VETH_PEER, _BRIDGE_VLAN_FILTERING, _BRPORT_HAIRPIN = 1, 7, 4
 _IFA_ADDRESS, _IFA_LOCAL, _IFA_BROADCAST, _IFA_FLAGS = 1, 2, 4, 8
-_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_METRICS, _RTA_TABLE = 1, 4, 5, 6, 8, 15
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC, _RTA_METRICS, _RTA_TABLE = 1, 4, 5, 6, 7, 8, 15
 _RTAX_MTU, _RTAX_ADVMSS = 2, 8
-_MAIN_TABLE, _BOOT, _UNICAST = 254, 3, 1
+_UNICAST = 1
 _EXT_ACK = 11  # NETLINK_EXT_ACK: the kernel says in words what it did not like
 
+MAIN_TABLE = 254
 UP = 0x1
 PROMISC = 0x100
 TENTATIVE = 0x40
@@ -86,8 +87,10 @@ class Route:
     mtu: int = 0
     advmss: int = 0
     priority: int = 0
-    table: int = _MAIN_TABLE
+    table: int = MAIN_TABLE
     scope: int = 0
+    source: Address | None = None
+    protocol: int = 3  # RTPROT_BOOT, what plugins' routes are
 
 
 class Netlink:
@@ -127,23 +130,37 @@ class Netlink:
         """All links of the namespace."""
         return [_link(body) for body in self._request(_GETLINK, _DUMP, _IFINFO.pack(0, 0, 0, 0, 0))]
 
-    def add_bridge(self, name: str, mtu: int = 0, vlan_filtering: bool = False) -> None:
-        """Makes a bridge; `FileExistsError` if there is a link of that name."""
+    def add_bridge(self, name: str, mtu: int = 0, vlan_filtering: bool = False, mac: str = "") -> None:
+        """Makes a bridge; `FileExistsError` if there is a link of that name. Without `mac` it takes that of a port."""
         data = nested(_INFO_DATA, attribute(_BRIDGE_VLAN_FILTERING, b"\1")) if vlan_filtering else b""
         body = _IFINFO.pack(0, 0, 0, 0, 0) + attribute(_IFNAME, name)
         body += attribute(_MTU, mtu) if mtu else b""
+        body += attribute(_ADDRESS, mac_bytes(mac)) if mac else b""
         body += nested(_LINKINFO, attribute(_INFO_KIND, b"bridge"), data)
         self._request(_NEWLINK, _CREATE | _EXCL | _ACK, body)
 
-    def add_veth(self, name: str, peer: str, peer_netns: int | None, mtu: int = 0, peer_mac: str = "") -> None:
-        """Makes a pair of links, `name` here and `peer` in the namespace of that file descriptor."""
+    def add_veth(
+        self,
+        name: str,
+        peer: str,
+        *,
+        peer_netns: int | None = None,
+        peer_pid: int | None = None,
+        peer_mac: str = "",
+        mtu: int = 0,
+        master: int | None = None,
+    ) -> None:
+        """Makes a pair of links: `name` here, up, on the bridge `master`; `peer` in the namespace of a file descriptor
+        or a process."""
         size = attribute(_MTU, mtu) if mtu else b""
         other = _IFINFO.pack(0, 0, 0, 0, 0) + attribute(_IFNAME, peer) + size
         other += attribute(_NET_NS_FD, peer_netns) if peer_netns is not None else b""
+        other += attribute(_NET_NS_PID, peer_pid) if peer_pid is not None else b""
         other += attribute(_ADDRESS, mac_bytes(peer_mac)) if peer_mac else b""
         info = nested(_LINKINFO, attribute(_INFO_KIND, b"veth"), nested(_INFO_DATA, attribute(_VETH_PEER, other)))
-        body = _IFINFO.pack(0, 0, 0, 0, 0) + attribute(_IFNAME, name) + size + info
-        self._request(_NEWLINK, _CREATE | _EXCL | _ACK, body)
+        body = _IFINFO.pack(0, 0, 0, UP, UP) + attribute(_IFNAME, name) + size
+        body += attribute(_MASTER, master) if master is not None else b""
+        self._request(_NEWLINK, _CREATE | _EXCL | _ACK, body + info)
 
     def delete_link(self, index: int) -> None:
         """Removes a link, and with one end of a pair the other."""
@@ -208,11 +225,12 @@ class Netlink:
         """Adds a route; `FileExistsError` if there is such a one."""
         family = socket.AF_INET6 if route.dst.version == 6 else socket.AF_INET
         small = route.table if route.table < 256 else 0
-        body = _RTMSG.pack(family, route.dst.prefixlen, 0, 0, small, _BOOT, route.scope, _UNICAST, 0)
+        body = _RTMSG.pack(family, route.dst.prefixlen, 0, 0, small, route.protocol, route.scope, _UNICAST, 0)
         body += attribute(_RTA_TABLE, route.table)
         body += attribute(_RTA_DST, route.dst.network_address.packed) if route.dst.prefixlen else b""
         body += attribute(_RTA_GATEWAY, route.gateway.packed) if route.gateway else b""
         body += attribute(_RTA_OIF, route.link) if route.link else b""
+        body += attribute(_RTA_PREFSRC, route.source.packed) if route.source else b""
         body += attribute(_RTA_PRIORITY, route.priority) if route.priority else b""
         metrics = {_RTAX_MTU: route.mtu, _RTAX_ADVMSS: route.advmss}
         given = [attribute(kind, value) for kind, value in metrics.items() if value]
@@ -285,11 +303,11 @@ def _address(index: int, address: Interface) -> bytes:
 
 
 def _route(body: bytes) -> Route:
-    family, prefix, _, _, table, _, scope, _, _ = _RTMSG.unpack_from(body)
+    family, prefix, _, _, table, protocol, scope, _, _ = _RTMSG.unpack_from(body)
     parts = wire.attributes(body[_RTMSG.size :])
     empty = bytes(16 if family == socket.AF_INET6 else 4)
     metrics = wire.attributes(parts.get(_RTA_METRICS, b""))
-    gateway = parts.get(_RTA_GATEWAY)
+    gateway, source = parts.get(_RTA_GATEWAY), parts.get(_RTA_PREFSRC)
     return Route(
         dst=ipaddress.ip_network((parts.get(_RTA_DST, empty), prefix), strict=False),
         gateway=ipaddress.ip_address(gateway) if gateway else None,
@@ -299,6 +317,8 @@ def _route(body: bytes) -> Route:
         priority=number(parts.get(_RTA_PRIORITY)),
         table=number(parts.get(_RTA_TABLE)) or table,
         scope=scope,
+        source=ipaddress.ip_address(source) if source else None,
+        protocol=protocol,
     )
 
 

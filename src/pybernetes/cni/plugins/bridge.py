@@ -202,10 +202,12 @@ def _ensure_bridge(netlink: Netlink, config: Config) -> Link:
 
 def _connect(netlink: Netlink, netns: Namespace | None, ifname: str, bridge: str, config: Config) -> Link:
     """Makes the pair of links, ours on the bridge; the other is `ifname` in the namespace (None: ours)."""
+    port = netlink.link(bridge).index
+    inside, mac = (netns.fd, config.mac) if netns else (None, "")
     for _ in range(_VETH_TRIES):
         name = f"veth{os.urandom(4).hex()}"
         try:
-            netlink.add_veth(name, ifname, netns.fd if netns else None, config.mtu, config.mac if netns else "")
+            netlink.add_veth(name, ifname, peer_netns=inside, peer_mac=mac, mtu=config.mtu, master=port)
             break
         except FileExistsError:
             if _exists(netlink, name):
@@ -218,14 +220,13 @@ def _connect(netlink: Netlink, netns: Namespace | None, ifname: str, bridge: str
     host = netlink.link(name)
     try:
         _no_router_advertisements(name)
-        netlink.set_link(host.index, up=True, master=netlink.link(bridge).index)
         netlink.set_hairpin(host.index, config.hairpin and netns is not None)
         if config.vlan:
             netlink.set_vlan(host.index, config.vlan)
     except OSError as error:
         netlink.delete_link(host.index)
         raise CNIError(f'failed to connect "{name}" to bridge {bridge}: {reason(error)}') from None
-    return netlink.link(host.index)
+    return host
 
 
 def _become_gateway(netlink: Netlink, config: Config, version: int, addresses: list[Interface], result: Result) -> None:

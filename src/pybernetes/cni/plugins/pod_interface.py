@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from ..errors import CNIError, reason
-from ..fields import Address, Interface, parse_cidr, parse_ip
+from ..fields import Address, Interface, field, parse_cidr, parse_ip
 from ..netlink.namespace import sysctl
-from ..netlink.rtnl import DAD_FAILED, TENTATIVE, Link, LinkNotFound, Netlink, Route
+from ..netlink.rtnl import DAD_FAILED, MAIN_TABLE, TENTATIVE, Link, LinkNotFound, Netlink, Route
 from ..results import Result
 
 _SETTLED_WITHIN = 10.0  # seconds that duplicate address detection may take
@@ -68,10 +68,18 @@ def remove(name: str) -> list[Interface]:
 def _add_route(netlink: Netlink, link: Link, route: dict[str, object], gateways: dict[int, Address]) -> None:
     dst = parse_cidr(route.get("dst"), "routes").network
     gateway = parse_ip(route["gw"], "routes") if route.get("gw") else gateways.get(dst.version)
-    numbers = {key: route.get(key) for key in ("mtu", "advmss", "priority", "table", "scope")}
-    given = {key: value for key, value in numbers.items() if isinstance(value, int)}
+    made = Route(
+        dst,
+        gateway,
+        link.index,
+        mtu=field(route, "mtu", 0),
+        advmss=field(route, "advmss", 0),
+        priority=field(route, "priority", 0),
+        table=field(route, "table", MAIN_TABLE),
+        scope=field(route, "scope", 0),
+    )
     try:
-        netlink.add_route(Route(dst, gateway, link.index, **given))
+        netlink.add_route(made)
     except OSError as error:
         raise CNIError(f"failed to add route '{dst} via {gateway} dev {link.name}': {reason(error)}") from None
 
