@@ -215,7 +215,8 @@ class KubeletPodSyncer:
         facts = parts.facts(pod)
         facts.failures = self._failures.get(uid, {})
         left = active_deadline.seconds_left(pod, old, parts.clock.now())
-        if left is not None and left <= 0 and not is_terminal(old.phase):
+        if left is not None and left <= 0 and (uid in self._deadlines or not is_terminal(old.phase)):
+            # Also when its containers have ended, and well: what it failed for stays.
             facts.eviction = active_deadline.EXCEEDED
             if uid not in self._deadlines:
                 self._deadlines.add(uid)
