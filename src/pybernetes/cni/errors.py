@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+
+TYPE_CHECKING = False  # typing takes half a megabyte that a node's init process can do without
+if TYPE_CHECKING:
+    from typing import Any
 
 # The codes that the specification gives a meaning; from 100 on they are the plugin's own.
 UNKNOWN = 0

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from ..errors import CNIError
-from ..fields import Address, Interface, Network
 from . import wire
 from .wire import attribute, nested, number, text
+
+TYPE_CHECKING = False  # see errors.py
+if TYPE_CHECKING:
+    from ..fields import Address, Interface, Network
 
 _NEWLINK, _DELLINK, _GETLINK, _SETLINK = 16, 17, 18, 19
 _NEWADDR, _DELADDR, _GETADDR = 20, 21, 22
