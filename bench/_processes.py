@@ -53,12 +53,13 @@ def by_role(root: int) -> dict[str, list[int]]:
     return found
 
 
-def idle_cpu(root: int, seconds: float) -> float:
-    """The processors that a tree uses while nobody asks anything of it (1.0 = one of them all the time)."""
-    pids = tree(root)
-    before, began = cpu_seconds(pids), time.perf_counter()
+def idle_cpu(root: int, seconds: float) -> dict[str, float]:
+    """The processors that each part of a tree uses while nobody asks anything of it (1.0 = one, all the time)."""
+    roles = by_role(root)
+    before, began = {name: cpu_seconds(pids) for name, pids in roles.items()}, time.perf_counter()
     time.sleep(seconds)
-    return (cpu_seconds(pids) - before) / (time.perf_counter() - began)
+    elapsed = time.perf_counter() - began
+    return {name: (cpu_seconds(pids) - before[name]) / elapsed for name, pids in roles.items()}
 
 
 def role(pid: int) -> str:

@@ -56,7 +56,11 @@ def main(argv: list[str]) -> int:
         supervisor = int((Path(folder) / "data/run/supervisor.pid").read_text().split()[0])
         asyncio.run(measure(report, Path(folder) / "data", options, started, supervisor))
         tell_memory(report, supervisor)
-        report.row("idle CPU of the cluster", 1000 * idle_cpu(supervisor, options.idle_seconds), "mCPU")
+        idle = idle_cpu(supervisor, options.idle_seconds)
+        for name, share in sorted(idle.items(), key=lambda item: -item[1]):
+            if share:
+                report.row(f"idle CPU: {name}", 1000 * share, "mCPU")
+        report.row("idle CPU of the cluster", 1000 * sum(idle.values()), "mCPU")
     report.save()
     return 0
 

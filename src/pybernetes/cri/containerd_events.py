@@ -30,8 +30,8 @@ REPEAT = 0.02
 PATIENCE = 5.0
 """Seconds after which an event is passed on although CRI does not tell the same: a listing is due in any case."""
 
+# Not starts: who starts a container knows it, and nobody else does.
 TOPICS = {
-    "/tasks/start": ("TaskStart", EventType.STARTED),
     "/tasks/exit": ("TaskExit", EventType.STOPPED),
     "/tasks/oom": ("TaskOOM", EventType.OOM),
     "/containers/delete": ("ContainerDelete", EventType.DELETED),
@@ -164,14 +164,11 @@ class Subscription:
         if sandboxes.items:
             sandbox = sandboxes.items[0]
             ready = sandbox.state == v1.SANDBOX_READY
-            told = {EventType.STARTED: ready, EventType.STOPPED: not ready, EventType.OOM: True}
-            return told.get(event.type, False), sandbox.metadata.uid
-        return event.type is not EventType.STARTED, ""
+            return event.type is EventType.OOM or (event.type is EventType.STOPPED and not ready), sandbox.metadata.uid
+        return True, ""
 
     async def _container_told(self, kind: EventType, container: Any) -> bool:
         match kind:
-            case EventType.STARTED:
-                return bool(container.state != v1.CONTAINER_CREATED)
             case EventType.STOPPED:
                 return bool(container.state not in (v1.CONTAINER_CREATED, v1.CONTAINER_RUNNING))
             case EventType.OOM:
