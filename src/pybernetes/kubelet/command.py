@@ -101,14 +101,7 @@ async def _work(kubelet: Kubelet, settings: clientconfig.Config) -> None:
     """The kubelet, the renewal of its certificates, and the machine's own end."""
     config = kubelet.settings.config
     freezing = asyncio.create_task(component.freeze_when_started(kubelet))
-    loop = asyncio.get_running_loop()
-    ends: set[asyncio.Task[None]] = set()
-
-    def power_fails() -> None:
-        ends.add(asyncio.create_task(kubelet.shutdown.shut_down()))
-
-    if kubelet.shutdown.enabled:
-        loop.add_signal_handler(signal.SIGPWR, power_fails)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGPWR, kubelet.shutdown.begin)
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(kubelet.run())
