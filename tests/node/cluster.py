@@ -110,27 +110,23 @@ class Cluster:
         """What a node has of the kernel."""
         return leaks.count(self.init(node), self.machine(node).cgroup)
 
-    def program(self, name: str, node: str = "node-1") -> int:
-        """The pid of a node's `containerd` or `kubelet`."""
-
-        def find() -> int | None:
-            process = inside.programs(self.init(node)).get(name)
-            return process.pid if process is not None and process.alive else None
-
-        return tools.wait_until(find, f"{name} runs on {node}")
+    def find(self, name: str, node: str = "node-1") -> int | None:
+        """The pid of a component of the control plane, a node's program, or (`node`) its init; None if it is down."""
+        if name in COMPONENTS:
+            process = self.layout.processes().get(name)
+        else:
+            init = inside.init_process(self.layout, node)
+            if init is None or name == "node":
+                return init
+            process = inside.programs(init).get(name)
+        return process.pid if process is not None and process.alive else None
 
     def kill(self, name: str, node: str = "node-1") -> None:
-        """kill -9 of a control plane's component, of a node's program, or (`node`) of the node: a power failure."""
-        if name in COMPONENTS:
-            pid = tools.wait_until(lambda: self._component(name), f"{name} runs")
-        else:
-            pid = self.init(node) if name == "node" else self.program(name, node)
+        """kill -9 of one of them; of `node` it is a power failure. One that is down is waited for."""
+        # It may be waiting to be started again, up to 30 s if it has died often.
+        pid = tools.wait_until(lambda: self.find(name, node), f"{name} runs", 40.0)
         os.kill(pid, signal.SIGKILL)
         tools.wait_until(lambda: not os.path.exists(f"/proc/{pid}") or _ended(pid), f"{name} is dead")
-
-    def _component(self, name: str) -> int | None:
-        process = self.layout.processes().get(name)
-        return process.pid if process is not None and process.alive else None
 
     def wait_ready(self, node: str = "node-1", timeout: float = 60.0) -> None:
         """Waits until the API server answers and the node is Ready."""

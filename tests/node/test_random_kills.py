@@ -82,10 +82,12 @@ class Storm:
     def strike(self) -> None:
         """One kill."""
         victim = self.random.choices(list(VICTIMS), list(VICTIMS.values()))[0]
+        if victim != "container" and self.cluster.find(victim) is None:
+            return  # dead already; who dies often is started again later and later
         self.kills.append(victim)
         if victim == "container":
-            init = self.cluster.init()
-            candidates = [pid for pid in leaks.processes(init) if leaks.command(pid) in ("sh", "sleep", "pause")]
+            members = leaks.processes(self.cluster.init())
+            candidates = [pid for pid in members if leaks.command(pid) in ("sh", "sleep", "pause")]
             if candidates:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.random.choice(candidates), signal.SIGKILL)
