@@ -55,7 +55,7 @@ def nginx(node: Cluster) -> str:
     if shutil.which("nginx", path="/usr/sbin") is None:
         pytest.skip("nginx is not installed")
     said = node.pyb_image("from-package", "nginx")
-    return str(re.search(r"Image (\S+) ", said)[1])  # type: ignore[index]
+    return str(re.search(r"Image ([^\s,]+)", said)[1])  # type: ignore[index]
 
 
 def test_the_node_is_ready_and_says_what_it_is(node: Cluster) -> None:
@@ -68,6 +68,16 @@ def test_the_node_is_ready_and_says_what_it_is(node: Cluster) -> None:
     assert {"node-1", "node-1/containerd", "node-1/kubelet"} <= set(running)
     assert all(running.values())
     assert node.kubectl("get", "runtimeclasses", "-o", "name").split()
+
+
+def test_images_of_the_cluster_are_pulled_by_their_plain_names(kubectl_in: Kubectl, nginx: str) -> None:
+    """`latest` is always pulled: from the node's own registry, where there is no other."""
+    kubectl_in.run("plain", image="busybox")
+    kubectl_in("create", "deployment", "web", f"--image={nginx.rpartition(':')[0]}")
+    kubectl_in.ready("plain")
+    kubectl_in("rollout", "status", "deployment/web", "--timeout=60s")
+    assert kubectl_in("get", "pod", "plain", "-o", "jsonpath={.spec.containers[0].imagePullPolicy}") == "Always"
+    assert "Successfully pulled image" in kubectl_in("describe", "pod", "plain")
 
 
 def test_run_logs_exec_and_delete(kubectl_in: Kubectl) -> None:

@@ -2,16 +2,20 @@
 
 What is imported or made is kept in the data of the cluster, so that nodes which come later get it too. Names are as in
 a pod: `nginx:1.22.1` is `docker.io/library/nginx:1.22.1`. With `imagePullPolicy: Always`, which is the default for
-`latest`, a registry is asked all the same.
+`latest`, the node's own registry is asked first: it has what is kept here (`node/mirror.py`).
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import bz2
+import gzip
 import json
+import lzma
 import shutil
 import tarfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +52,9 @@ def _parse(argv: list[str]) -> argparse.Namespace:
 
     made = command("from-package", "Makes an image of an installed Debian package and all it links to.")
     made.add_argument("package")
-    made.add_argument("--tag", action="append", default=[], metavar="NAME:TAG", help="instead of PACKAGE:VERSION")
+    made.add_argument(
+        "--tag", action="append", default=[], metavar="NAME:TAG", help="instead of PACKAGE:VERSION and PACKAGE:latest"
+    )
     made.add_argument("--command", nargs="+", default=[], metavar="WORD", help="what a container of it runs")
     made.set_defaults(run=_from_package)
     made = command("import", "Imports an archive (OCI or docker) into all nodes.")
@@ -83,7 +89,7 @@ def _import(layout: Layout, arguments: argparse.Namespace) -> int:
     archive = store.archive_path(layout, names[0])
     temporary = archive.with_name(f".{archive.name}.new")
     try:
-        shutil.copyfile(arguments.file, temporary)
+        _copy_unpacked(arguments.file, temporary)
         temporary.replace(archive)
     finally:
         temporary.unlink(missing_ok=True)
@@ -94,6 +100,24 @@ def _import(layout: Layout, arguments: argparse.Namespace) -> int:
         raise
     print(f"Imported {', '.join(names)}")
     return 0
+
+
+def _copy_unpacked(source: Path, target: Path) -> None:
+    """Copies an archive; one that is compressed as a whole is unpacked, so that parts can be read by themselves."""
+    with open(source, "rb") as file:
+        head = file.read(6)
+    opener: Any = open
+    if head[:2] == b"\x1f\x8b":
+        opener = gzip.open
+    elif head[:3] == b"BZh":
+        opener = bz2.open
+    elif head == b"\xfd7zXZ\0":
+        opener = lzma.open
+    try:
+        with opener(source, "rb") as read, open(target, "wb") as write:
+            shutil.copyfileobj(read, write, 1 << 20)
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        raise ClusterError(f"{source} is damaged: {error}") from error
 
 
 def _list(layout: Layout, arguments: argparse.Namespace) -> int:

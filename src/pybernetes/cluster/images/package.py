@@ -87,7 +87,7 @@ def image(name: str, names: Sequence[str] = (), command: Sequence[str] = ()) -> 
         entries += _shell(busybox)
     version = upstream_version(installed[name].version)
     made = oci.Image(
-        names=list(names) or [f"{name}:{version}"],
+        names=list(names) or [f"{name}:{version}", f"{name}:latest"],
         entries=entries,
         command=start,
         ports=recipe.ports,

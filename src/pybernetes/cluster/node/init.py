@@ -2,8 +2,9 @@
 
 The process that the supervisor starts goes into new namespaces and forks: the child is PID 1 there, mounts what the
 node has of its own, connects it to the switch and keeps its programs (runtime, kubelet) running, as systemd would. The
-parent only waits for it. Killing either is a power failure: the kernel ends everything in the PID namespace, and
-mounts, links and addresses go with their namespaces. The supervisor then starts the node again.
+parent waits for it, and serves the cluster's images to it (`mirror.py`). Killing either is a power failure: the kernel
+ends everything in the PID namespace, and mounts, links and addresses go with their namespaces. The supervisor then
+starts the node again.
 
 Everything else of the machine (programs, /home, /tmp) is the host's, at the same places.
 """
@@ -16,9 +17,10 @@ import signal
 import socket
 import time
 import uuid
+from pathlib import Path
 
 from pybernetes.cluster import supervisor
-from pybernetes.cluster.node import cgroups, syscalls
+from pybernetes.cluster.node import cgroups, mirror, syscalls
 from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, RUN, Machine
 from pybernetes.cluster.node.netlink import Netlink
 from pybernetes.cluster.node.network import mac
@@ -43,6 +45,7 @@ def main(argv: list[str]) -> int:
     cgroups.enter(machine.cgroup, found)
     with Netlink() as host:
         host.delete(machine.port)  # The cable of a node that was switched off a moment ago may still be there.
+        own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         syscalls.unshare(NAMESPACES)
         host.add_cable(machine.port, machine.bridge, os.getpid(), "eth0", mac(machine.address))
     cgroups.settle(machine.cgroup, found)
@@ -51,13 +54,23 @@ def main(argv: list[str]) -> int:
     if init == 0:
         return _init(machine, cgroups.visible(found), parent)
     os.close(parent)
-    return _wait(init)
+    # The next children are its own again: a process whose children are of another namespace can have no threads.
+    syscalls.setns(own_pids, syscalls.NEWPID)
+    os.close(own_pids)
+    return _wait(init, machine)
 
 
-def _wait(init: int) -> int:
-    """Passes the request to end on to the init process, and ends as it does."""
+def _wait(init: int, machine: Machine) -> int:
+    """Serves images until the init process ends, and ends as it does; passes on the request to end."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os.kill(init, signal.SIGTERM))
+    images = mirror.Mirror(mirror.listen(), Path(machine.images))
+    ended = os.pidfd_open(init)
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
+    poll.register(images.listener, select.POLLIN)
+    while ended not in dict(poll.poll()):
+        images.serve()
     _, status = os.waitpid(init, 0)
     print(f"the node ended: {supervisor.describe_exit(status)}", flush=True)
     return 0 if status == 0 else 1

@@ -53,6 +53,7 @@ class Machine:
     pods: str
     rules: str
     keep: list[str]
+    images: str
     programs: list[Program]
 
     def write(self) -> Path:

@@ -19,7 +19,7 @@ from pybernetes import pki
 from pybernetes.cluster import certificates, files
 from pybernetes.cluster.components import CLUSTER_DOMAIN, KUBERNETES_SERVICE_IP, PYTHON
 from pybernetes.cluster.layout import Layout
-from pybernetes.cluster.node import containerd
+from pybernetes.cluster.node import containerd, mirror
 from pybernetes.cluster.node.machine import Machine, Program
 from pybernetes.cluster.node.network import Network
 
@@ -64,6 +64,7 @@ def prepare(layout: Layout, network: Network, number: int, server_port: int) -> 
         pods=network.pods,
         rules=str(rules),
         keep=[str(layout.data), str(Path(pybernetes.__file__).parents[1]), sys.prefix],
+        images=str(layout.images),
         programs=[
             Program(
                 "containerd",
@@ -163,7 +164,10 @@ def _write_kubelet(layout: Layout, folder: Path, name: str, server: str) -> None
 def _write_containerd(layout: Layout, folder: Path) -> None:
     template = folder / "cni.template"
     template.write_text(containerd.network_template())
-    registries = [layout.registries, Path("/etc/containerd/certs.d")]
+    own = folder / "certs.d"  # comes last, because `_default` stands for every host that is not there by its name
+    files.make_private_folder(own / "_default")
+    (own / "_default" / "hosts.toml").write_text(mirror.HOSTS)
+    registries = [layout.registries, Path("/etc/containerd/certs.d"), own]
     (folder / "containerd.toml").write_text(containerd.config(template, registries))
     (folder / "etc-cni" / "net.d").mkdir(parents=True, exist_ok=True)
     containerd.link_plugins(folder / "opt-cni" / "bin")
