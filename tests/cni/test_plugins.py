@@ -380,6 +380,24 @@ def test_loopback_is_brought_up_whatever_the_interface_is_called(lab: Lab, tmp_p
     lab.run(lab.node, cni.delete, lo, runtime(lab))
 
 
+@pytest.mark.skipif(not os.path.exists(f"{DEBIAN}/tuning"), reason="Debian's plugins are not installed")
+def test_plugins_that_we_do_not_have_go_on_from_what_ours_did(lab: Lab, tmp_path: Path) -> None:
+    cni = CNI([DEBIAN], tmp_path / "cache")
+    first = network(tmp_path).plugins[0].raw
+    tuning = {"type": "tuning", "sysctl": {"net.ipv4.conf.eth0.log_martians": "1"}, "mtu": 1300}
+    firewall = {"type": "firewall", "backend": "iptables"}
+    chained = network(tmp_path, plugins=[first, tuning, {"type": "noop"}, firewall])
+    result = lab.run(lab.node, cni.add, chained, runtime(lab))
+    assert [ip["address"] for ip in result["ips"]] == ["10.77.1.2/24", "fd00:77::2/64"]
+    assert "mtu 1300" in lab.output(lab.pods[0], "ip", "link", "show", "dev", "eth0")
+    assert lab.output(lab.pods[0], "sysctl", "-n", "net.ipv4.conf.eth0.log_martians") == "1\n"
+    assert "10.77.1.2/32" in lab.output(lab.node, "iptables-save", "-t", "filter")
+    lab.run(lab.node, cni.check, chained, runtime(lab))
+    lab.run(lab.node, cni.delete, chained, runtime(lab))
+    assert "10.77.1.2/32" not in lab.output(lab.node, "iptables-save", "-t", "filter")
+    assert state(lab, tmp_path)["addresses"] == []
+
+
 def test_pods_added_at_the_same_time_all_work(lab: Lab, tmp_path: Path) -> None:
     """Threads of one runtime make a new bridge, its gateway's address and common chains at once."""
     cni, raw = runtimes(tmp_path)["process"], json.loads(network(tmp_path, ipMasq=True).raw)
