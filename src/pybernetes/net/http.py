@@ -4,7 +4,8 @@ Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that 
 
 - a request is handed on only when its body is complete and within the limit; a body is never streamed in;
 - pipelined requests wait for their turn; answers leave in the order of the requests;
-- a client that stops sending in the middle of a request, stops reading its answer, or stays silent is closed;
+- a client that stops sending in the middle of a request, stops reading its answer, or stays silent is closed; but who
+  follows a log, or has left HTTP, may pause as long as they like;
 - when the client goes away, the task that serves it is cancelled, so what it held is freed;
 - a large answer is handed to the transport in pieces, as the client takes them: the transport encrypts at once whatever
   it is given, which holds up others and takes the memory of the answer once more;
@@ -107,6 +108,8 @@ class Connection(asyncio.Protocol):
         self._keep_alive = True
         self._streaming = False
         self._upgraded: Callable[[bytes], None] | None = None
+        self.lasting = False
+        """Whether what is served goes on for as long as the client likes: at its pace, and nobody waits for its end."""
         self._after: bytes | None = None  # what came behind a wish to leave HTTP that nobody has answered yet
         self._refused: tuple[int, str] | None = None  # what came last is no request; nothing after it is read
         self._resume: asyncio.Future[None] | None = None  # set while the write buffer is too full
@@ -297,7 +300,7 @@ class Connection(asyncio.Protocol):
             raise
         finally:
             self._task = None
-        self._streaming = False
+        self._streaming = self.lasting = False
         self._active = self._loop.time()
         if self._upgraded:
             return
@@ -399,6 +402,7 @@ class Connection(asyncio.Protocol):
     def upgrade(self, head: bytes, receiver: Callable[[bytes], None]) -> None:
         """Leave HTTP: send `head` (a 101 answer), and hand everything that arrives from now on to `receiver`."""
         self._upgraded = receiver
+        self.lasting = True
         self.write(head)
         rest, self._after = self._after, None
         self.transport.resume_reading()
@@ -441,7 +445,7 @@ class Connection(asyncio.Protocol):
         timeouts = self.server.timeouts
         now = self._loop.time()
         silent = now - self._active
-        stuck_writing = self.stuck(now) >= timeouts.write
+        stuck_writing = not self.lasting and self.stuck(now) >= timeouts.write
         stuck_reading = self._receiving and silent >= (timeouts.request if self._head_complete else timeouts.header)
         idle = not self._task and not self._upgraded and not self._receiving and silent >= timeouts.idle
         if stuck_writing or stuck_reading:
@@ -520,7 +524,7 @@ class HTTPServer:
             now = self.loop.time()
             late = now >= deadline
             for connection in list(self.connections):
-                if late or connection.delivered() or connection.stuck(now) >= _DRAIN_STUCK:
+                if late or connection.lasting or connection.delivered() or connection.stuck(now) >= _DRAIN_STUCK:
                     connection.transport.abort()
             if late:
                 return

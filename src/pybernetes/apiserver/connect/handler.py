@@ -36,6 +36,7 @@ async def connect(registry: Registry, store: ResourceStore, request: Request) ->
         await _admit(registry, store, request, options)
     if info.subresource in ("exec", "attach", "portforward"):
         await _may_create(registry, request)
+    request.connection.lasting = True
     return await _SERVES[info.subresource](registry, store, request, options)
 
 

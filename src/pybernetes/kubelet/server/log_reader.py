@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import BinaryIO
 
 from .inotify import FolderWatch
@@ -42,7 +42,7 @@ async def read_log(
     tail: int | None = None,
     follow: bool = False,
     running: Callable[[], Awaitable[bool]] | None = None,
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The wanted lines, some at a time. Follows while `running` says that the container does. Closes the file.
 
     Raises LogError if the file is in no format that is known.

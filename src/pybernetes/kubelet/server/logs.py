@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +55,13 @@ async def container_logs(call: Call) -> Response | None:
         lines = read_log(
             open_log(path), selection, tail=options.tail_lines, follow=bool(options.follow), running=running
         )
-        stream = None
-        async for piece in lines:
-            stream = stream or call.request.connection.stream(call.request, 200, "text/plain")
-            stream.write(piece)
-            await stream.drain()
+        call.request.connection.lasting = True
+        async with contextlib.aclosing(lines):
+            stream = None
+            async for piece in lines:
+                stream = stream or call.request.connection.stream(call.request, 200, "text/plain")
+                stream.write(piece)
+                await stream.drain()
         stream = stream or call.request.connection.stream(call.request, 200, "text/plain")
         stream.end()
     except LogError as error:

@@ -1,0 +1,84 @@
+"""Connections that last: they go at the client's pace, and nobody waits for them when the server ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from pybernetes.net.http import Handler, HTTPServer, Request, Response, Timeouts
+
+MUCH = b"x" * (16 << 20)  # more than the buffers of two sockets hold
+
+
+@contextlib.asynccontextmanager
+async def serving(handler: Handler, timeouts: Timeouts | None = None) -> AsyncIterator[tuple[HTTPServer, int]]:
+    def refusal(status: int, text: str) -> Response:
+        return Response(text.encode(), status)
+
+    http = HTTPServer(handler, refusal, max_body=1000, timeouts=timeouts)
+    server = await asyncio.get_running_loop().create_server(http, "127.0.0.1", 0)
+    try:
+        yield http, server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await http.drain(1.0)
+
+
+async def _ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    return reader, writer
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+async def test_who_follows_a_log_may_pause_and_nobody_else(lasting: bool) -> None:
+    async def handler(request: Request) -> Response | None:
+        request.connection.lasting = lasting
+        stream = request.connection.stream(request, 200, "text/plain")
+        for start in range(0, len(MUCH), 1 << 16):
+            stream.write(MUCH[start : start + (1 << 16)])
+            await stream.drain()
+        stream.end()
+        return None
+
+    async with serving(handler, Timeouts(write=0.2)) as (_, port):
+        reader, writer = await _ask(port)
+        await asyncio.sleep(0.7)  # nobody reads
+        found = 0
+        with contextlib.suppress(ConnectionError):
+            while piece := await reader.read(1 << 20):
+                found += len(piece)
+                if piece.endswith(b"\r\n0\r\n\r\n"):
+                    break
+        writer.close()
+        assert (found > len(MUCH)) == lasting
+
+
+async def test_an_end_does_not_wait_for_what_lasts_but_for_what_does_not() -> None:
+    finish = asyncio.Event()
+    asked = asyncio.Semaphore(0)
+
+    async def handler(request: Request) -> Response | None:
+        request.connection.lasting = request.headers.get("x-lasting") == "1"
+        asked.release()
+        await finish.wait()
+        return Response(b"done")
+
+    async with serving(handler) as (http, port), asyncio.timeout(5):
+        lasting = await asyncio.open_connection("127.0.0.1", port)
+        lasting[1].write(b"GET / HTTP/1.1\r\nHost: x\r\nX-Lasting: 1\r\n\r\n")
+        short = await asyncio.open_connection("127.0.0.1", port)
+        short[1].write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        for _ in range(2):
+            await asked.acquire()
+        draining = asyncio.create_task(http.drain(60.0))
+        with contextlib.suppress(ConnectionError):
+            assert await lasting[0].read() == b""
+        assert not draining.done()
+        finish.set()
+        assert (await short[0].read()).endswith(b"done")
+        await draining
