@@ -219,6 +219,7 @@ def test_of_several_secrets_the_one_that_fits_is_used(node: Cluster, registry: R
     node.kubectl("delete", "pod", "-n", NAMESPACE, "several", "--wait=true")
 
 
+@pytest.mark.soak  # the back-off of an image is 10 s and more
 def test_a_secret_that_comes_later_lets_the_pod_go_on(node: Cluster, registry: Registry) -> None:
     node.apply(pod("patient", registry.image("private/busybox:1"), imagePullSecrets=[{"name": "late"}]))
     reasons = ("ErrImagePull", "ImagePullBackOff")
