@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import time
 from typing import Any
 
 import pytest
+from node import leaks
 from node.cluster import Cluster, settle
 
 APP = "trap 'exit 0' TERM; i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done"
@@ -102,6 +106,52 @@ def test_after_a_power_failure_the_pods_come_back_and_nothing_is_left_of_the_old
     assert not settle(lambda: leaked(cluster, with_pods))
     remove_all(cluster)
     assert not settle(lambda: leaked(cluster, before))
+
+
+@pytest.mark.parametrize("victim", ["containerd-shim-runc-v2", "pause", "sh"])
+def test_a_killed_process_of_a_pod_is_replaced(own_node: Cluster, victim: str) -> None:
+    cluster = own_node
+    before = cluster.count()
+    cluster.apply(deployment("steady", 1))
+    rollout(cluster, "steady")
+    with_pods = cluster.count()
+    (name, id), *_ = container_ids(cluster).items()
+    (pid,) = [pid for pid in leaks.processes(cluster.init()) if leaks.command(pid) == victim]
+    os.kill(pid, signal.SIGKILL)
+    assert not settle(lambda: container_ids(cluster)[name] == id)
+    assert not settle(lambda: all_ready(cluster, 1)), cluster.log("node-1-kubelet")
+    (pod,) = pods(cluster).values()
+    assert pod["metadata"]["name"] == name
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 1
+    assert not settle(lambda: leaked(cluster, with_pods))
+    remove_all(cluster)
+    assert not settle(lambda: leaked(cluster, before))
+
+
+def test_a_restarted_kubelet_forgets_nothing(own_node: Cluster) -> None:
+    cluster = own_node
+    crashing = deployment("crashing", 1)
+    crashing["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "echo again; exit 3"]
+    cluster.apply(deployment("steady", 2), crashing)
+    rollout(cluster, "steady")
+
+    def crashed_twice() -> str:
+        status = statuses(cluster, "crashing")[0]
+        return "" if status["restartCount"] >= 2 and "waiting" in status["state"] else json.dumps(status)
+
+    assert not settle(crashed_twice)
+    steady, restarts = statuses(cluster, "steady"), statuses(cluster, "crashing")[0]["restartCount"]
+    cluster.kill("kubelet")
+    (name,) = [name for name in pods(cluster) if name.startswith("crashing")]
+    assert not settle(lambda: cluster.kubectl("logs", name, "--previous", check=False).removesuffix("again\n"))
+    assert statuses(cluster, "steady") == steady
+    assert statuses(cluster, "crashing")[0]["restartCount"] >= restarts
+    remove_all(cluster)
+
+
+def statuses(cluster: Cluster, app: str) -> list[dict[str, Any]]:
+    found = [each for name, each in sorted(pods(cluster).items()) if name.startswith(app)]
+    return [each["status"]["containerStatuses"][0] for each in found]
 
 
 @pytest.mark.parametrize("victim", ["kubelet", "containerd", "node"])

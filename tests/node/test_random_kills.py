@@ -26,6 +26,8 @@ VICTIMS = {
     "scheduler": 1,
 }
 """How often each is chosen, relative to the others."""
+PROCESSES = ("sh", "sleep", "pause", "containerd-shim-runc-v2")
+"""What `container` may mean."""
 DEPLOYMENTS = 4
 
 
@@ -87,7 +89,7 @@ class Storm:
         self.kills.append(victim)
         if victim == "container":
             members = leaks.processes(self.cluster.init())
-            candidates = [pid for pid in members if leaks.command(pid) in ("sh", "sleep", "pause")]
+            candidates = [pid for pid in members if leaks.command(pid) in PROCESSES]
             if candidates:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.random.choice(candidates), signal.SIGKILL)
