@@ -35,10 +35,14 @@ class Evicting:
         await self.end(pod, grace, reason, message, condition)
 
     async def end(self, pod: Pod, grace: float, reason: str, message: str, condition: PodCondition | None) -> None:
-        """End a pod."""
+        """End a pod. It has failed, however politely its containers exit, unless it had succeeded before."""
+        succeeded: bool | None = None
 
         def change(status: PodStatus) -> None:
-            if status.phase != SUCCEEDED:
+            nonlocal succeeded
+            if succeeded is None:
+                succeeded = status.phase == SUCCEEDED
+            if not succeeded:
                 status.phase, status.reason, status.message = FAILED, reason, message
             if condition is not None:
                 update_pod_condition(status, condition, rfc3339(self._clock.now()))

@@ -20,7 +20,7 @@ from pybernetes.cri.containerd_snapshots import ImageViews
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
-from . import admission
+from . import admission, apparmor
 from .allocatable import read_machine
 from .backoff import CRASH_LOOP_BASE, BackOff
 from .cgroups.container import ContainerSettings
@@ -79,6 +79,8 @@ from .types import ObservedPod
 from .volumes.image import ImageMounts
 from .volumes.manager import VolumeManager
 
+RESIZE_RETRY = 10.0
+"""Seconds after which a resize that failed is tried again."""
 log = logging.getLogger(__name__)
 
 
@@ -214,6 +216,7 @@ class Kubelet:
             self.client, clock, self.pods.api_pod, lambda uid: self.workers.may_be_running(uid)
         )
         self.sysctls = SysctlAdmission(config.allowed_unsafe_sysctls or ())
+        self._apparmor = apparmor.enabled()
         self.allocation = AllocationManager(
             root,
             clock,
@@ -538,6 +541,7 @@ class Kubelet:
         assert self.eviction is not None
         self.eviction.admit(pod)
         self.sysctls.admit(pod)
+        apparmor.admit(pod, enabled=self._apparmor)
         self.shutdown.admit(pod)
         admission.admit(pod, others, self.node())
         self.cpus.admit(pod)
@@ -584,6 +588,7 @@ class Kubelet:
                 self.workers.wake(uid_of(pod))
         except ResizeError as error:
             self.allocation.note_error(pod, str(error))
+            self.clock.call_later(RESIZE_RETRY, self.workers.wake, uid_of(pod))
         self.allocation.note_progress(pod, self.actuator.in_progress(pod, observed))
 
     async def _set_cpuset(self, id: str, cpus: str) -> None:
