@@ -14,6 +14,7 @@ from pybernetes.api.core.v1 import (
     ContainerStatus,
     Pod,
     PodCondition,
+    PodIP,
     PodStatus,
 )
 from pybernetes.client.keys import copy
@@ -224,6 +225,7 @@ def test_host_network_pods_have_the_nodes_addresses() -> None:
     assert (status.pod_ip, status.host_ip) == ("10.0.0.5", "192.0.2.1")
     state = observed(subject, "a exited 0", sandbox="dead")
     assert report(subject, replace(state)).pod_ip is None
+    assert report(subject, replace(state), PodStatus(pod_ips=[PodIP(ip="10.0.0.5")])).pod_ip == "10.0.0.5"
 
 
 @pytest.mark.parametrize(

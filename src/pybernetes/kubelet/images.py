@@ -126,7 +126,7 @@ class ImageManager:
         credentials = self._keyring(secrets).lookup(repository(image))
         ref = await self._pull(pod, requested, spec, reference, credentials, sandbox)
         found = await self._status(cri.ImageSpec(image=ref, runtime_handler=handler))
-        return found or LocalImage(ref, ImageUser())
+        return found or LocalImage(ref, ImageUser(0))
 
     def forget(self, uid: str) -> None:
         """A pod is gone."""
@@ -162,8 +162,10 @@ class ImageManager:
         if not answer.HasField("image"):
             return None
         image = answer.image
-        uid = image.uid.value if image.HasField("uid") else None
-        return LocalImage(image.id, ImageUser(uid, image.username))
+        if image.HasField("uid"):
+            return LocalImage(image.id, ImageUser(image.uid.value))
+        # an image that names nobody runs as root
+        return LocalImage(image.id, ImageUser(None, image.username) if image.username else ImageUser(0))
 
     async def _pull(
         self,

@@ -156,6 +156,8 @@ def _set_addresses(
     status: PodStatus, host_network: bool, observed: ObservedPod, old: PodStatus, host_ips: Sequence[str]
 ) -> None:
     ips = sort_ips(observed.ips, host_ips)
+    if not ips and not any(each.ready for each in observed.sandboxes):
+        ips = [each.ip or "" for each in old.pod_ips or ()]  # a pod that has ended is known by the address it had
     if host_network and host_ips:
         # Once set they stay, but a second family may come later.
         ips = [each.ip or "" for each in old.pod_ips or ()] or list(host_ips[:1])
