@@ -21,8 +21,9 @@ Rule = tuple[str, ...]
 
 _LONGEST_CHAIN = 28
 _LONGEST_COMMENT = 255
-# Held between reading and writing: two plugins at once would both see a chain missing, and both put a jump to it in.
-_LOCK = "/run/pyb-cni-iptables.lock"
+# Locked between reading and writing, as two plugins at once would both see a chain missing and put a jump to it in.
+# The namespace itself is what is changed, and it can be locked like a file.
+_NAMESPACE = "/proc/thread-self/ns/net"
 
 
 def chain_name(network: str, container_id: str, prefix: str = "") -> str:
@@ -210,7 +211,7 @@ def _script(declared: list[str], lines: list[str]) -> str:
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    fd = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
