@@ -21,6 +21,7 @@ import socket
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pybernetes.client.clock import Clock
 from pybernetes.cri import v1 as cri
@@ -54,6 +55,8 @@ class Leftovers:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._places: Places | None = None
+        self._networks: dict[str, str] = {}
+        """The network namespace of each sandbox; it never changes."""
 
     async def run(self, clock: Clock) -> None:
         """Removes what is left over now and then, until cancelled."""
@@ -94,9 +97,7 @@ class Leftovers:
 
     async def _remove_networks(self, places: Places) -> list[str]:
         there = set(names(places.networks))
-        if not there or len(there) <= len((await self._runtime.list_pod_sandbox()).items):
-            return []
-        suspects = there - await self._networks_in_use()
+        suspects = there - await self._networks_in_use() if there else there
         if not suspects:
             return []
         await self._runtime.sandboxes_under_way()
@@ -113,20 +114,27 @@ class Leftovers:
 
     async def _networks_in_use(self) -> set[str]:
         """The names of the network namespaces that sandboxes have; those on the host's network have none."""
-        found = set()
-        for sandbox in (await self._runtime.list_pod_sandbox()).items:
-            request = cri.PodSandboxStatusRequest(pod_sandbox_id=sandbox.id, verbose=True)
+        listed = {each.id for each in (await self._runtime.list_pod_sandbox()).items}
+        self._networks = {id: name for id, name in self._networks.items() if id in listed}
+        for id in listed - self._networks.keys():
             try:
+                request = cri.PodSandboxStatusRequest(pod_sandbox_id=id, verbose=True)
                 answer = await self._runtime.pod_sandbox_status(request)
             except CRIError as error:
                 if error.not_found:
                     continue
                 raise
-            info = json.loads(answer.info.get("info", "{}"))
-            for namespace in ((info.get("runtimeSpec") or {}).get("linux") or {}).get("namespaces") or ():
-                if namespace.get("type") == "network" and namespace.get("path"):
-                    found.add(os.path.basename(namespace["path"]))
-        return found
+            self._networks[id] = network_of(json.loads(answer.info.get("info", "{}")))
+        return set(self._networks.values())
+
+
+def network_of(info: dict[str, Any]) -> str:
+    """The name of a sandbox's network namespace from what containerd tells of it; empty if it has none of its own."""
+    spec = info.get("runtimeSpec") or {}
+    for namespace in (spec.get("linux") or {}).get("namespaces") or ():
+        if namespace.get("type") == "network":
+            return os.path.basename(namespace.get("path") or "")
+    return ""
 
 
 async def find_places(runtime: Runtime) -> Places | None:
