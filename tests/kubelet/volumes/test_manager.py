@@ -193,9 +193,39 @@ async def test_what_is_missing_is_said_and_comes_later(start: Any) -> None:
         await node.until(lambda: "u1" in node.changed)
         assert "v" in await node.manager.ensure(node.pod(volume))
         no_key = ConfigMapVolumeSource(name="m", default_mode=0o644, items=[KeyToPath(key="no", path="x")])
-        assert await node.refused(Volume(name="v", config_map=no_key)) == (
+        assert await node.refused(Volume(name="v", config_map=no_key), uid="u3") == (
             'MountVolume.SetUp failed for volume "v" : configmap references non-existent config key: no'
         )
+
+
+async def test_a_volume_that_was_ready_stays_when_its_source_goes(start: Any) -> None:
+    async with start() as node:
+        await _map(node, "m", a="1")
+        pod = node.pod(
+            Volume(name="v", config_map=ConfigMapVolumeSource(name="m", default_mode=0o644)),
+            Volume(name="e", empty_dir=EmptyDirVolumeSource()),
+        )
+        found = await node.manager.ensure(pod)
+        await node.client.delete(ConfigMap, "m", node.namespace)
+        await node.until(lambda: "u1" in node.changed)
+        assert await node.manager.ensure(pod) == found
+        assert _read(found["v"].path) == {"a": (b"1", 0o644)}
+        message = 'MountVolume.SetUp failed for volume "v" : configmap "m" not found'
+        assert node.events == [("FailedMount", message)]
+        node.changed.clear()
+        await node.until(lambda: "u1" in node.changed)  # told to try again
+        await _map(node, "m", a="2")
+        await node.manager.ensure(pod)
+        assert _read(found["v"].path) == {"a": (b"2", 0o644)}
+        assert len(node.events) == 1
+
+
+async def test_every_volume_that_fails_is_told(start: Any) -> None:
+    async with start() as node:
+        names = ("x", "y")
+        volumes = [Volume(name=each, secret=SecretVolumeSource(secret_name=each, default_mode=0o644)) for each in names]
+        assert await node.refused(*volumes) == 'MountVolume.SetUp failed for volume "x" : secret "x" not found'
+        assert node.events == [("FailedMount", 'MountVolume.SetUp failed for volume "y" : secret "y" not found')]
 
 
 async def test_retries_come_later_and_later(start: Any) -> None:

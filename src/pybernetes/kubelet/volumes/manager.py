@@ -44,6 +44,8 @@ KINDS: Final[dict[str, SetUp]] = {
     "secret": secret.set_up,
 }
 """By the field of a Volume."""
+SHOWING: Final = frozenset(("config_map", "downward_api", "projected", "secret"))
+"""Kinds that show what the API says, and so are set up again and again. The others are ready once."""
 
 # upstream's back-off of operations on volumes
 FIRST_RETRY: Final = 0.5
@@ -75,20 +77,22 @@ class VolumeManager:
         self._failures: ItemBackoff[str] = ItemBackoff(FIRST_RETRY, LONGEST_RETRY)
         self._locks: dict[str, asyncio.Lock] = {}
         self._timers: dict[str, Timer] = {}
+        self._ready: dict[str, dict[str, MountedVolume]] = {}
+        """For each pod the volumes that have been made ready since this kubelet began."""
 
     async def ensure(self, pod: Pod) -> Volumes:
         """Make all volumes ready, or bring their contents up to date; raises `VolumeError`.
 
-        Cheap when nothing has changed; call it at every sync of a pod.
+        Cheap when nothing has changed; call it at every sync of a pod. A volume that was ready and cannot be brought up
+        to date stays as it is: its pod is told, and goes on.
         """
         uid = uid_of(pod)
         if self._host.objects is not None:
             self._host.objects.register(pod)
         volumes = used_volumes(pod)
         async with self._locks.setdefault(uid, asyncio.Lock()):
+            ready = self._ready.setdefault(uid, {})
             results = await asyncio.gather(*(self._set_up(pod, each) for each in volumes), return_exceptions=True)
-        self._renew_later(uid)
-        ready: dict[str, MountedVolume] = {}
         failed: dict[str, Exception] = {}
         for volume, result in zip(volumes, results, strict=True):
             if isinstance(result, MountedVolume):
@@ -97,10 +101,17 @@ class VolumeManager:
                 failed[volume.name or ""] = result
             else:
                 raise result
-        if failed:
-            raise VolumeError(_message(failed), retry_after=self._failures.when(uid))
-        self._failures.forget(uid)
-        return ready
+        delay = self._failures.when(uid) if failed else 0.0
+        missing = {name: error for name, error in failed.items() if name not in ready}
+        told = _messages(missing)
+        for message in [*told[1:], *(str(error) for name, error in failed.items() if name in ready)]:
+            self._host.event(pod, "Warning", "FailedMount", message)
+        if told:
+            raise VolumeError(told[0], retry_after=delay)
+        if not failed:
+            self._failures.forget(uid)
+        self._wake_later(uid, delay)
+        return {name: ready[name] for name in (volume.name or "" for volume in volumes)}
 
     async def teardown(self, uid: str) -> None:
         """Unmount and remove the volumes of a pod whose containers are gone; may be called again after a failure.
@@ -111,6 +122,7 @@ class VolumeManager:
             self._host.objects.unregister(uid)
         self._host.tokens.forget(uid)
         self._failures.forget(uid)
+        self._ready.pop(uid, None)
         if timer := self._timers.pop(uid, None):
             timer.cancel()
         folder = self._host.pod_folder(uid)
@@ -153,18 +165,24 @@ class VolumeManager:
         kind = next((each for each in KINDS if getattr(volume, each) is not None), None)
         if kind is None:
             raise persistent_volume_claim.refusal(volume, name)
+        ready = self._ready[uid_of(pod)].get(name)
+        if ready is not None and kind not in SHOWING:
+            return ready
         try:
             return await KINDS[kind](self._host, pod, volume)
         except (errors.APIError, OSError, ValueError, TokenError) as error:
             raise StepError("MountVolume.SetUp failed", name, str(error) or type(error).__name__) from None
 
-    def _renew_later(self, uid: str) -> None:
+    def _wake_later(self, uid: str, delay: float) -> None:
+        """Look again when something should be tried again, or a token renewed."""
         if timer := self._timers.pop(uid, None):
             timer.cancel()
-        when = self._host.tokens.renew_at(uid)
-        if when is not None:
-            delay = max(when - self._clock.now(), SHORTEST_RENEWAL)
-            self._timers[uid] = self._clock.call_later(delay, self._changed, uid)
+        renew = self._host.tokens.renew_at(uid)
+        delays = [delay] if delay else []
+        if renew is not None:
+            delays.append(max(renew - self._clock.now(), SHORTEST_RENEWAL))
+        if delays:
+            self._timers[uid] = self._clock.call_later(min(delays), self._changed, uid)
 
 
 def used_volumes(pod: Pod) -> list[Volume]:
@@ -176,15 +194,17 @@ def used_volumes(pod: Pod) -> list[Volume]:
     return [volume for volume in spec.volumes or () if volume.name in used]
 
 
-def _message(failed: dict[str, Exception]) -> str:
+def _messages(failed: dict[str, Exception]) -> list[str]:
     unknown = [name for name, error in failed.items() if isinstance(error, ProcessingError)]
+    steps = [str(error) for error in failed.values() if isinstance(error, StepError)]
     if not unknown:
-        return str(next(iter(failed.values())))
+        return steps
     why = "; ".join(str(failed[name]) for name in unknown)
-    return (
+    return [
         f"Unable to attach or mount volumes: unmounted volumes=[{' '.join(failed)}], unattached volumes=[],"
-        f" failed to process volumes=[{' '.join(unknown)}]: {why}"
-    )
+        f" failed to process volumes=[{' '.join(unknown)}]: {why}",
+        *steps,
+    ]
 
 
 def _unmount_volumes(folder: Path) -> None:
