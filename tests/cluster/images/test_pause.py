@@ -54,6 +54,8 @@ def test_it_waits_until_it_is_told_to_end(command: list[str], number: int) -> No
 
 @pytest.mark.skipif(os.geteuid() != 0 or platform.system() != "Linux", reason="PID namespaces need root")
 def test_as_pid_1_it_ends_on_a_signal_and_reaps_orphans(command: list[str]) -> None:
+    if len(command) > 1:
+        pytest.skip("qemu loses signals that are waited for (rt_sigtimedwait) when they came before")
     script = f"( sleep 0.05 & ) ; exec {' '.join(command)}"
     outer = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", script])
     try:

@@ -1,9 +1,9 @@
 """The pause program: PID 1 of a pod's sandbox, as a static ELF file of a few hundred bytes.
 
 It blocks INT, TERM and CHLD and waits for them: CHLD means that orphans of a pod with a shared PID namespace are to be
-reaped, INT and TERM end it. No handler is needed, because a blocked signal waits even for a PID 1 that has no handler
-for it. Written as machine code because a machine without a compiler has to have it, and the smallest process is the
-cheapest: one page of memory.
+reaped (as are, at the beginning, those that ended before), INT and TERM end it. No handler is needed, because a blocked
+signal waits even for a PID 1 that has no handler for it. Written as machine code because a machine without a compiler
+has to have it, and the smallest process is the cheapest: one page of memory.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ def _amd64() -> bytes:
         + b"\x83\xf8\x02\x74" + _short(5)  # cmp eax, INT; je end
         + b"\x83\xf8\x0f\x75" + _short(-(len(wait) + 15))  # cmp eax, TERM; jne wait
     )  # fmt: skip
+    first = b"\xeb" + _short(len(wait) + len(decide) + len(end))  # jmp reap
     again = b"\x7f" + _short(-(len(reap) + 2))  # jg reap
     back = len(wait) + len(decide) + len(end) + len(reap) + len(again) + 2
-    return begin + wait + decide + end + reap + again + b"\xeb" + _short(-back)
+    return begin + first + wait + decide + end + reap + again + b"\xeb" + _short(-back)
 
 
 def _short(distance: int) -> bytes:
@@ -87,7 +88,8 @@ def _arm64() -> bytes:
         0xD2800103,  # mov x3, #8
         0xD28010E8,  # mov x8, rt_sigprocmask (135)
         0xD4000001,  # svc #0
-        # wait (word 9)
+        0x14000010,  # b reap (16 words on)
+        # wait (word 10)
         0x910003E0,  # mov x0, sp
         0xD2800001,  # mov x1, #0
         0xD2800002,  # mov x2, #0
@@ -100,11 +102,11 @@ def _arm64() -> bytes:
         0x54000060,  # b.eq end (3 words on)
         0xF1003C1F,  # cmp x0, TERM
         0x54FFFEA1,  # b.ne wait (11 words back)
-        # end (word 21)
+        # end (word 22)
         0xD2800000,  # mov x0, #0
         0xD2800BA8,  # mov x8, exit (93)
         0xD4000001,  # svc #0
-        # reap (word 24)
+        # reap (word 25)
         0x92800000,  # mov x0, #-1
         0xD2800001,  # mov x1, #0
         0xD2800022,  # mov x2, WNOHANG

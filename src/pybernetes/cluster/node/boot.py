@@ -56,8 +56,8 @@ class Boot:
         return self._has_images(init) and self._is_ready(init)
 
     def _check_programs(self, init: int) -> None:
-        for program, process in inside.programs(init).items():
-            if process.restarts >= ENOUGH_RESTARTS:
+        for program in inside.PROGRAMS:
+            if inside.restarts(init, program) >= ENOUGH_RESTARTS:
                 raise NodeError(f"the {program} of {self.machine.name} keeps ending", f"{self.machine.name}-{program}")
 
     def _has_images(self, init: int) -> bool:

@@ -85,7 +85,9 @@ def _init(machine: Machine, found: list[cgroups.Hierarchy], parent: int) -> int:
     os.environ["PATH"] = PATH
     socket.sethostname(machine.name)
     _connect(machine)
-    children = [supervisor.Child(_spec(program.name, program.argv, program.log)) for program in machine.programs]
+    children: list[supervisor.Child] = [
+        _Program(_spec(program.name, program.argv, program.log)) for program in machine.programs
+    ]
     rules = _start_rules(machine)
     keeper = supervisor.Supervisor(children, notify=-1)
     print(
@@ -93,6 +95,14 @@ def _init(machine: Machine, found: list[cgroups.Hierarchy], parent: int) -> int:
     )
     keeper.run()
     return 0
+
+
+class _Program(supervisor.Child):
+    """A program of the node. How often it ended is written down, for those who look in from outside."""
+
+    def exited(self) -> None:
+        super().exited()
+        _write(f"{RUN}/{self.name}.restarts", str(self.restarts))
 
 
 def _ended(descriptor: int) -> bool:

@@ -38,6 +38,15 @@ def programs(init: int) -> dict[str, pidfile.Process]:
     return found
 
 
+def restarts(init: int, program: str) -> int:
+    """How often a program of the node has ended since the node's start."""
+    try:
+        with open(path(init, f"{RUN}/{program}.restarts")) as file:
+            return int(file.read() or 0)
+    except OSError:
+        return 0
+
+
 def children(pid: int) -> list[int]:
     """The children of a process."""
     try:

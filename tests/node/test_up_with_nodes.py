@@ -1,0 +1,184 @@
+"""`up` and `down` with nodes: several of them, several clusters, failing starts, and a host that is as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node.cluster import Cluster
+
+import tools
+from pybernetes.cluster import pidfile
+from pybernetes.cluster.images import builtin
+from pybernetes.cluster.layout import Layout
+from pybernetes.cluster.node import cgroups, inside, plan
+from pybernetes.cluster.node.prepare import cgroup
+
+pytestmark = pytest.mark.skipif(
+    plan.obstacle() is not None or builtin.busybox_program() is None, reason="needs root, containerd and busybox"
+)
+
+
+def remains(layout: Layout, bridge: str) -> dict[str, list[str]]:
+    """What a cluster with nodes could leave on the host."""
+    links = os.listdir("/sys/class/net")
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    tables = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=True).stdout.split()
+    groups = [Path(each.mount, cgroup(layout, "node-1")).parent for each in cgroups.hierarchies()]
+    return {
+        "links": [name for name in links if name == bridge or name.startswith(f"{bridge}n")],
+        "mounts": [line for line in mounts if str(layout.data) in line],
+        "tables": [name for name in tables if name == bridge],
+        "cgroups": [str(path) for path in groups if path.exists()],
+        "processes": _processes(str(layout.data)),
+    }
+
+
+def _processes(text: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if text in words and path.parent.name != str(os.getpid()):
+            found.append(words)
+    return found
+
+
+NOTHING: dict[str, list[str]] = {"links": [], "mounts": [], "tables": [], "cgroups": [], "processes": []}
+
+
+def pod(name: str, node: str) -> dict[str, Any]:
+    """A web server on a certain node that ends when it is told to."""
+    script = f"echo {name} > /tmp/index.html; trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp & wait"
+    container = {"name": "web", "image": "busybox:1.35", "command": ["sh", "-c", script]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"nodeName": node, "containers": [container]},
+    }
+
+
+@pytest.fixture(scope="module")
+def two_nodes() -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
+        cluster = Cluster(Path(folder), f"u{os.getpid()}", nodes=2)
+        with cluster:
+            bridge = cluster.machine().bridge
+            cluster.kubectl("wait", "node", "--all", "--for=condition=Ready", "--timeout=60s")
+            tools.wait_until(
+                lambda: cluster.kubectl("get", "serviceaccount", "default", check=False).startswith("NAME"),
+                "there is a service account for pods",
+            )
+            cluster.apply(pod("one", "node-1"), pod("two", "node-2"))
+            cluster.kubectl("wait", "pod", "--all", "--for=condition=Ready", "--timeout=60s")
+            assert all(remains(cluster.layout, bridge)[what] for what in ("links", "tables", "cgroups", "processes"))
+            yield cluster
+        assert not cluster.layout.data.exists()
+        assert remains(cluster.layout, bridge) == NOTHING
+
+
+def addresses(cluster: Cluster) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["status"]["podIP"] for each in cluster.get("pods")["items"]}
+
+
+def test_pods_of_two_nodes_reach_each_other_under_their_own_addresses(two_nodes: Cluster) -> None:
+    ips = addresses(two_nodes)
+    ranges = [node["spec"]["podCIDR"] for node in two_nodes.get("nodes")["items"]]
+    assert len(set(ranges)) == 2
+    for here, there in (("one", "two"), ("two", "one")):
+        shown = two_nodes.kubectl("exec", here, "--", "timeout", "5", "wget", "-qO-", f"http://{ips[there]}:8080/")
+        assert shown == f"{there}\n"
+    reached = two_nodes.kubectl("get", "--raw", "/api/v1/namespaces/default/pods/two:8080/proxy/")
+    assert reached == "two\n", "the API server reaches pods too"
+
+
+def test_status_shows_every_node_with_its_programs(two_nodes: Cluster) -> None:
+    status = json.loads(two_nodes.pyb("status", "--output=json"))
+    assert [node["name"] for node in status["nodes"]] == ["node-1", "node-2"]
+    names = [each["name"] for each in status["components"]]
+    assert names[-3:] == ["node-2", "node-2/containerd", "node-2/kubelet"]
+
+
+def test_a_second_start_finds_the_pods_and_runs_them_again(two_nodes: Cluster) -> None:
+    boots = [node["status"]["nodeInfo"]["bootID"] for node in two_nodes.get("nodes")["items"]]
+    two_nodes.pyb("down")
+    assert remains(two_nodes.layout, two_nodes.machine().bridge) == NOTHING
+    two_nodes.up()
+    assert not set(boots) & {node["status"]["nodeInfo"]["bootID"] for node in two_nodes.get("nodes")["items"]}
+
+    def again() -> bool:
+        pods = two_nodes.get("pods")["items"]
+        statuses = [status for each in pods for status in each["status"].get("containerStatuses", [])]
+        return len(statuses) == 2 and all(each["ready"] and each["restartCount"] == 1 for each in statuses)
+
+    tools.wait_until(again, "both pods run again", timeout=60, every=0.2)
+    ips = addresses(two_nodes)
+    assert two_nodes.kubectl("exec", "one", "--", "wget", "-qO-", f"http://{ips['two']}:8080/") == "two\n"
+
+
+def test_clusters_side_by_side_have_networks_of_their_own(two_nodes: Cluster) -> None:
+    with tempfile.TemporaryDirectory(prefix="pyb-") as folder, Cluster(Path(folder), f"v{os.getpid()}") as other:
+        assert other.machine().bridge != two_nodes.machine().bridge
+        assert other.machine().pods != two_nodes.machine().pods
+        assert "Ready" in other.kubectl("get", "nodes")
+        bridge = other.machine().bridge
+        other.pyb("down")
+        assert remains(other.layout, bridge) == NOTHING
+    assert two_nodes.kubectl("exec", "one", "--", "hostname") == "one\n", "its neighbour did not notice"
+
+
+def test_a_start_that_fails_shows_why_and_leaves_nothing() -> None:
+    with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
+        cluster = Cluster(Path(folder), f"w{os.getpid()}")
+        broken = Path(folder, "bin")
+        broken.mkdir()
+        script = (
+            "import sys\n"  # a runtime that cannot start is found before the real one
+            "from pybernetes.cluster import cli\n"
+            "from pybernetes.cluster.node import containerd\n"
+            f"containerd.PROGRAMS = {str(broken)!r} + ':' + containerd.PROGRAMS\n"
+            "sys.exit(cli.main(sys.argv[1:]))\n"
+        )
+        fake = broken / "containerd"
+        fake.write_text("#!/bin/sh\necho this containerd is broken\nexit 7\n")
+        fake.chmod(0o755)
+        command = [
+            *tools.PYTHON[:2],
+            "-c",
+            script,
+            "up",
+            "--name",
+            cluster.layout.name,
+            "--data-dir",
+            str(cluster.layout.data),
+        ]
+        done = subprocess.run(
+            [*command, *cluster.flags], env=cluster.environment, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 1
+        assert "the containerd of node-1 keeps ending" in done.stderr
+        assert "this containerd is broken" in done.stderr
+        assert remains(cluster.layout, cluster.machine().bridge) == NOTHING
+        cluster.down()
+
+
+def test_down_cleans_up_after_a_supervisor_that_was_killed(two_nodes: Cluster) -> None:
+    bridge = two_nodes.machine().bridge
+    supervisor = pidfile.read(str(two_nodes.layout.pid_file("supervisor")))
+    assert supervisor is not None
+    os.kill(supervisor.pid, signal.SIGKILL)
+    tools.wait_until(lambda: not supervisor.alive, "the supervisor is gone")
+    assert inside.init_process(two_nodes.layout, "node-1") is not None, "nodes live on"
+    assert "`pyb down` cleans up" in two_nodes.pyb("up", *two_nodes.flags, check=False)
+    two_nodes.pyb("down")
+    assert remains(two_nodes.layout, bridge) == NOTHING
