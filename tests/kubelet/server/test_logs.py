@@ -191,3 +191,19 @@ async def test_following_from_the_last_line_on(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(LINES[3])
     assert await follower.ended() == b"line 2\nline 3\n"
+
+
+@given(st.lists(st.sampled_from("abcPFG"), max_size=40), st.booleans())
+def test_lines_at_a_glance_become_what_they_become_one_by_one(kinds: str, fresh: bool) -> None:
+    forms = {
+        "P": b"2026-01-01T00:00:01Z stdout P part\n",
+        "G": b"garbage\n",
+        "F": b"2026-01-01T00:00:01.5Z stderr F \n",
+    }
+    lines = [forms.get(each, b"2026-01-01T00:00:01.123+01:00 stdout F %c\n" % ord(each)) for each in kinds]
+    quick, slow = Selection(), Selection()
+    quick._fresh = slow._fresh = fresh
+    found = quick.take_all(lines)
+    if found is not None:
+        assert found == b"".join(map(slow.take, lines))
+        assert slow._fresh

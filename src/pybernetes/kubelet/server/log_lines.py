@@ -14,6 +14,9 @@ import msgspec
 _CRI = re.compile(
     rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) (stdout|stderr) ([^ \n]*) ([^\n]*\n?)"
 )
+_WHOLE = re.compile(
+    rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) F ([^\n]*\n)", re.MULTILINE
+)
 Moment = tuple[str, str]
 """A time to the nanosecond, as two texts that compare as times do: in UTC, to the second, and the rest."""
 
@@ -105,6 +108,13 @@ class Selection(msgspec.Struct):
             text = text[: self.left]
             self.left -= len(text)
         return text
+
+    def take_all(self, lines: list[bytes]) -> bytes | None:
+        """What many lines become, if that can be told at a glance: all are whole and all are wanted as they are."""
+        if self.since is not None or self.timestamps or self.left is not None or not self._fresh:
+            return None
+        found = _WHOLE.findall(b"".join(lines))
+        return b"".join(found) if len(found) == len(lines) else None
 
     @property
     def full(self) -> bool:

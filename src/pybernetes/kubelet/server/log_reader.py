@@ -102,6 +102,10 @@ class _Reader:
             lines, self._rest = [self._rest], b""
         else:
             return None
+        if self._left is None and self._known:
+            text = self._selection.take_all(lines)
+            if text is not None:
+                return text
         made: list[bytes] = []
         for line in lines:
             if self._left == 0 or self._selection.full:
