@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Any
 
+import pytest
+
+from pybernetes.cni.errors import CNIError
 from pybernetes.cni.iptables import Chain, Table, chain_name, comment, missing, plan, removal
 from pybernetes.cni.plugins.portmap import Config, Mapping, common_chains, container_chain
 
@@ -74,6 +78,12 @@ def test_what_is_missing_is_said() -> None:
     assert missing(table, OWN) == "rule -j DNAT --to-destination 10.0.0.2:80 in chain CNI-DN-a not found in table nat"
     entry = Chain("CNI-DN-a", entries=[("TOP", ("-p", "sctp"))])
     assert missing(table, entry) == "rule -p sctp in chain TOP not found in table nat"
+
+
+@pytest.mark.parametrize("word", ["a\nCOMMIT", 5, "\x00"])
+def test_nothing_can_end_a_line_early(word: Any) -> None:
+    with pytest.raises(CNIError, match="cannot be part of a rule"):
+        plan(Table.parse(""), [Chain("C", [("-d", word)])])
 
 
 def test_names_and_comments_fit() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from .errors import CNIError
+from .errors import INVALID_NETWORK_CONFIG, CNIError
 
 Rule = tuple[str, ...]
 
@@ -180,6 +180,8 @@ def shlex_join(rule: Rule) -> str:
 
 
 def _quoted(word: str) -> str:
+    if not isinstance(word, str) or not word.isprintable():
+        raise CNIError(f"cannot be part of a rule: {word!r}", INVALID_NETWORK_CONFIG)
     if word and not set(word) & set(" \t\"'\\"):
         return word
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -198,9 +200,17 @@ def _canonical(rule: Rule) -> list[str]:
             continue
         previous = rule[index - 1] if index else ""
         if previous in ("-s", "-d"):
-            word = str(ipaddress.ip_network(word, strict=False))  # host bits are not kept
+            word = _network(word)
         words.append(renamed.get(word, word))
-    return sorted(words)
+    return sorted(map(str, words))
+
+
+def _network(text: str) -> str:
+    """Addresses as iptables keeps them: with the length of their prefix and without host bits."""
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        return text
 
 
 def _script(declared: list[str], lines: list[str]) -> str:

@@ -188,7 +188,7 @@ def _requested(call: Call, runtime: dict[str, Any]) -> list[Address]:
     found = []
     for text in texts:
         try:
-            found.append(ipaddress.ip_interface(text).ip)
+            found.append(ipaddress.ip_interface(text if isinstance(text, str) else "").ip)
         except ValueError:
             raise CNIError(f"cannot understand ip: {text}", INVALID_NETWORK_CONFIG) from None
     return found

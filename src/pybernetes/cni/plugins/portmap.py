@@ -57,7 +57,7 @@ class Config:
 
 def add(call: Call) -> Result:
     """Puts the rules for the pod's ports in; the result is that of the plugins before."""
-    config = _config(call)
+    config = read_config(call)
     previous = call.prev_result
     if previous is None:
         raise CNIError("must be called as chained plugin")
@@ -70,7 +70,7 @@ def add(call: Call) -> Result:
 
 def delete(call: Call) -> None:
     """Takes the container's rules out of the tables of both versions; none there is fine."""
-    config = _config(call)
+    config = read_config(call)
     if not config.mappings:
         return
     tables = [table for table in (Nat(4), Nat(6)) if table.usable()]
@@ -82,7 +82,7 @@ def delete(call: Call) -> None:
 
 def check(call: Call) -> None:
     """Refuses if a rule is missing."""
-    config = _config(call)
+    config = read_config(call)
     if call.prev_result is None:
         raise CNIError("Required prevResult missing")
     if not config.mappings:
@@ -183,7 +183,7 @@ def _forget_connections(config: Config, version: int) -> None:
         subprocess.run(argv, capture_output=True, check=False)  # status 1: there were none
 
 
-def _config(call: Call) -> Config:
+def read_config(call: Call) -> Config:
     raw = call.config
     for key, supported in (("backend", "iptables"), ("masqAll", False)):
         if raw.get(key, supported) != supported:
