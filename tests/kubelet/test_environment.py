@@ -64,6 +64,8 @@ class _Objects:
 
     def unregister(self, uid: str) -> None: ...
 
+    async def close(self) -> None: ...
+
 
 def _service(name: str, ip: str = "10.96.0.9", namespace: str = "shop", ports: Any = None) -> Service:
     return Service(

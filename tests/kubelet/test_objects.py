@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kubelet.conftest import Connect
@@ -23,8 +24,8 @@ from pybernetes.api.core.v1 import (
 )
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.client import Client
-from pybernetes.client.clock import SystemClock
-from pybernetes.kubelet.objects import FetchedObjects, WatchedObjects, references
+from pybernetes.client.clock import JumpingClock, SystemClock
+from pybernetes.kubelet.objects import FetchedObjects, WatchedObjects, objects_for, references
 
 
 def _pod(namespace: str, *maps: str, uid: str = "u1", secret: str | None = None) -> Pod:
@@ -106,11 +107,40 @@ async def test_immutable_objects_and_those_of_pods_that_are_gone_are_not_followe
 
 async def test_without_watches_every_answer_is_the_servers(connect: Connect) -> None:
     async with connect() as (client, namespace):
-        objects = FetchedObjects(client)
+        objects = objects_for("Get", client, SystemClock(), lambda uid: None)
+        objects.register(_pod(namespace, "m"))
         await _make(client, namespace, "m", "1")
         assert (await objects.get(ConfigMap, namespace, "m")).data == {"a": "1"}
         await client.patch(ConfigMap, "m", {"data": {"a": "2"}}, namespace)
         assert (await objects.get(ConfigMap, namespace, "m")).data == {"a": "2"}
+
+
+async def test_an_answer_is_kept_for_a_minute_but_not_for_a_new_pod(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        clock = JumpingClock()
+        objects = objects_for("Cache", client, clock, lambda uid: None)
+
+        async def change_and_read(value: str) -> dict[str, str] | None:
+            await client.patch(ConfigMap, "m", {"data": {"a": value}}, namespace)
+            return (await objects.get(ConfigMap, namespace, "m")).data
+
+        await _make(client, namespace, "m", "1")
+        objects.register(_pod(namespace, "m"))
+        assert await change_and_read("1") == {"a": "1"}
+        objects.register(_pod(namespace, "m"))
+        assert await change_and_read("2") == {"a": "1"}
+        clock.advance(60)
+        assert await change_and_read("3") == {"a": "3"}
+        objects.register(_pod(namespace, "m", uid="u2"))
+        assert await change_and_read("4") == {"a": "4"}
+        objects.unregister("u2")
+        await objects.close()
+
+
+def test_the_strategies_of_upstream_are_there() -> None:
+    client: Any = None
+    kinds = {name: type(objects_for(name, client, SystemClock(), print)) for name in ("Watch", "Cache", "Get")}
+    assert kinds == {"Watch": WatchedObjects, "Cache": FetchedObjects, "Get": FetchedObjects}
 
 
 def _tasks() -> list[str]:

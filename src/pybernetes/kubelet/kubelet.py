@@ -49,7 +49,7 @@ from .node_facts import NodeFacts
 from .node_reporter import NodeReporter
 from .node_view import NodeView
 from .nodestatus import new_node
-from .objects import WatchedObjects
+from .objects import objects_for
 from .observing import Observing
 from .phase import is_terminal
 from .pleg import PLEG
@@ -182,7 +182,8 @@ class Kubelet:
         self.pods = PodManager()
         self.metrics = KubeletMetrics(settings.node_name, observed=self.pleg.all, pods=self.pods.all)
         self.metrics.measure(self.runtime)
-        self.objects = WatchedObjects(self.client, clock, self.wake)
+        strategy = config.config_map_and_secret_change_detection_strategy or "Watch"
+        self.objects = objects_for(strategy, self.client, clock, self.wake)
         images = ImageMounts(root, ImageViews(self.runtime))
         self.volumes = VolumeManager(
             self.client,

@@ -44,6 +44,10 @@ class Objects(Protocol):
         """Follow it no more, unless other pods name it."""
         ...
 
+    async def close(self) -> None:
+        """Follow nothing any more."""
+        ...
+
 
 def references(pod: Pod) -> Iterator[Ref]:
     """The objects that a pod names."""
@@ -173,22 +177,61 @@ class WatchedObjects:
 
 
 class FetchedObjects:
-    """Asks the server each time: `configMapAndSecretChangeDetectionStrategy: Get`."""
+    """Asks the server: each time (`Get`), or when an answer is older than a minute or than its pod (`Cache`).
 
-    def __init__(self, client: Client) -> None:
+    Nobody tells of changes: pods see them when they are synced the next time.
+    """
+
+    def __init__(self, client: Client, clock: Clock, ttl: float = 0.0) -> None:
         self._client = client
+        self._clock = clock
+        self._ttl = ttl
+        self._found: dict[Ref, tuple[float, Kind]] = {}
+        """Answers with the moment at which they are too old."""
+        self._by_pod: dict[str, frozenset[Ref]] = {}
 
     async def get(self, kind: type[K], namespace: str, name: str) -> K:
-        """The object as it is now."""
-        return await self._client.get(kind, name, namespace)
+        """The object as it is now, or was not long ago."""
+        ref = (kind, namespace, name)
+        until, known = self._found.get(ref, (0.0, None))
+        if known is not None and self._clock.monotonic() < until:
+            return cast(K, known)
+        found = await self._client.get(kind, name, namespace)
+        if self._ttl:
+            self._found[ref] = (self._clock.monotonic() + self._ttl, found)
+        return found
 
     def register(self, pod: Pod) -> None:
-        """Nothing is followed."""
+        """A pod that is new, or names other objects, gets them fresh."""
+        uid = (pod.metadata.uid if pod.metadata else None) or ""
+        wanted = frozenset(references(pod))
+        if self._by_pod.get(uid) != wanted:
+            self._by_pod[uid] = wanted
+            self._forget(wanted)
 
     def unregister(self, uid: str) -> None:
-        """Nothing is followed."""
+        """A pod is gone."""
+        self._forget(self._by_pod.pop(uid, frozenset()))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _forget(self, refs: frozenset[Ref]) -> None:
+        for ref in refs:
+            self._found.pop(ref, None)
 
 
+def objects_for(strategy: str, client: Client, clock: Clock, changed: Callable[[str], None]) -> Objects:
+    """By the kubelet's `configMapAndSecretChangeDetectionStrategy`."""
+    match strategy:
+        case "Get":
+            return FetchedObjects(client, clock)
+        case "Cache":
+            return FetchedObjects(client, clock, CACHE_SECONDS)
+    return WatchedObjects(client, clock, changed)
+
+
+CACHE_SECONDS = 60.0
 WATCH_SECONDS = 600
 
 

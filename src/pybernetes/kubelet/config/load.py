@@ -88,7 +88,7 @@ UNSUPPORTED: Final[dict[str, tuple[Any, ...]]] = {
     "cgroup_driver": ("cgroupfs",),
     "memory_manager_policy": ("None",),
     "topology_manager_policy": ("none",),
-    "config_map_and_secret_change_detection_strategy": ("Watch",),
+    "config_map_and_secret_change_detection_strategy": ("Watch", "Cache", "Get"),
     "image_pull_credentials_verification_policy": ("NeverVerifyPreloadedImages",),
     "run_once": (False,),
     "server_tls_bootstrap": (False, True),
