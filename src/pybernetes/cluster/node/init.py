@@ -11,6 +11,7 @@ Everything else of the machine (programs, /home, /tmp) is the host's, at the sam
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -120,8 +121,12 @@ def _mount(machine: Machine, found: list[cgroups.Hierarchy]) -> None:
     syscalls.mount("", "/", flags=syscalls.MS_REC | syscalls.MS_SLAVE)
     syscalls.mount("", "/", flags=syscalls.MS_REC | syscalls.MS_SHARED)
     quiet = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
+    below = _mounts_below_sys()
     syscalls.mount("proc", "/proc", "proc", quiet)
     syscalls.mount("sysfs", "/sys", "sysfs", quiet)  # so that it shows the links of this namespace
+    for target, kind in below:
+        with contextlib.suppress(OSError):  # of use to few, and not every one can be had in a namespace
+            syscalls.mount(kind, target, kind, quiet)
     _mount_cgroups(found, quiet)
     _mount_run(machine)
     for target, name in FOLDERS.items():
@@ -134,6 +139,14 @@ def _mount(machine: Machine, found: list[cgroups.Hierarchy]) -> None:
             syscalls.bind(f"{machine.folder}/{name}", target)
     _write(BOOT_ID, f"{uuid.uuid4()}\n")
     syscalls.bind(BOOT_ID, "/proc/sys/kernel/random/boot_id")
+
+
+def _mounts_below_sys() -> list[tuple[str, str]]:
+    """What the host has mounted below /sys and a node needs again: targets and kinds."""
+    kinds = ("securityfs", "bpf", "fusectl", "configfs", "debugfs", "tracefs")
+    with open("/proc/self/mounts") as file:
+        fields = [line.split(" ") for line in file]
+    return [(target, kind) for _, target, kind, *_ in fields if target.startswith("/sys/") and kind in kinds]
 
 
 def _mount_cgroups(found: list[cgroups.Hierarchy], flags: int) -> None:
