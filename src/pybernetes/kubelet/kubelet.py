@@ -581,16 +581,20 @@ class Kubelet:
 
     async def _resize(self, pod: Pod, observed: ObservedPod) -> None:
         """Give running containers what the pod has been allocated."""
+        uid = uid_of(pod)
         self.actuator.pod_started(pod)
+        news = False
         try:
             if await self.actuator.resize(pod, observed):
+                news = True
                 for each in observed.running():
                     self.observing.forget(each.id)
-                self.workers.wake(uid_of(pod))
         except ResizeError as error:
-            self.allocation.note_error(pod, str(error))
-            self.clock.call_later(RESIZE_RETRY, self.workers.wake, uid_of(pod))
-        self.allocation.note_progress(pod, self.actuator.in_progress(pod, observed))
+            news = self.allocation.note_error(pod, str(error))
+            self.clock.call_later(RESIZE_RETRY, self.workers.wake, uid)
+        news |= self.allocation.note_progress(pod, self.actuator.in_progress(pod, observed))
+        if news:
+            self.workers.wake(uid)  # so that the pod's status says it
 
     async def _set_cpuset(self, id: str, cpus: str) -> None:
         linux = cri.LinuxContainerResources(cpuset_cpus=cpus)

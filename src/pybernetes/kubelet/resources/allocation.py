@@ -107,19 +107,23 @@ class AllocationManager:
         """PodResizePending and PodResizeInProgress, as far as they hold: for the pod's status."""
         return self.resize_conditions.list(uid)
 
-    def note_progress(self, pod: Pod, in_progress: bool) -> None:
-        """Call in each sync, before the status is made, with `ResizeActuator.in_progress`."""
+    def note_progress(self, pod: Pod, in_progress: bool) -> bool:
+        """Call in each sync with `ResizeActuator.in_progress`; whether the pod's status has to say something new."""
         uid = _uid(pod)
         if in_progress:
-            self.resize_conditions.set_in_progress(uid, _generation(pod))
-        elif (generation := self.resize_conditions.clear_in_progress(uid)) is not None:
-            self._event(pod, "Normal", "ResizeCompleted", summary.completed(pod, generation))
+            return self.resize_conditions.set_in_progress(uid, _generation(pod))[1]
+        generation = self.resize_conditions.clear_in_progress(uid)
+        if generation is None:
+            return False
+        self._event(pod, "Normal", "ResizeCompleted", summary.completed(pod, generation))
+        return True
 
-    def note_error(self, pod: Pod, message: str) -> None:
-        """Call when what was allocated could not be given to the containers."""
+    def note_error(self, pod: Pod, message: str) -> bool:
+        """Call when what was allocated could not be given to the containers; whether that is something new."""
         generation, new = self.resize_conditions.set_in_progress(_uid(pod), _generation(pod), "Error", message)
         if new:
             self._event(pod, "Warning", "ResizeError", summary.failed(pod, generation, message))
+        return new
 
     def terminated(self, uid: str) -> None:
         """A pod that has ended is resized no more."""
