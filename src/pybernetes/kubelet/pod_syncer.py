@@ -29,7 +29,7 @@ from .mirrors import Mirrors
 from .objects import Objects
 from .phase import is_terminal
 from .pleg import PLEG
-from .pod_actions import KeepAsItIs, Verdicts, compute_pod_actions
+from .pod_actions import KeepAsItIs, PodActions, Verdicts, compute_pod_actions
 from .podworkers import PodWork, RetryLater
 from .probes.manager import ProbeManager
 from .probes.results import Result, Results
@@ -120,14 +120,7 @@ class KubeletPodSyncer:
         if is_static(pod):
             await parts.mirrors.ensure(pod)
         volumes = await self._volumes(work, pod)
-        restart_all = should_restart_all(pod, observed, status)
-        actions = compute_pod_actions(
-            pod,
-            observed,
-            self._verdicts,
-            restart_all=restart_all,
-            keep_as_it_is=parts.keep_as_it_is(pod, observed),
-        )
+        actions = self._actions(pod, observed, status)
         await parts.before_start(pod, observed)
         if actions.nothing:
             return False, self._deadline(pod, status, None)
@@ -147,10 +140,23 @@ class KubeletPodSyncer:
             stopping=lambda: work.stopping,
         )
         self._note(uid, result)
-        status = self._report(pod, await parts.pleg.refresh(work.ref))
+        observed = await parts.pleg.refresh(work.ref)
+        status = self._report(pod, observed)
         if is_terminal(status.phase):
             return True, None
-        return False, self._deadline(pod, status, self._again(result))
+        again = self._again(result)
+        if again is None and result.started and not self._actions(pod, observed, status).nothing:
+            again = 0.0  # a sidecar that has started lets the next container start: nobody else will tell
+        return False, self._deadline(pod, status, again)
+
+    def _actions(self, pod: Pod, observed: ObservedPod, status: PodStatus) -> PodActions:
+        return compute_pod_actions(
+            pod,
+            observed,
+            self._verdicts,
+            restart_all=should_restart_all(pod, observed, status),
+            keep_as_it_is=self._.keep_as_it_is(pod, observed),
+        )
 
     def _again(self, result: SyncResult) -> float | None:
         """When a sync with this result is to be repeated, if nothing else happens."""
