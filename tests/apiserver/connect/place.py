@@ -39,7 +39,11 @@ def flags(folder: Path) -> list[str]:
     certificates.ensure(folder, ["10.96.0.1"])
     names = {"certificate": "kubelet-client-certificate", "key": "kubelet-client-key"}
     client = folder / f"{certificates.KUBELET_CLIENT}"
+    policy = folder / "audit.json"
+    policy.write_text('{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"Metadata"}]}')
     return [
+        f"--audit-policy-file={policy}",
+        f"--audit-log-path={folder}/audit.log",
         f"--{names['certificate']}={client}.crt",
         f"--{names['key']}={client}.key",
         f"--kubelet-certificate-authority={folder}/ca.crt",

@@ -272,3 +272,24 @@ async def _allow(here: Place, user: str, verbs: list[str]) -> None:
     }
     answer = await here.ask("POST", f"{base}/rolebindings", binding)
     assert answer.status in (201, 409), answer.body
+
+
+# -- what is told of it
+
+
+async def test_the_audit_log_and_the_metrics_tell_of_connections(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here:
+        path = f"{here.pod}/exec?container=main&stdout=1&command=audited"
+        await collected(await here.websocket(path, "v5.channel.k8s.io"))
+
+        def recorded() -> list[tuple[str, str, int]]:
+            lines = (connected.folder / "pki" / "audit.log").read_text().splitlines()
+            events = [json.loads(line) for line in lines if "command=audited" in line]
+            found = [(each["verb"], each["stage"], each.get("responseStatus", {}).get("code", 0)) for each in events]
+            return found if len(found) == 3 else []
+
+        stages = await asyncio.to_thread(wait_until, recorded, "the audit log tells of it")
+        assert [each[1] for each in stages] == ["RequestReceived", "ResponseStarted", "ResponseComplete"]
+        assert stages[1] == ("get", "ResponseStarted", 101)
+        metrics = (await here.ask("GET", "/metrics")).body.decode()
+        assert 'subresource="exec",verb="CONNECT"' in metrics
