@@ -1,0 +1,108 @@
+"""What a node finds when it starts: its certificates, the configuration of kubelet and containerd, its identity."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pybernetes import pki
+from pybernetes.cluster import certificates
+from pybernetes.cluster.layout import Layout
+from pybernetes.cluster.node import containerd, objects, prepare
+from pybernetes.cluster.node.machine import Machine
+from pybernetes.cluster.node.network import Network
+
+NETWORK = Network(7)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    layout = Layout("test", tmp_path / "data")
+    layout.claim()
+    layout.prepare()
+    certificates.ensure(layout.pki, [])
+    return layout
+
+
+def load(folder: Path, name: str) -> pki.Identity:
+    identity = certificates.read(folder, name)
+    assert identity is not None
+    return identity
+
+
+def test_a_kubelet_is_its_node_to_the_api_server_and_serves_under_its_name_and_address(layout: Layout) -> None:
+    prepare.prepare(layout, NETWORK, 1, 6443)
+    folder = layout.node("node-1") / "pki"
+    client, serving = load(folder, "client"), load(folder, "serving")
+    assert client.certificate.subject.rfc4514_string() == "CN=system:node:node-1,O=system:nodes"
+    assert pki.subject_names(serving) == {"node-1", "10.245.7.2"}
+    authority = load(layout.pki, "ca")
+    assert pki.signed_by(client, authority)
+    assert pki.signed_by(serving, authority)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_certificates_stay_until_they_are_due_or_the_address_is_another(layout: Layout) -> None:
+    prepare.prepare(layout, NETWORK, 1, 6443)
+    assert prepare.ensure_certificates(layout, "node-1", "10.245.7.2") is False
+    later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=340)
+    assert prepare.ensure_certificates(layout, "node-1", "10.245.7.2", later) is True
+    client = load(layout.node("node-1") / "pki", "client").certificate_pem
+    assert prepare.ensure_certificates(layout, "node-1", "10.245.7.3") is True
+    assert load(layout.node("node-1") / "pki", "client").certificate_pem == client
+
+
+def test_the_kubelet_is_told_where_everything_is(layout: Layout) -> None:
+    machine = prepare.prepare(layout, NETWORK, 2, 16443)
+    folder = layout.node("node-2")
+    kubelet = machine.programs[1]
+    assert kubelet.name == "kubelet"
+    assert f"--kubeconfig={folder / 'kubelet.kubeconfig'}" in kubelet.argv
+    assert "--hostname-override=node-2" in kubelet.argv
+    assert "--node-ip=10.245.7.3" in kubelet.argv
+    config = json.loads((folder / "kubelet.json").read_text())
+    assert config["containerRuntimeEndpoint"] == "unix:///run/containerd/containerd.sock"
+    assert config["authentication"]["anonymous"] == {"enabled": False}
+    assert config["authorization"] == {"mode": "Webhook"}
+    assert Path(config["tlsCertFile"]).exists()
+    kubeconfig = json.loads((folder / "kubelet.kubeconfig").read_text())
+    assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://10.245.7.1:16443"
+    for name in ("kubelet.json", "kubelet.kubeconfig"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+
+
+def test_a_node_keeps_its_machine_id_and_is_described_by_one_file(layout: Layout) -> None:
+    first = prepare.prepare(layout, NETWORK, 1, 6443)
+    identity = (layout.node("node-1") / "machine-id").read_text()
+    second = prepare.prepare(layout, NETWORK, 1, 6444)
+    assert (layout.node("node-1") / "machine-id").read_text() == identity
+    assert Machine.read(str(layout.node("node-1") / "machine.json")) == second
+    assert first.cgroup == second.cgroup
+    other = Layout("test", layout.data / "elsewhere")
+    assert prepare.cgroup(other, "node-1") != first.cgroup, "clusters of the same name in other folders do not meet"
+    rules = Path(second.rules).read_text()
+    assert rules.count("ip daddr 10.96.0.1 tcp dport 443 dnat to 10.245.7.1:6444") == 2
+
+
+@pytest.mark.skipif(containerd.missing() is not None, reason="needs containerd")
+def test_containerd_has_a_handler_for_each_runtime_of_the_machine(layout: Layout, tmp_path: Path) -> None:
+    config = tomllib.loads(containerd.config(tmp_path / "cni.template", [Path("/a"), Path("/b")]))
+    cri = config["plugins"]["io.containerd.grpc.v1.cri"]
+    assert cri["registry"]["config_path"] == "/a:/b"
+    assert set(cri["containerd"]["runtimes"]) == set(containerd.runtimes())
+    assert cri["containerd"]["default_runtime_name"] in containerd.runtimes()
+    classes = {content["metadata"]["name"] for _, content in objects.objects() if content["kind"] == "RuntimeClass"}  # type: ignore[index]
+    assert classes == set(containerd.runtimes())
+
+
+def test_the_pod_network_is_json_once_containerd_has_filled_in_the_ranges() -> None:
+    filled = containerd.network_template()
+    start, end = filled.index("[{{range"), filled.index("{{end}}]") + len("{{end}}]")
+    config = json.loads(filled[:start] + '[[{"subnet": "10.244.0.0/24"}]]' + filled[end:])
+    assert [plugin["type"] for plugin in config["plugins"]] == ["bridge", "portmap"]
+    assert config["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.244.0.0/24"}]]
