@@ -1,0 +1,81 @@
+"""A kubelet's certificates, signed by a real cluster: the first one, and each one after it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from node.cluster import Cluster
+
+from pybernetes.api.authentication.v1 import SelfSubjectReview
+from pybernetes.client import config
+from pybernetes.client.client import Client
+from pybernetes.client.clock import JumpingClock, SystemClock
+from pybernetes.kubelet.bootstrap import bootstrap
+from pybernetes.kubelet.certificates import CLIENT_SIGNER, CertificateStore, Pair, Rotation
+
+
+async def _who(kubeconfig: Path) -> tuple[str | None, list[str]]:
+    async with Client(config.load(str(kubeconfig)), program="kubelet") as client:
+        answer = await client.create(SelfSubjectReview())
+    assert answer.status is not None
+    assert answer.status.user_info is not None
+    return answer.status.user_info.username, answer.status.user_info.groups or []
+
+
+async def test_who_may_ask_gets_a_certificate_and_is_then_itself(node: Cluster, tmp_path: Path) -> None:
+    store = CertificateStore(tmp_path / "pki", "kubelet-client")
+    kubeconfig = tmp_path / "kubelet.conf"
+    administrator = Path(node.environment["KUBECONFIG"])
+    await bootstrap(kubeconfig, administrator, "new-node", store, SystemClock())
+    name, groups = await _who(kubeconfig)
+    assert name == "system:node:new-node"
+    assert "system:nodes" in groups
+    assert kubeconfig.stat().st_mode & 0o777 == 0o600
+    assert store.current.stat().st_mode & 0o777 == 0o600
+    before = store.current.resolve()
+    await bootstrap(kubeconfig, tmp_path / "not-needed", "new-node", store, SystemClock())
+    assert store.current.resolve() == before
+
+
+async def test_a_certificate_is_renewed_before_it_ends_and_used_at_once(node: Cluster, tmp_path: Path) -> None:
+    clock = JumpingClock()
+    store = CertificateStore(tmp_path / "pki", "kubelet-client")
+    used: list[Pair] = []
+    got = asyncio.Event()
+
+    def use(pair: Pair) -> None:
+        used.append(pair)
+        got.set()
+
+    async with node.client() as client:
+        rotation = Rotation(
+            client,
+            clock,
+            "other-node",
+            store,
+            use,
+            signer=CLIENT_SIGNER,
+            usages=("digital signature", "client auth"),
+        )
+        running = asyncio.create_task(rotation.run())
+        try:
+            await asyncio.wait_for(got.wait(), 30)
+            got.clear()
+            begin, end = used[0].life
+            clock.advance((end - begin) * 0.65)
+            await asyncio.sleep(0.1)
+            assert not got.is_set()  # not yet
+            clock.advance((end - begin) * 0.26)
+            await asyncio.wait_for(got.wait(), 30)
+            assert used[1].certificate != used[0].certificate
+            assert store.load() == used[1]
+            client.transport.use_certificate(used[1].certificate, used[1].key)
+        finally:
+            running.cancel()
+    async with node.client() as client:
+        client.transport.use_certificate(used[1].certificate, used[1].key)
+        answer = await client.create(SelfSubjectReview())
+        assert answer.status is not None
+        assert answer.status.user_info is not None
+        assert answer.status.user_info.username == "system:node:other-node"
