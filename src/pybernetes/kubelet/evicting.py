@@ -10,9 +10,11 @@ from pybernetes.api.times import rfc3339
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import WARNING, EventRecorder
 
+from .events import PREEMPTING
 from .phase import FAILED, SUCCEEDED
 from .podmanager import uid_of
 from .podworkers import PodWorkers
+from .preemption import MESSAGE
 
 
 class Evicting:
@@ -33,6 +35,17 @@ class Evicting:
     async def shut_down(self, pod: Pod, grace: float, reason: str, message: str, condition: PodCondition) -> None:
         """For `ShutdownManager`; returns when the pod's containers have ended."""
         await self.end(pod, grace, reason, message, condition)
+
+    async def preempt(self, pod: Pod) -> None:
+        """End a pod for one that the node cannot do without; returns when its containers have ended."""
+        self._recorder.event(pod, WARNING, PREEMPTING, MESSAGE)
+        condition = PodCondition(
+            type="DisruptionTarget",
+            status="True",
+            reason="TerminationByKubelet",
+            message="Pod was preempted by Kubelet to accommodate a critical pod.",
+        )
+        await self.end(pod, 0.0, PREEMPTING, MESSAGE, condition)
 
     async def end(self, pod: Pod, grace: float, reason: str, message: str, condition: PodCondition | None) -> None:
         """End a pod. It has failed, however politely its containers exit, unless it had succeeded before."""

@@ -30,6 +30,7 @@ from .cgroups.v2 import CgroupsV2
 from .config.load import seconds
 from .container_config import ConfigBuilder, ContainerExtras, Settings, pod_logs_folder
 from .cpumanager.manager import CPUManager
+from .critical import is_critical
 from .devices.manager import DeviceManager
 from .evicting import Evicting
 from .eviction.manager import EvictionManager
@@ -57,10 +58,12 @@ from .pod_intake import PodIntake
 from .pod_syncer import KubeletPodSyncer, Parts
 from .podmanager import PodManager, uid_of
 from .podworkers import PodWorkers
+from .preemption import victims
 from .probes.manager import ProbeManager
 from .probes.prober import Prober
 from .probes.results import ProbeType, Result
 from .pulled_images import PulledImages
+from .refusal import PodRefused
 from .resources.actuation import ResizeActuator, ResizeError
 from .resources.allocation import AllocationManager
 from .resources.reporting import allocated_resources, pod_resources
@@ -282,7 +285,13 @@ class Kubelet:
         )
         self.workers = PodWorkers(KubeletPodSyncer(parts), clock, resync=seconds(config.sync_frequency))
         self.intake = PodIntake(
-            self.pods, self.workers, self.statuses, self.allocation, self.recorder, self._admit_devices
+            self.pods,
+            self.workers,
+            self.statuses,
+            self.allocation,
+            self.recorder,
+            self._admit_devices,
+            self._make_room,
         )
         self._static: list[StaticPods] = []
         self._sources: list[FolderSource | URLSource] = []
@@ -546,6 +555,17 @@ class Kubelet:
         self.shutdown.admit(pod)
         admission.admit(pod, others, self.node())
         self.cpus.admit(pod)
+
+    async def _make_room(self, pod: Pod, refusal: PodRefused) -> bool:
+        """End lesser pods for a critical one that does not fit."""
+        if not is_critical(pod) or not refusal.reason.startswith(admission.OUT_OF):
+            return False
+        others = [self.allocation.allocated(each) for each in self.intake.active()]
+        doomed = victims(self.allocation.allocated(pod), others, self.node())
+        if not doomed:
+            return False
+        await asyncio.gather(*(self.evicting.preempt(each) for each in doomed))
+        return True
 
     async def _admit_devices(self, pod: Pod) -> None:
         await self.devices.admit(pod, [uid_of(each) for each in self.intake.active()])

@@ -37,13 +37,16 @@ class PodIntake:
         allocation: AllocationManager,
         recorder: EventRecorder,
         devices: Admit,
+        make_room: Callable[[Pod, PodRefused], Awaitable[bool]],
     ) -> None:
+        """`make_room` may end other pods for one that was refused; whether it is worth another try."""
         self._pods = pods
         self._workers = workers
         self._statuses = statuses
         self._allocation = allocation
         self._recorder = recorder
         self._devices = devices
+        self._make_room = make_room
         self._new: asyncio.Queue[str] = asyncio.Queue()
         self._waiting: set[str] = set()
         """Uids in `_new`: their turn has not come."""
@@ -127,14 +130,22 @@ class PodIntake:
         known = self._workers.get(uid)
         if known is None and not ended and _deletion(pod)[0] is None:
             try:
-                self._allocation.add(pod)
-                await self._devices(pod)
+                await self._admit(pod)
             except PodRefused as refusal:
                 self._reject(pod, refusal)
                 return
         self._workers.update(self._pods.get(uid) or pod)
         if uid not in {uid_of(each) for each in self._pods.all()}:
             self._workers.removed(uid)  # it went while it was being admitted
+
+    async def _admit(self, pod: Pod) -> None:
+        try:
+            self._allocation.add(pod)
+        except PodRefused as refusal:
+            if not await self._make_room(pod, refusal):
+                raise
+            self._allocation.add(pod)
+        await self._devices(pod)
 
     def _reject(self, pod: Pod, refusal: PodRefused) -> None:
         log.info("pod %s is refused: %s", uid_of(pod), refusal.message)
