@@ -72,7 +72,8 @@ class Dispatcher:
         info = request.info
         if "timeout" in info.query and not in_time and not _lasts(info):
             seconds = _timeout(info.query["timeout"])
-            if 0 < seconds < LONGEST_TIMEOUT:
+            elsewhere = self.registry.aggregated and group_version(info) in self.registry.aggregated
+            if 0 < seconds < LONGEST_TIMEOUT and not elsewhere:  # the way to another server has its own clock
                 return await self._within(request, seconds)
         registry = self.registry
         if registry.aggregated:
