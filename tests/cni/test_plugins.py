@@ -293,6 +293,27 @@ def test_a_pod_whose_namespace_is_gone_is_deleted_all_the_same(lab: Lab, tmp_pat
         lab.run(lab.node, cni.add, pods, file)
 
 
+def test_gc_sweeps_up_after_pods_of_which_nothing_is_remembered(lab: Lab, tmp_path: Path) -> None:
+    cni, pods = runtimes(tmp_path)["process"], network(tmp_path, "1.1.0", ipMasq=True)
+    other = network(tmp_path / "other", "1.1.0", ipMasq=True)
+    for number in (0, 1):
+        lab.run(lab.node, cni.add, pods, runtime(lab, number))
+    kept = state(lab, tmp_path)
+    (tmp_path / "cache/results/pods-container0-eth0").unlink()  # killed before it was written
+    lab.output(lab.pods[0], "ip", "link", "delete", "eth0")
+    lab.run(lab.node, cni.gc, other, [("container0", "eth0"), ("container1", "eth0")])
+    assert state(lab, tmp_path)["rules"] == kept["rules"]
+    lab.run(lab.node, cni.gc, pods, [("container1", "eth0")])
+    left = state(lab, tmp_path)
+    assert left["addresses"] == ["10.77.1.3", "fd00:77::3"]
+    assert len(left["rules"]) == len(kept["rules"]) / 2
+    lab.run(lab.node, cni.check, pods, runtime(lab, 1))
+    lab.run(lab.node, cni.gc, pods, [])
+    left = state(lab, tmp_path)
+    assert left["addresses"] == left["rules"] == left["cache"] == []
+    lab.run(lab.node, cni.status, pods)
+
+
 def test_an_address_is_given_back_when_the_rest_fails(lab: Lab, tmp_path: Path) -> None:
     cni = runtimes(tmp_path)["process"]
     lab.output(lab.node, "ip", "link", "add", "cni0", "type", "bridge")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import ipaddress
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ Rule = tuple[str, ...]
 
 _LONGEST_CHAIN = 28
 _LONGEST_COMMENT = 255
+_OWNER = re.compile(r'name: "([^"]*)" id: "([^"]*)"')
 # Locked between reading and writing, as two plugins at once would both see a chain missing and put a jump to it in.
 # The namespace itself is what is changed, and it can be locked like a file.
 _NAMESPACE = "/proc/thread-self/ns/net"
@@ -111,6 +113,18 @@ def removal(table: Table, names: Sequence[str]) -> str:
     return _script([], lines)
 
 
+def owners(table: Table, network: str, prefix: str = "") -> dict[str, str]:
+    """The chains of a network's containers, and whose they are, from the comments of what leads to them."""
+    found = {}
+    for _, rest in table.rules:
+        words = shlex.split(rest)
+        chain = words[-1] if words[-2:-1] == ["-j"] else ""
+        said = _OWNER.search(words[words.index("--comment") + 1]) if "--comment" in words else None
+        if said and said[1] == network and chain == chain_name(network, said[2], prefix):
+            found[chain] = said[2]
+    return found
+
+
 def missing(table: Table, chain: Chain) -> str:
     """What of a chain is not in place, in words; empty if nothing is."""
     if chain.name not in table.chains:
@@ -152,6 +166,13 @@ class Nat:
         """Removes chains and what leads to them."""
         with _turn():
             self._apply(removal(self.read(), names))
+
+    def sweep(self, network: str, prefix: str, valid: set[str]) -> None:
+        """Removes the chains of containers of the network that are not (any longer) valid."""
+        with _turn():
+            table = self.read()
+            gone = [chain for chain, owner in owners(table, network, prefix).items() if owner not in valid]
+            self._apply(removal(table, gone))
 
     def _apply(self, script: str) -> None:
         if script:

@@ -87,6 +87,14 @@ class Call:
         except CNIError as error:
             raise error.within("could not parse prevResult") from None
 
+    @property
+    def valid_attachments(self) -> set[tuple[str, str]]:
+        """Container and interface of what GC must leave alone."""
+        listed = field(self.config, "cni.dev/valid-attachments", [])
+        if not all(isinstance(entry, dict) for entry in listed):
+            raise CNIError("cni.dev/valid-attachments: must be a list of objects", DECODING_FAILURE)
+        return {(field(entry, "containerID", ""), field(entry, "ifname", "")) for entry in listed}
+
     def delegate(self, plugin: str, command: str = "") -> results.Result | None:
         """Lets another plugin do the same (or `command`) with the same configuration; its result, if it gave one."""
         answer = self.plugins.call(plugin, {**self.environ, "CNI_COMMAND": command or self.command}, self.config)

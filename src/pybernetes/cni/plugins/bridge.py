@@ -105,8 +105,10 @@ def status(call: Call) -> None:
 
 
 def gc(call: Call) -> None:
-    """Lets the plugin that gives addresses sweep up; links go with their namespaces."""
+    """Sweeps up what hid addresses, and lets the plugin that gives them do the same; links go with their namespaces."""
     config = read_config(call)
+    if config.ip_masq:
+        ipmasq.sweep(call.network, {container_id for container_id, _ in call.valid_attachments})
     if config.ipam:
         call.delegate(config.ipam)
 

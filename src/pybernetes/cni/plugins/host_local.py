@@ -80,10 +80,10 @@ def status(call: Call) -> None:
 def gc(call: Call) -> None:
     """Gives back what belongs to attachments that are no longer valid."""
     config = _config(call)
-    listed = field(call.config, "cni.dev/valid-attachments", [])
-    valid = {(str(entry.get("containerID")), str(entry.get("ifname"))) for entry in listed if isinstance(entry, dict)}
+    valid = call.valid_attachments
+    known = valid | {(container_id, "") for container_id, _ in valid}  # as written before there were interfaces
     with Store(call.network, config.data_dir) as store:
-        for owner in store.owners() - valid:
+        for owner in store.owners() - known:
             store.release(*owner)
 
 

@@ -24,3 +24,10 @@ def ensure(network: str, container_id: str, pod: Interface) -> None:
 def remove(network: str, container_id: str, version: int) -> None:
     """Takes the pod's chain away, if it is there."""
     Nat(version).remove([chain_name(network, container_id)])
+
+
+def sweep(network: str, valid: set[str]) -> None:
+    """Takes away the chains of all other pods of the network."""
+    for table in (Nat(4), Nat(6)):
+        if table.usable():
+            table.sweep(network, "", valid)

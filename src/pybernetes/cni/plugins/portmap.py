@@ -80,6 +80,14 @@ def delete(call: Call) -> None:
         table.remove([chain_name(config.network, config.container_id, "DN-")])
 
 
+def gc(call: Call) -> None:
+    """Takes out the rules of containers that are gone."""
+    valid = {container_id for container_id, _ in call.valid_attachments}
+    for table in (Nat(4), Nat(6)):
+        if table.usable():
+            table.sweep(call.network, "DN-", valid)
+
+
 def check(call: Call) -> None:
     """Refuses if a rule is missing."""
     config = read_config(call)
@@ -244,4 +252,4 @@ def _invalid(text: str) -> CNIError:
     return CNIError(text, INVALID_NETWORK_CONFIG)
 
 
-PLUGIN = Plugin("portmap", add, delete, check)
+PLUGIN = Plugin("portmap", add, delete, check, gc=gc)
