@@ -1,4 +1,4 @@
-"""Counts what a node has of the kernel: processes, mounts, namespaces, links, cgroups, addresses.
+"""Counts what a node has: processes, mounts, namespaces, links, cgroups, addresses, folders of pods.
 
 Two counts with the same pods (or none) on the node must be equal, whatever happened in between.
 """
@@ -17,6 +17,9 @@ CGROUPS = Path("/sys/fs/cgroup")
 ADDRESSES = "/run/cni/networks"
 """Where CNI's host-local keeps the addresses it gave away, a file for each."""
 
+FOLDERS = ("/var/lib/kubelet/pods", "/var/log/pods", "/var/log/containers", "/run/containerd/runc/k8s.io")
+"""What has something of each pod in it."""
+
 
 @dataclass(frozen=True)
 class Count:
@@ -28,6 +31,7 @@ class Count:
     links: Counter[str]
     cgroups: Counter[str]
     addresses: Counter[str]
+    folders: Counter[str]
 
     def more_than(self, before: Count) -> dict[str, Counter[str]]:
         """What is here and was not there: the leaks."""
@@ -46,6 +50,9 @@ def count(init: int, cgroup: str, addresses: str = ADDRESSES) -> Count:
         links=Counter(_links(init)),
         cgroups=Counter(_cgroups(cgroup)),
         addresses=Counter("address" for path in given if re.fullmatch(r"[0-9.]+|[0-9a-f:]+", path.name)),
+        folders=Counter(
+            folder for folder in FOLDERS for name in _names(Path(f"/proc/{init}/root{folder}")) if name[0] != "."
+        ),
     )
 
 
@@ -100,6 +107,12 @@ def _links(init: int) -> list[str]:
     )
     names = [line.split(": ")[1].partition("@")[0] for line in done.stdout.splitlines()]
     return [re.sub(r"^veth.*", "veth", name) for name in names]
+
+
+def _names(folder: Path) -> list[str]:
+    with contextlib.suppress(FileNotFoundError):
+        return os.listdir(folder)
+    return []
 
 
 def _cgroups(cgroup: str) -> list[str]:
