@@ -152,3 +152,20 @@ def test_a_pod_on_the_nodes_network_listens_there_itself(node: Cluster) -> None:
     assert status["spec"]["containers"][0]["ports"][0]["hostPort"] == 18099
     fetched(f"http://{address}:18099/", "of the node")
     assert "18099" not in node.inside("iptables-save", "-t", "nat")
+
+
+def test_a_port_outlives_its_runtime_and_comes_back_with_its_node(own_node: Cluster) -> None:
+    own_node.kubectl("create", "namespace", NAMESPACE)
+    own_node.apply(pod("web", SERVE, {"containerPort": 80, "hostPort": 18080}))
+    wait_ready(own_node, "web")
+    address = node_address(own_node)
+    fetched(f"http://{address}:18080/", "web")
+    for victim in ("kubelet", "containerd"):
+        own_node.kill(victim)
+        assert fetch(f"http://{address}:18080/") == "web"
+    own_node.wait_ready()
+    own_node.kill("node")
+    own_node.wait_ready()
+    fetched(f"http://{address}:18080/", "web")
+    own_node.kubectl("delete", "pod", "-n", NAMESPACE, "web", "--wait=true")
+    tools.wait_until(lambda: "CNI-DN-" not in own_node.inside("iptables-save", "-t", "nat"), "the rules are gone")
