@@ -177,10 +177,11 @@ async def test_what_the_runtime_has_and_nobody_wants_is_ended() -> None:
         (7, 30, None, None, 7),
         (7, 30, None, 3, 3),
         (7, 30, 2, 3, 2),
-        (0, 30, None, None, 30),  # deleted by force: the API forgets at once, the node still asks first
+        (0, 30, None, None, 1),  # deleted by force
         (0, 0, None, None, 1),
         (None, None, None, None, 1),
-        (None, 30, None, 0, 30),
+        (None, 30, None, 0, 1),
+        (0, 30, 30, None, 1),
     ],
 )
 async def test_the_least_grace_period_counts(

@@ -280,12 +280,12 @@ class PodWorkers:
 
 def effective_grace(work: PodWork, override: int | None) -> int:
     """The seconds a pod gets: the least of what was said so far, the deletion's, and the one given; else its own."""
-    grace = work.grace or 0
+    grace, said = work.grace or 0, work.grace is not None
     metadata = work.pod.metadata if work.pod else None
     spec = work.pod.spec if work.pod else None
     for each in (metadata.deletion_grace_period_seconds if metadata else None, override):
         if each is not None and (grace == 0 or each < grace):
-            grace = each
-    if grace == 0 and spec is not None and spec.termination_grace_period_seconds is not None:
+            grace, said = each, True
+    if not said and spec is not None and spec.termination_grace_period_seconds is not None:
         grace = spec.termination_grace_period_seconds
     return max(1, grace)
