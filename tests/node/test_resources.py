@@ -36,7 +36,7 @@ def resources(cpu: str = "", memory: str = "", **limits: str) -> dict[str, Any]:
             result["requests"][name] = request
         if slash:
             result["limits"][name] = limit
-    return {"resources": result}
+    return {"resources": {key: value for key, value in result.items() if value}}
 
 
 def resize(space: Namespace, name: str, new: dict[str, Any], container: str = "main") -> None:
@@ -183,21 +183,20 @@ def test_a_limit_below_what_is_used_is_an_error_until_it_is_not(space: Namespace
 
 
 def test_a_resize_waits_until_the_node_has_room(space: Namespace) -> None:
+    space.kubectl("delete", "pod", "--all")
     allocatable = space.cluster.get("node", "node-1")["status"]["allocatable"]["cpu"]
     assert allocatable.isdigit(), "the test counts whole CPUs"
-    small = resources("50m", "16Mi")
-    space.apply(
-        pod("waits", SLEEP, main=small), pod("holds", SLEEP, main=resources(f"{int(allocatable) * 1000 - 600}m"))
-    )
+    wanted = int(allocatable) * 1000 - 500
+    space.apply(pod("waits", SLEEP, main=resources("50m", "16Mi")), pod("holds", SLEEP, main=resources("600m")))
     space.running("waits")
     space.running("holds")
-    more = resources("600m", "16Mi")
+    more = resources(f"{wanted}m", "16Mi")
     resize(space, "waits", more)
     found = space.wait("waits", lambda found: "PodResizePending" in conditions(found), "pending")
     pending = conditions(found)["PodResizePending"]
     assert (pending["status"], pending["reason"]) == ("True", "Deferred")
     assert re.fullmatch(
-        r"Node didn't have enough resource: cpu, requested: 600, used: \d+, capacity: \d+", pending["message"]
+        rf"Node didn't have enough resource: cpu, requested: {wanted}, used: \d+, capacity: \d+", pending["message"]
     )
     assert found["status"]["containerStatuses"][0]["allocatedResources"]["cpu"] == "50m"
     assert space.event("waits", "ResizeDeferred").startswith("Pod resize OutOfcpu: ")

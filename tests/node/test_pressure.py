@@ -1,0 +1,205 @@
+"""A node that is short of memory, gives whole CPUs away, cuts logs and shuts down, through kubectl.
+
+One node for all, with a KubeletConfiguration that makes all of this happen quickly; the last test shuts it down.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node.cluster import Cluster
+from node.pods import Namespace, container, pod
+
+import tools
+from pybernetes.kubelet.allocatable import meminfo
+
+MI = 1 << 20
+SLEEP = "trap 'exit 0' TERM; sleep 3600 & wait"
+ALL_PODS = 640
+"""MiB that all pods together may use; at less than 256 MiB left, one of them goes."""
+CONFIG = {
+    "kubeReserved": {"cpu": "500m"},
+    "systemReserved": {"memory": f"{meminfo()['MemTotal'] // MI - ALL_PODS}Mi"},
+    "evictionHard": {"memory.available": "256Mi"},
+    "evictionPressureTransitionPeriod": "5s",
+    "cpuManagerPolicy": "static",
+    "cpuManagerReconcilePeriod": "1s",
+    "containerLogMaxSize": "32Ki",
+    "containerLogMaxFiles": 3,
+    "containerLogMonitorInterval": "3s",
+    "shutdownGracePeriod": "20s",
+    "shutdownGracePeriodCriticalPods": "10s",
+}
+
+
+@pytest.fixture(scope="module")
+def space(own_node: Cluster) -> Namespace:
+    """The node's kubelet is started anew with another configuration: its state of the CPU manager must go first."""
+    folder = own_node.layout.node("node-1")
+    path = folder / "kubelet.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **CONFIG}))
+    (folder / "lib-kubelet/cpu_manager_state").unlink(missing_ok=True)
+    own_node.kill("kubelet")
+    tools.wait_until(
+        lambda: own_node.get("node", "node-1")["status"]["allocatable"]["cpu"] != str(os.cpu_count()),
+        "the node has less to allocate",
+        timeout=60,
+        every=0.2,
+    )
+    return Namespace(own_node, "pressure")
+
+
+def node_conditions(cluster: Cluster) -> dict[str, Any]:
+    return {each["type"]: each for each in cluster.get("node", "node-1")["status"]["conditions"]}
+
+
+def test_what_is_reserved_is_not_allocatable(space: Namespace) -> None:
+    status = space.cluster.get("node", "node-1")["status"]
+    assert status["allocatable"]["cpu"] == f"{(os.cpu_count() or 0) * 1000 - 500}m"
+    assert int(status["allocatable"]["memory"].removesuffix("Ki")) // 1024 in range(ALL_PODS - 258, ALL_PODS - 254)
+    assert status["capacity"]["cpu"] == str(os.cpu_count())
+    limit = space.cluster.inside("cat", "/sys/fs/cgroup/memory/kubepods/memory.limit_in_bytes")
+    assert int(limit) // MI in range(ALL_PODS - 1, ALL_PODS + 2)
+
+
+@pytest.mark.skipif((os.cpu_count() or 0) < 2, reason="needs two CPUs")
+def test_a_guaranteed_pod_gets_cpus_of_its_own(space: Namespace) -> None:
+    script = "grep Cpus_allowed_list /proc/1/status | cut -f2"
+
+    def cpus(name: str) -> str:
+        return space.exec(name, script).strip()
+
+    whole = {"resources": {"limits": {"cpu": "1", "memory": "16Mi"}}}
+    space.apply(pod("shared", SLEEP))
+    space.running("shared")
+    everything = cpus("shared")
+    space.apply(pod("alone", SLEEP, main=whole))
+    found = space.running("alone")
+    assert found["status"]["qosClass"] == "Guaranteed"
+    own = cpus("alone")
+    assert own.isdigit()
+    tools.wait_until(lambda: own not in cpus("shared").split(","), "others make room", timeout=30, every=0.2)
+    state = space.cluster.layout.node("node-1") / "lib-kubelet/cpu_manager_state"
+    kept = json.loads(state.read_text())
+    assert kept["entries"] == {found["metadata"]["uid"]: {"main": own}}
+    uid = found["metadata"]["uid"]
+    quota = space.cluster.inside("cat", f"/sys/fs/cgroup/cpu/kubepods/pod{uid}/cpu.cfs_quota_us").strip()
+    assert quota == "-1"
+    space.cluster.kill("kubelet")  # a new kubelet knows who has what
+    space.kubectl("delete", "pod", "alone")
+    space.until("shared", script, f"{everything}\n")
+
+
+def test_a_log_is_cut_into_pieces_and_kubectl_reads_on(space: Namespace) -> None:
+    script = "i=0; while :; do echo line $i; i=$((i+1)); [ $((i % 50)) = 0 ] && sleep 0.05; done"
+    space.apply(pod("chatty", script))
+    found = space.running("chatty")
+    folder = f"pressure_chatty_{found['metadata']['uid']}/main"
+    logs = space.cluster.layout.node("node-1") / "log-pods" / folder
+
+    def pieces() -> list[Path]:
+        return sorted(logs.iterdir())
+
+    tools.wait_until(lambda: any(each.suffix == ".gz" for each in pieces()), "a piece is compressed", timeout=60)
+    assert len(pieces()) <= 3
+    tools.wait_until(
+        lambda: space.kubectl("logs", "chatty", "--tail=1", check=False).startswith("line "), "its log is read"
+    )
+    space.kubectl("delete", "pod", "chatty")
+
+
+def test_under_memory_pressure_the_hungriest_pod_goes_and_others_are_refused(space: Namespace) -> None:
+    volumes = [{"name": "m", "emptyDir": {"medium": "Memory"}}]
+    mount = {"volumeMounts": [{"name": "m", "mountPath": "/m"}]}
+    request = {"resources": {"requests": {"memory": "16Mi"}}}
+
+    def eating(name: str, size: int) -> Any:
+        script = f"dd if=/dev/zero of=/m/x bs=1M count={size} 2>&-; {SLEEP}"
+        return pod(name, script, main={**mount, **request}, volumes=volumes)
+
+    space.apply(eating("modest", 40))
+    space.running("modest")
+    space.apply(eating("hungry", 450))
+    found = space.wait("hungry", lambda found: found["status"]["phase"] == "Failed", "evicted")
+    assert found["status"]["reason"] == "Evicted"
+    message = found["status"]["message"]
+    assert message.startswith("The node was low on resource: memory. Threshold quantity: 256Mi, available: "), message
+    assert "Container main was using " in message
+    assert ", request is 16Mi, has larger consumption of memory. " in message
+    (condition,) = [each for each in found["status"]["conditions"] if each["type"] == "DisruptionTarget"]
+    assert (condition["status"], condition["reason"], condition["message"]) == (
+        "True",
+        "TerminationByKubelet",
+        message,
+    )
+    assert space.event("hungry", "Evicted") == message
+    assert space.get("modest")["status"]["phase"] == "Running"
+    pressed = tools.wait_until(
+        lambda: (found := node_conditions(space.cluster)["MemoryPressure"])["status"] == "True" and found,
+        "the node says so",
+        timeout=30,
+        every=0.1,
+    )
+    assert (pressed["reason"], pressed["message"]) == (
+        "KubeletHasInsufficientMemory",
+        "kubelet has insufficient memory available",
+    )
+    tools.wait_until(
+        lambda: node_conditions(space.cluster)["MemoryPressure"]["status"] == "False",
+        "it is over",
+        timeout=60,
+        every=0.2,
+    )
+    space.kubectl("delete", "pod", "modest", "hungry")
+
+
+def test_the_kernel_kills_before_all_pods_together_take_more_than_they_may(space: Namespace) -> None:
+    """`/kubepods` is limited: what grows too quickly for evictions does not take the machine's memory."""
+    space.apply(pod("greedy", "tail /dev/zero; echo killed $?"))
+    assert "killed 137" in space.logs("greedy")
+    space.kubectl("delete", "pod", "greedy")
+
+
+def test_a_node_that_shuts_down_ends_its_pods_and_takes_no_others(space: Namespace) -> None:
+    """Last of all, because the node does not come back."""
+    slow = "trap 'sleep 1; echo goodbye; exit 0' TERM; sleep 3600 & wait"
+    critical = {"priorityClassName": "system-cluster-critical"}
+    space.apply(
+        pod("ordinary", slow, terminationGracePeriodSeconds=30),
+        pod("critical", [container(SLEEP)], terminationGracePeriodSeconds=30, **critical),
+    )
+    space.running("ordinary")
+    space.running("critical")
+    state = space.cluster.layout.node("node-1") / "lib-kubelet/graceful_node_shutdown_state"
+    kubelet = tools.wait_until(lambda: space.cluster.find("kubelet"), "the kubelet runs")
+    os.kill(kubelet, signal.SIGPWR)
+    for name in ("ordinary", "critical"):
+        found = space.wait(name, lambda found: found["status"]["phase"] == "Failed", "ended")
+        assert (found["status"]["reason"], found["status"]["message"]) == (
+            "Terminated",
+            "Pod was terminated in response to imminent node shutdown.",
+        )
+    ends = [
+        space.get(name)["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
+        for name in ("ordinary", "critical")
+    ]
+    assert ends == sorted(ends)
+    tools.wait_until(
+        lambda: state.exists() and not json.loads(state.read_text())["endTime"].startswith("0001"),
+        "the kubelet is done",
+    )
+    tools.wait_until(
+        lambda: "node is shutting down" in node_conditions(space.cluster)["Ready"]["message"], "the node is not ready"
+    )
+    assert node_conditions(space.cluster)["Ready"]["status"] == "False"
+    space.apply(pod("late", SLEEP, nodeName="node-1"))
+    found = space.wait("late", lambda found: found["status"]["phase"] == "Failed", "refused")
+    assert (found["status"]["reason"], found["status"]["message"]) == (
+        "NodeShutdown",
+        "Pod was rejected: Pod was rejected as the node is shutting down.",
+    )
