@@ -385,6 +385,8 @@ def test_a_user_who_cannot_have_nodes_is_told_why(monkeypatch: pytest.MonkeyPatc
     assert plan.count(0) == (0, None)
     with pytest.raises(ClusterError, match="--nodes 2: nodes need root"):
         plan.count(2)
+    with pytest.raises(ClusterError, match="--runtime containerd: nodes need root"):
+        plan.count(None, "containerd")
 
 
 def test_a_machine_that_cannot_have_nodes_names_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ from pybernetes.cluster.layout import SUPERVISOR, Layout, Record, home, locate, 
 from pybernetes.cluster.progress import Progress
 
 if TYPE_CHECKING:
-    from pybernetes.cluster.node.network import Network
+    from pybernetes.cluster.node.joining import Nodes
 
 READY_TIMEOUT = 60.0
 POLL = 0.01
@@ -101,7 +101,7 @@ def _layout(name: str, data_dir: str | None) -> Layout:
 
 def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     _refuse_remains(layout)
-    count, why_none = _node_count(arguments.nodes)
+    count, why_none = _node_count(arguments.nodes, arguments.runtime)
     try:
         with Progress() as progress:
             layout.prepare()
@@ -120,10 +120,10 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
 
 
 def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, progress: Progress) -> Record:
-    network = _network(layout) if count else None
-    host = network.gateway if network else components.BIND_ADDRESS
+    nodes = _nodes(layout, count) if count else None
+    host = nodes.network.gateway if nodes else components.BIND_ADDRESS
     port = _free_port(arguments.port, host)
-    addresses = [_host_address(), *([network.gateway] if network else [])]
+    addresses = [_host_address(), *([host] if nodes else [])]
     made = certificates.ensure(layout.pki, [components.KUBERNETES_SERVICE_IP, *addresses])
     progress.done(f"certificates: {'new: ' + ', '.join(made) if made else 'good'}")
     parts = components.control_plane(
@@ -133,68 +133,30 @@ def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, prog
         controller_manager_port=(controllers := _free_port(0, apart_from=(port,))),
         scheduler_port=_free_port(0, apart_from=(port, controllers)),
         advertise_address=addresses[-1],
-        pod_range=network.pods if network else components.POD_RANGE,
+        pod_range=nodes.network.pods if nodes else components.POD_RANGE,
         etcd_servers=_etcd_servers(layout, arguments),
         token_file=_write_token(layout, arguments.token),
-        more_flags=[components.METRICS] if network else [],
+        more_flags=[components.METRICS] if nodes else [],
     )
-    nodes = _Nodes(parts, lambda: None)
-    if network is not None:
-        nodes = _nodes(layout, parts, network, count, port)
-    record = replace(
-        layout.read_record() or Record(layout.name),
-        server=f"https://{host}:{port}",
-        store=arguments.store,
-        nodes=count,
-    )
-    return _run(layout, nodes, [components.renewal(layout, addresses)], progress, record)
+    if nodes:
+        parts += nodes.parts(port)
+    record = layout.read_record() or Record(layout.name)
+    record = replace(record, server=f"https://{host}:{port}", store=arguments.store, nodes=count)
+    return _run(layout, parts, nodes, [components.renewal(layout, addresses)], progress, record)
 
 
-@dataclass(frozen=True, slots=True)
-class _Nodes:
-    """All components, and what is to be done for nodes once they are ready."""
-
-    parts: Sequence[components.Component]
-    finish: Callable[[], None]
-
-
-def _node_count(wanted: int | None) -> tuple[int, str | None]:
+def _node_count(wanted: int | None, runtime: str) -> tuple[int, str | None]:
     if wanted == 0:
         return 0, None
     from pybernetes.cluster.node import plan
 
-    return plan.count(wanted)
+    return plan.count(wanted, runtime)
 
 
-def _network(layout: Layout) -> Network:
-    from pybernetes.cluster.node import plan
+def _nodes(layout: Layout, count: int) -> Nodes:
+    from pybernetes.cluster.node.joining import Nodes
 
-    return plan.claim(layout)
-
-
-def _nodes(layout: Layout, parts: Sequence[components.Component], network: Network, count: int, port: int) -> _Nodes:
-    """The components with those of the nodes, whose files are written."""
-    from pybernetes.cluster.admin import Admin
-    from pybernetes.cluster.images import store
-    from pybernetes.cluster.node import fabric, objects, prepare
-    from pybernetes.cluster.node.boot import Boot
-
-    store.ensure_builtin(layout)
-    admin = Admin(network.gateway, port, layout.pki)
-    found = list(parts)
-    for number in range(1, count + 1):
-        machine = prepare.prepare(layout, network, number, port)
-        file = layout.node(machine.name) / "machine.json"
-        found.append(components.node(machine.name, file, Boot(layout, machine, admin)))
-
-    def finish() -> None:
-        objects.create(admin)
-        admin.close()
-        trouble = fabric.open_way_out(network)
-        if trouble:
-            print(f"Note: {trouble}.")
-
-    return _Nodes(found, finish)
+    return Nodes(layout, count)
 
 
 def _remove_nodes(layout: Layout) -> None:
@@ -204,10 +166,14 @@ def _remove_nodes(layout: Layout) -> None:
 
 
 def _run(
-    layout: Layout, nodes: _Nodes, chores: Sequence[components.Chore], progress: Progress, record: Record
+    layout: Layout,
+    parts: Sequence[components.Component],
+    nodes: Nodes | None,
+    chores: Sequence[components.Chore],
+    progress: Progress,
+    record: Record,
 ) -> Record:
     """Starts the processes, gives the user his context while they start, and waits for them."""
-    parts = nodes.parts
     offsets = {path.stem: _size(path) for path in layout.logs.glob("*.log")}
     events = processes.start_supervisor(layout, parts, chores)
     try:
@@ -219,7 +185,9 @@ def _run(
         kubeconfig.check(kubeconfig.user_file())
         for title in _wait(layout, parts, events, offsets):
             progress.done(title)
-        nodes.finish()
+        note = nodes.finish() if nodes else None
+        if note:
+            print(f"Note: {note}.")
         kubeconfig.write(layout.kubeconfig, content)
         layout.write_record(record)
         kubeconfig.merge(kubeconfig.user_file(), content)

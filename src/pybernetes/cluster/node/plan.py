@@ -21,9 +21,11 @@ def obstacle() -> str | None:
     return f"{why} (Debian: apt-get install containerd runc containernetworking-plugins nftables)" if why else None
 
 
-def count(wanted: int | None) -> tuple[int, str | None]:
+def count(wanted: int | None, runtime: str = "auto") -> tuple[int, str | None]:
     """The number of nodes, and why it is 0 if nobody asked for that; ClusterError if it cannot be as asked for."""
     why = obstacle() if wanted != 0 else None
+    if why and runtime != "auto":
+        raise ClusterError(f"--runtime {runtime}: {why}")
     if wanted is None:
         return (0, why) if why else (1, None)
     if why:
