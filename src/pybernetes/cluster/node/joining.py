@@ -1,0 +1,39 @@
+"""The nodes of a cluster that `up` starts: their network before anything runs, their components, their last needs."""
+
+from __future__ import annotations
+
+from pybernetes.cluster import components
+from pybernetes.cluster.admin import Admin
+from pybernetes.cluster.images import store
+from pybernetes.cluster.layout import Layout
+from pybernetes.cluster.node import fabric, objects, plan, prepare
+from pybernetes.cluster.node.boot import Boot
+
+
+class Nodes:
+    """The nodes of one cluster. Making it claims their network; `teardown.remove` gives it back."""
+
+    def __init__(self, layout: Layout, count: int) -> None:
+        self.layout = layout
+        self.count = count
+        self.network = plan.claim(layout)
+        self._admin: Admin | None = None
+
+    def parts(self, port: int) -> list[components.Component]:
+        """Their components, whose files are written; the port is that of the API server."""
+        store.ensure_builtin(self.layout)
+        self._admin = Admin(self.network.gateway, port, self.layout.pki)
+        machines = [prepare.prepare(self.layout, self.network, number + 1, port) for number in range(self.count)]
+        return [
+            components.node(
+                each.name, self.layout.node(each.name) / "machine.json", Boot(self.layout, each, self._admin)
+            )
+            for each in machines
+        ]
+
+    def finish(self) -> str | None:
+        """What can wait until the API server is there; answers what the user should know."""
+        assert self._admin is not None
+        objects.create(self._admin)
+        self._admin.close()
+        return fabric.open_way_out(self.network)
