@@ -70,7 +70,7 @@ EMPTY = [volume("default", emptyDir={}), volume("memory", emptyDir={"medium": "M
 
 def _empty_says(user: int) -> str:
     files = "".join(f"{mode} {user}\nhello\n" for mode in ("644", "666", "777"))
-    return f"default 777\n{files}memory 777\n{files}tmpfs\n"
+    return f"default 777\n{files}memory 1777\n{files}tmpfs\n"
 
 
 def _projected(*sources: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -105,7 +105,7 @@ async def test_memory_is_as_large_as_the_least_of_all_limits(
 ) -> None:
     path = await _empty(host, _pod(limits=limits), medium="Memory", size_limit=size_limit)
     assert _type_and_size(path) == ("tmpfs", expected)
-    assert stat.S_IMODE(os.stat(path).st_mode) == 0o777
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o1777
     _touch(path / "file")
     await _empty(host, _pod(limits=limits), medium="Memory", size_limit=size_limit)
     assert os.listdir(path) == ["file"]
@@ -136,10 +136,10 @@ async def test_huge_pages_must_be_asked_for(host: Host) -> None:
 
 @root_only
 async def test_an_empty_dir_belongs_to_the_group(host: Host) -> None:
-    for medium in (None, "Memory"):
+    for medium, mode in ((None, 0o2777), ("Memory", 0o3777)):
         found = os.stat(await _empty(host, _pod(group=4711), medium=medium))
         assert found.st_gid == 4711
-        assert stat.S_IMODE(found.st_mode) == 0o2777
+        assert stat.S_IMODE(found.st_mode) == mode
 
 
 @root_only

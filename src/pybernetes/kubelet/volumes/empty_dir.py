@@ -52,6 +52,7 @@ def make(host: Host, pod: Pod, folder: Path, meta: Path, source: EmptyDirVolumeS
     if ready.exists() and (folder.is_dir() if on_disk else is_mount_point(folder)):
         return
     folder.mkdir(parents=True, exist_ok=True, mode=0o750)
+    os.chmod(folder, MODE)  # what is mounted on it has a mode of its own: of tmpfs 1777, with upstream too
     if medium == "Memory":
         if not is_mount_point(folder):
             _mount_tmpfs(folder, memory_size(pod, source, host.facts.allocatable.get("memory")))
@@ -60,7 +61,6 @@ def make(host: Host, pod: Pod, folder: Path, meta: Path, source: EmptyDirVolumeS
             mount("nodev", folder, "hugetlbfs", options=f"pagesize={_page_size(pod, medium)}")
     elif medium:
         raise ValueError(f'unknown storage medium "{medium}"')
-    os.chmod(folder, MODE)
     set_group(folder, fs_group(pod), read_only=False)
     meta.mkdir(parents=True, exist_ok=True, mode=0o750)
     ready.touch()
