@@ -15,6 +15,7 @@ import pybernetes
 from .skel import BUILT_IN, run
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path  # 5 ms that a plugin need not pay
 
 _LONGEST_INTERPRETER = 250  # the kernel reads 256 bytes of a file to find out how to start it
@@ -47,8 +48,8 @@ def plugin(name: str, own: str) -> int:
     return run(name, os.environ, sys.stdin.buffer, sys.stdout, sys.stderr, own)
 
 
-def install(folder: Path, *, missing: bool = False) -> list[Path]:
-    """Writes plugins as executables into the folder, all or those that are not there; what was written."""
+def install(folder: Path, names: Collection[str] = BUILT_IN) -> list[Path]:
+    """Writes plugins as executables into the folder; what was written."""
     interpreter = f"#!{sys.executable} -IS"
     if len(interpreter) > _LONGEST_INTERPRETER:
         raise OSError(
@@ -57,9 +58,7 @@ def install(folder: Path, *, missing: bool = False) -> list[Path]:
     source = os.path.dirname(os.path.dirname(os.path.abspath(pybernetes.__file__)))
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name in sorted(BUILT_IN):
-        if missing and (folder / name).exists():
-            continue
+    for name in sorted(names):
         lines = [
             interpreter,
             "import os, sys",

@@ -22,6 +22,8 @@ def test_the_hosts_plugins_are_linked_and_ours_fill_the_gaps(tmp_path: Path, mon
         assert {path.name for path in node.iterdir()} == BUILT_IN | {"tuning"}
         assert os.readlink(node / "bridge") == str(host / "bridge")
         assert "pybernetes.cni" in (node / "portmap").read_text()
+    (node / "portmap").write_text("of a version that is gone")
     (host / "bridge").unlink()
     containerd.link_plugins(node)
-    assert "pybernetes.cni" in (node / "bridge").read_text()
+    for name in ("bridge", "portmap"):
+        assert "pybernetes.cni" in (node / name).read_text()

@@ -112,6 +112,7 @@ def network_template() -> str:
 def link_plugins(folder: Path) -> None:
     """Gives the node the host's CNI plugins by links; what the host has not, but we have, is ours."""
     from pybernetes.cni.command import install
+    from pybernetes.cni.skel import BUILT_IN
 
     folder.mkdir(parents=True, exist_ok=True)
     for place in PLUGINS:
@@ -120,4 +121,4 @@ def link_plugins(folder: Path) -> None:
             if not path.exists():
                 path.unlink(missing_ok=True)  # a link to what is no longer there
                 path.symlink_to(f"{place}/{name}")
-    install(folder, missing=True)
+    install(folder, [name for name in BUILT_IN if not (folder / name).exists() or not (folder / name).is_symlink()])
