@@ -24,6 +24,20 @@ def test_a_file_is_read_and_completed() -> None:
     assert config.serialize_image_pulls is True
 
 
+def test_drop_ins_are_put_over_the_file_one_after_another() -> None:
+    config = load(
+        HEAD + b"maxPods: 7\nport: 1\nevictionHard: {memory.available: 1Gi, pid.available: 5%}\nclusterDNS: [a]\n",
+        [
+            ("10.conf", HEAD + b"maxPods: 8\nevictionHard: {memory.available: 2Gi}\n"),
+            ("20.conf", HEAD + b"maxPods: 9\nclusterDNS: [b]\n"),
+        ],
+    )
+    assert (config.max_pods, config.port, config.cluster_dns) == (9, 1, ["b"])
+    assert config.eviction_hard == {"memory.available": "2Gi", "pid.available": "5%"}
+    with pytest.raises(KubeletConfigError, match=r"x\.conf: no kind"):
+        load(HEAD, [("x.conf", b"kind: Pod")])
+
+
 def test_defaults_of_evictions_can_be_merged() -> None:
     config = load(HEAD + b"evictionHard: {memory.available: 1Gi}\nmergeDefaultEvictionSettings: true\n")
     set_defaults(config)

@@ -46,7 +46,11 @@ def main(argv: list[str]) -> int:
 
 def _configuration(options: Options) -> KubeletConfiguration:
     """The file, and over it what was typed."""
-    config = load(Path(options.config).read_bytes()) if options.config else KubeletConfiguration()
+    if options.config_dir and not options.config:
+        raise ValueError("--config-dir needs --config: its files are put over that one")
+    found = sorted(Path(options.config_dir).glob("*.conf")) if options.config_dir else []
+    drop_ins = [(str(each), each.read_bytes()) for each in found]
+    config = load(Path(options.config).read_bytes(), drop_ins) if options.config else KubeletConfiguration()
     options.apply(config)
     set_defaults(config)
     check(config)

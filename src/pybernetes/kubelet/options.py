@@ -218,7 +218,7 @@ def parse(argv: Sequence[str]) -> Options:
 
     add("config", str, "file with a KubeletConfiguration")
     add("config-dir", str, "folder with *.conf files that are put over it, in the order of their names")
-    add("kubeconfig", str, "how the API server is reached; without it only static pods run")
+    add("kubeconfig", str, "how the API server is reached (there is no mode without one)")
     add("bootstrap-kubeconfig", str, "used to ask for a client certificate if --kubeconfig is not there yet")
     add("hostname-override", str, "the node's name, if it is not the machine's")
     add("node-ip", words, "the node's addresses; else that of the default route")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from pybernetes.api import gojson, strict
+import msgspec
+
+from pybernetes.api import mergepatch, strict
 from pybernetes.api.times import parse_duration
 from pybernetes.api.yaml import YAMLProblem, yaml_to_json
 
@@ -106,8 +109,28 @@ class KubeletConfigError(ValueError):
     """A file that is no valid configuration."""
 
 
-def load(data: bytes) -> KubeletConfiguration:
-    """The configuration in a YAML or JSON file, without defaults; `KubeletConfigError` says what is wrong."""
+def load(data: bytes, drop_ins: Sequence[tuple[str, bytes]] = ()) -> KubeletConfiguration:
+    """The configuration in a YAML or JSON file, without defaults; `KubeletConfigError` says what is wrong.
+
+    Drop-ins (name and content) are put over it one after another: objects are merged, all else is replaced.
+    """
+    value = _document(data)
+    for name, content in drop_ins:
+        try:
+            value = mergepatch.apply(value, _document(content))
+        except KubeletConfigError as error:
+            raise KubeletConfigError(f"{name}: {error}") from None
+    try:
+        config, problems = strict.convert(KubeletConfiguration, value)
+    except strict.DecodeError as error:
+        raise KubeletConfigError(str(error)) from None
+    if problems:
+        raise KubeletConfigError(strict.strict_decoding_error(problems))
+    return config
+
+
+def _document(data: bytes) -> Any:
+    """A file's value; it must say that it is a KubeletConfiguration, and nothing twice."""
     if not data.lstrip().startswith(b"{"):
         try:
             data, repeated = yaml_to_json(data)
@@ -116,14 +139,14 @@ def load(data: bytes) -> KubeletConfiguration:
         if repeated:
             raise KubeletConfigError("\n  ".join(("yaml: unmarshal errors:", *repeated)))
     try:
-        config, problems = strict.convert(KubeletConfiguration, gojson.loads(data))
-    except (strict.DecodeError, gojson.SyntaxProblem) as error:
+        value = msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
         raise KubeletConfigError(str(error)) from None
-    if (config.api_version, config.kind) != (GROUP_VERSION, KIND):
-        raise KubeletConfigError(f'no kind "{config.kind}" is registered for version "{config.api_version}"')
-    if problems:
-        raise KubeletConfigError(strict.strict_decoding_error(problems))
-    return config
+    found = value if isinstance(value, dict) else {}
+    version, kind = found.get("apiVersion"), found.get("kind")
+    if (version, kind) != (GROUP_VERSION, KIND):
+        raise KubeletConfigError(f'no kind "{kind}" is registered for version "{version}"')
+    return value
 
 
 def set_defaults(config: KubeletConfiguration) -> None:
