@@ -17,7 +17,6 @@ import select
 import signal
 import socket
 import time
-import uuid
 from pathlib import Path
 
 from pybernetes.cluster import supervisor
@@ -137,7 +136,8 @@ def _mount(machine: Machine, found: list[cgroups.Hierarchy]) -> None:
         target = os.path.realpath(target)
         if os.path.exists(target):
             syscalls.bind(f"{machine.folder}/{name}", target)
-    _write(BOOT_ID, f"{uuid.uuid4()}\n")
+    with open("/proc/sys/kernel/random/uuid") as file:
+        _write(BOOT_ID, file.read())
     syscalls.bind(BOOT_ID, "/proc/sys/kernel/random/boot_id")
 
 
