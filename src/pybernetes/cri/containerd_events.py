@@ -30,9 +30,9 @@ REPEAT = 0.02
 PATIENCE = 5.0
 """Seconds after which an event is passed on although CRI does not tell the same: a listing is due in any case."""
 
-# Not starts: who starts a container knows it, and nobody else does.
+# Not starts: who starts a container knows it. Not exits: CRI answers one with a delete, after which it tells.
 TOPICS = {
-    "/tasks/exit": ("TaskExit", EventType.STOPPED),
+    "/tasks/delete": ("TaskDelete", EventType.STOPPED),
     "/tasks/oom": ("TaskOOM", EventType.OOM),
     "/containers/delete": ("ContainerDelete", EventType.DELETED),
 }
@@ -124,7 +124,7 @@ class Subscription:
         if kind is EventType.DELETED:
             uid = self._pods.pop(message.id, "")
             self._settle(ContainerEvent(kind, message.id, uid))
-        elif kind is not EventType.STOPPED or message.id == message.container_id:  # else a command in it has ended
+        else:
             self._settle(ContainerEvent(kind, message.container_id))
 
     def _settle(self, event: ContainerEvent) -> None:
