@@ -34,6 +34,8 @@ from pybernetes.client.http import ConnectionFailed
 NAMESPACE = "default"
 NAME = "bench-pods"
 PATIENCE = 120.0
+SETTLING = 10.0
+"""Seconds after the last pod until the cluster counts as idle: what pods have left is being removed."""
 COMPONENTS = ("apiserver", "containerd", "controller-manager", "kubelet", "scheduler")
 UPSTREAM = {"runc": 0.525, "crun": 0.497, "many": 4.9, "first": 9.9, "delete": 1.06}
 TARGET = {"runc": 0.300, "crun": 0.220, "many": 2.5, "first": 2.5, "delete": 0.3}
@@ -56,6 +58,7 @@ def main(argv: list[str]) -> int:
         supervisor = int((Path(folder) / "data/run/supervisor.pid").read_text().split()[0])
         asyncio.run(measure(report, Path(folder) / "data", options, started, supervisor))
         tell_memory(report, supervisor)
+        time.sleep(SETTLING)
         idle = idle_cpu(supervisor, options.idle_seconds)
         for name, share in sorted(idle.items(), key=lambda item: -item[1]):
             if share:

@@ -9,7 +9,7 @@ from typing import Any
 
 from node import leaks
 from node.cluster import settle
-from node.machine import Machine
+from node.machine import BUSYBOX, Machine
 from node.test_containerd import remove, run, sandbox_config, start
 
 from pybernetes.cri import v1 as cri
@@ -92,3 +92,15 @@ async def test_what_is_being_made_is_not_taken_for_left_over(containerd: Machine
         listed = await runtime.list_containers()
         assert [each.state for each in listed.containers] == [cri.CONTAINER_RUNNING] * len(configs)
         await remove_all(runtime)
+
+
+async def test_a_container_that_somebody_made_without_cri_stays(containerd: Machine) -> None:
+    ctr = ["ctr", "-a", str(containerd.socket), "-n", "k8s.io"]
+    containerd.run(*ctr, "run", "--detach", "--null-io", BUSYBOX, "somebodys", "sleep", "1000")
+    containerd.kill_containerd()
+    await asyncio.to_thread(containerd.start_containerd)
+    await asyncio.to_thread(remove_leftovers, containerd)
+    assert "RUNNING" in containerd.run(*ctr, "tasks", "list")
+    containerd.run(*ctr, "tasks", "kill", "--signal", "KILL", "somebodys")
+    containerd.run(*ctr, "tasks", "delete", "--force", "somebodys", check=False)
+    containerd.run(*ctr, "containers", "delete", "somebodys")

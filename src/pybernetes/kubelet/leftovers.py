@@ -4,7 +4,7 @@ containerd's CRI part takes up again what it had written down. What it had begun
 with its processes and its bundle whose container is not known (any more), a network namespace that no sandbox has.
 Nobody else would ever remove them. What is known to the runtime is never touched, nor what it is just making:
 - A bundle (a container's folder) older than containerd's socket, or a shim that began before containerd did, is of an
-  earlier one. If no sandbox or container has its id it is left over, because ids are never used again.
+  earlier one. If containerd knows no container of its id it is left over, because ids are never used again.
 - A network namespace is left over if no sandbox has it, now and after all sandboxes that were being made now are made.
 """
 
@@ -25,6 +25,7 @@ from typing import Any
 
 from pybernetes.client.clock import Clock
 from pybernetes.cri import v1 as cri
+from pybernetes.cri.containerd_containers import is_known
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
@@ -82,6 +83,8 @@ class Leftovers:
             return []
         removed = []
         for name in sorted(old - await self._known()):
+            if await is_known(self._runtime, name):
+                continue  # somebody's, made without CRI
             log.info("removing what a killed containerd left of container %s", name)
             # A sandbox's shim is that of its containers too; their ids are no shim's, so they end without it.
             for pid in shims.get(name, ()):
