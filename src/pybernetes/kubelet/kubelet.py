@@ -478,6 +478,8 @@ class Kubelet:
         await self.started.wait()
         while True:
             await self.clock.sleep(seconds(self.settings.config.cpu_manager_reconcile_period))
+            if self._all_sources_heard():
+                self.cpus.remove_orphans(self._known())
             await self.cpus.reconcile(
                 (each.uid, found.name, found.id) for each in self.pleg.all() for found in each.running()
             )
@@ -568,15 +570,18 @@ class Kubelet:
         return True
 
     async def _admit_devices(self, pod: Pod) -> None:
-        await self.devices.admit(pod, [uid_of(each) for each in self.intake.active()])
-        self._update_qos()
+        # Those whose turn has not come count too: after a restart they have their devices already.
+        await self.devices.admit(pod, self._known())
+
+    def _known(self) -> set[str]:
+        """The uids of all pods that a source has or a worker works on."""
+        return {uid_of(each) for each in self.pods.all()} | {each.ref.uid for each in self.workers.all()}
 
     def _released(self, uid: str) -> None:
         self.cpus.remove(uid)
         self.devices.remove(uid)
         self.allocation.terminated(uid)
         self.intake.retry_resizes()
-        self._update_qos()
 
     def _update_qos(self) -> None:
         with contextlib.suppress(CgroupError):
@@ -614,6 +619,7 @@ class Kubelet:
             self.clock.call_later(RESIZE_RETRY, self.workers.wake, uid)
         news |= self.allocation.note_progress(pod, self.actuator.in_progress(pod, observed))
         if news:
+            self._update_qos()
             self.workers.wake(uid)  # so that the pod's status says it
 
     async def _set_cpuset(self, id: str, cpus: str) -> None:

@@ -154,6 +154,14 @@ def test_the_weight_of_burstable_is_what_its_pods_request(manager: CgroupManager
     assert _read("cpu", manager.burstable, "cpu.shares") == "2"
 
 
+def test_the_weight_follows_pods_that_come_and_go(manager: CgroupManager) -> None:
+    manager.ensure(BURSTABLE)
+    manager.ensure(BEST_EFFORT)
+    assert _read("cpu", manager.burstable, "cpu.shares") == "512"
+    asyncio.run(manager.remove("bb-22"))
+    assert _read("cpu", manager.burstable, "cpu.shares") == "2"
+
+
 def test_a_start_after_a_restart_changes_limits_and_keeps_pods(manager: CgroupManager) -> None:
     manager.ensure(BURSTABLE)
     manager.start(parsed({"cpu": "1", "memory": "2Gi"}), pids=500)

@@ -57,6 +57,8 @@ class CgroupManager:
         self._pod_pids_limit = pod_pids_limit
         self._cpu_cfs_quota = cpu_cfs_quota
         self._period = cpu_cfs_quota_period
+        self._burstable: dict[str, int] = {}
+        """Thousandths of a CPU that Burstable pods request, by uid."""
         self._burstable_shares: int | None = None
 
     def start(self, allocatable: Quantities, *, pids: int | None = None, cpuset: str | None = None) -> None:
@@ -98,6 +100,7 @@ class CgroupManager:
         """Make a pod's cgroup if it is not there; returns its name. `pod` has its allocated resources."""
         name = self.name(pod)
         if not self.hierarchy.exists(name):
+            self._weigh({**self._burstable, **_burstable([pod])})
             self.hierarchy.create(name, self.config(pod, exclusive=exclusive))
         return name
 
@@ -114,12 +117,12 @@ class CgroupManager:
         return self.hierarchy.memory_usage(self.name(pod))
 
     def update_qos(self, pods: Iterable[Pod]) -> None:
-        """Set the weight of Burstable pods to the sum of their requests; call when pods come, change or go."""
-        milli = 0
-        for pod in pods:
-            if qos_class(pod.spec) == "Burstable" and (cpu := pod_requests(pod, use_status=False).get("cpu")):
-                milli += cpu.milli_value()
-        shares = milli_cpu_to_shares(milli)
+        """Set the weight of Burstable pods to the sum of their requests; when they change, and now and then."""
+        self._weigh(_burstable(pods))
+
+    def _weigh(self, requests: dict[str, int]) -> None:
+        self._burstable = requests
+        shares = milli_cpu_to_shares(sum(requests.values()))
         if shares != self._burstable_shares:
             self.hierarchy.update(self.burstable, CgroupConfig(cpu_shares=shares))
             self._burstable_shares = shares
@@ -138,6 +141,8 @@ class CgroupManager:
         name = self.pods().get(uid)
         if name is not None:
             await self._remove(name)
+        if uid in self._burstable:
+            self._weigh({each: milli for each, milli in self._burstable.items() if each != uid})
 
     async def remove_orphans(self, known: Iterable[str]) -> None:
         """Remove the cgroups of pods that nobody knows; those that resist stay for the next time."""
@@ -175,3 +180,13 @@ class CgroupManager:
                     pass
                 except OSError as error:
                     raise CgroupError(f"failed to kill process {pid} of cgroup {name}: {error.strerror}") from error
+
+
+def _burstable(pods: Iterable[Pod]) -> dict[str, int]:
+    """What those of some pods request that are Burstable."""
+    found = {}
+    for pod in pods:
+        if qos_class(pod.spec) == "Burstable" and (cpu := pod_requests(pod, use_status=False).get("cpu")):
+            assert pod.metadata is not None
+            found[pod.metadata.uid or ""] = cpu.milli_value()
+    return found
