@@ -198,3 +198,32 @@ async def test_the_least_grace_period_counts(
 async def _within(future: Awaitable[None]) -> None:
     async with asyncio.timeout(5):
         await future
+
+
+async def test_a_pod_that_comes_back_while_it_is_being_ended_begins_anew_after_that() -> None:
+    async with workers() as (subject, syncer, _):
+        syncer.gate = asyncio.Event()
+        subject.update(pod(ONE))
+        await until(lambda: syncer.calls == ["sync"])
+        subject.removed("u")
+        await until(lambda: syncer.calls[-1] == "terminating 30")
+        subject.update(pod(ONE))
+        syncer.gate.set()
+        await until(lambda: syncer.calls[-1] == "sync")
+        assert syncer.calls == ["sync", "terminating 30", "terminated", "cleanup", "sync"]
+
+
+async def test_a_pod_knows_who_has_its_name_before_it() -> None:
+    async with workers() as (subject, syncer, _):
+        syncer.gate = asyncio.Event()
+        subject.update(pod(ONE, uid="old"))
+        subject.update(pod(ONE, uid="new"))
+        await until(lambda: len(syncer.calls) == 2)
+        old, new = subject.get("old"), subject.get("new")
+        assert old is not None
+        assert new is not None
+        assert subject.predecessor(new) is old
+        subject.removed("old")
+        syncer.gate.set()
+        await until(lambda: subject.get("old") is None)
+        assert subject.predecessor(new) is None

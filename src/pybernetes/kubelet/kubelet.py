@@ -255,7 +255,16 @@ class Kubelet:
         longest = seconds(crash_loop.max_container_restart_period if crash_loop else None)
         self.backoff = BackOff(clock, min(CRASH_LOOP_BASE, longest), longest)
         runtime_manager = RuntimeManager(
-            runtime, self.configs, self.images, starter, killer, self.recorder, clock, self.backoff, self._handler
+            runtime,
+            self.configs,
+            self.images,
+            starter,
+            killer,
+            self.recorder,
+            clock,
+            self.backoff,
+            self._handler,
+            self.observing,
         )
         self.mirrors = Mirrors(self.client, self.pods, lambda: self.reporter.node)
         parts = Parts(
@@ -273,6 +282,7 @@ class Kubelet:
             recorder=self.recorder,
             clock=clock,
             facts=self._status_facts,
+            predecessor=lambda work: self.workers.predecessor(work),
             network_problem=self.runtime_state.network_problem,
             allocated=self.allocation.allocated,
             keep_as_it_is=lambda pod, _: self.actuator.keep_as_it_is(pod),

@@ -57,6 +57,11 @@ class Observing:
                 del cache[key]
         return {uid: (ref, frozenset(states[uid])) for uid, ref in refs.items()}
 
+    def learn(self, status: Any) -> ObservedSandbox:
+        """Somebody has asked for a sandbox's status: it need not be asked for again."""
+        sandbox = self._sandboxes[status.id, status.state] = observed_sandbox(status)
+        return sandbox
+
     def forget(self, container_id: str) -> None:
         """Something of the container has changed although its state is the same (its resources)."""
         for key in [key for key in self._containers if key[0] == container_id]:
@@ -81,8 +86,7 @@ class Observing:
             if error.not_found:
                 return None
             raise
-        sandbox = self._sandboxes[listed.id, answer.status.state] = observed_sandbox(answer.status)
-        return sandbox
+        return self.learn(answer.status)
 
     async def _container(self, listed: Any) -> ObservedContainer | None:
         known = self._containers.get((listed.id, listed.state))

@@ -45,6 +45,7 @@ from .volumes.manager import VolumeManager
 RETRY: Final = 10.0
 """Seconds, and up to half as many more, until a container that could not be started is tried again; upstream's."""
 NETWORK_RETRY: Final = 1.0
+PREDECESSOR_RETRY: Final = 0.2
 log = logging.getLogger(__name__)
 
 Facts = Callable[[Pod], StatusFacts]
@@ -70,6 +71,8 @@ class Parts:
     clock: Clock
     facts: Facts
     """What a status needs to know that only the node knows."""
+    predecessor: Callable[[PodWork], PodWork | None]
+    """Another pod of the same name that has not ended."""
     network_problem: Callable[[], str]
     """Why the network of pods is not ready; empty if it is."""
     allocated: Callable[[Pod], Pod]
@@ -104,6 +107,8 @@ class KubeletPodSyncer:
         assert work.pod is not None
         pod = parts.allocated(work.pod)
         assert pod.spec is not None
+        if is_static(pod) and parts.predecessor(work):
+            raise RetryLater(PREDECESSOR_RETRY)  # a changed file: its pod has the ports and the name of the old one
         parts.probes.add_pod(pod)
         observed = await parts.pleg.refresh(work.ref)
         status = self._report(pod, observed)

@@ -58,6 +58,8 @@ class PodWork:
     """Its source does not have it any more."""
     rejected: bool = False
     """The node has not taken it: there is nothing to say about its containers."""
+    next: Pod | None = None
+    """The pod has come back while it was being ended (a static pod's file was put back): it begins anew after that."""
     failures: int = 0
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
@@ -126,6 +128,14 @@ class PodWorkers:
         work = self._work.get(uid)
         return work is not None and work.state in (PodState.SYNCING, PodState.TERMINATING)
 
+    def predecessor(self, work: PodWork) -> PodWork | None:
+        """Another pod of the same name that has not ended yet."""
+        name = (work.ref.namespace, work.ref.name)
+        for each in self._work.values():
+            if each is not work and (each.ref.namespace, each.ref.name) == name and each.state is not PodState.FINISHED:
+                return each
+        return None
+
     # -- telling
 
     def update(self, pod: Pod, *, rejected: bool = False) -> None:
@@ -139,6 +149,9 @@ class PodWorkers:
                 # It ended before this kubelet came: make sure that nothing of it runs.
                 work.stopping, work.state = True, PodState.TERMINATING
                 work.rejected = rejected or not (pod.status and pod.status.container_statuses)
+        if work.deleted:
+            work.next = pod
+            return
         work.pod = pod
         if pod.metadata.deletion_timestamp is not None:
             self._stop(work)
@@ -148,7 +161,7 @@ class PodWorkers:
         """A pod's source does not have it any more."""
         work = self._work.get(uid)
         if work is not None:
-            work.deleted = True
+            work.deleted, work.next = True, None
             self._stop(work)
             self._wake(work)
 
@@ -276,6 +289,8 @@ class PodWorkers:
                 await self._clock.sleep(min(RETRY_BASE * 2**failures, RETRY_LONGEST))
         if self._work.get(work.ref.uid) is work:
             del self._work[work.ref.uid]
+        if work.next is not None:
+            self.update(work.next)
 
 
 def effective_grace(work: PodWork, override: int | None) -> int:

@@ -25,7 +25,7 @@ from .container_status import StartFailure
 from .hashing import hash_container
 from .images import ImageError, ImageManager
 from .killing import Killer, KillFailed
-from .observing import observed_sandbox
+from .observing import Observing
 from .pod_actions import RESTARTING_ALL, PodActions
 from .starting import Sandbox, Starter, StartFailed
 from .types import ContainerState, ObservedPod, full_name
@@ -75,6 +75,7 @@ class RuntimeManager:
         clock: Clock,
         backoff: BackOff,
         handler: RuntimeHandler,
+        observing: Observing,
     ) -> None:
         self._runtime = runtime
         self._configs = configs
@@ -85,6 +86,7 @@ class RuntimeManager:
         self._clock = clock
         self._backoff = backoff
         self._handler = handler
+        self._observing = observing
 
     async def sync(
         self,
@@ -182,7 +184,7 @@ class RuntimeManager:
             raise SyncFailed(str(error)) from error
         assert pod.spec is not None
         if not pod.spec.host_network:
-            sandbox.ips = observed_sandbox(status.status).ips
+            sandbox.ips = self._observing.learn(status.status).ips
         actions.sandbox_id = sandbox.id
 
     async def _image_volumes(self, pod: Pod, sandbox: Sandbox) -> dict[str, str | ImageError]:
