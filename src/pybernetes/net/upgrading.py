@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from .duplex import Dialed, Head, Upgraded, dial, join, request_head
+from .duplex import CONNECT_TIMEOUT, Dialed, Head, Upgraded, dial, join, request_head
 from .messages import Request, Response
 
 ANSWER_TIMEOUT = 30.0  # seconds for the other server to answer the wish
@@ -30,6 +30,8 @@ class Target(msgspec.Struct):
     """With the query, escaped."""
     tls: ssl.SSLContext | None = None
     server_name: str = ""
+    within: float = CONNECT_TIMEOUT
+    """Seconds for a connection to come about."""
 
     @property
     def authority(self) -> str:
@@ -62,7 +64,7 @@ async def pass_on(request: Request, target: Target, words: Callable[[BaseExcepti
 async def connect(target: Target, words: Callable[[BaseException], str] = str) -> Dialed:
     """A connection to the other server. Raises UpgradeFailed."""
     try:
-        return await dial(target.host, target.port, target.tls, target.server_name)
+        return await dial(target.host, target.port, target.tls, target.server_name, target.within)
     except TimeoutError:
         raise UpgradeFailed(f"error dialing backend: dial tcp {target.authority}: i/o timeout") from None
     except OSError as error:

@@ -242,6 +242,17 @@ async def test_logs_in_websocket(connected: ApiServer, tmp_path: Path, protocol:
         assert found == b"one\n"
 
 
+async def test_who_follows_a_silent_container_is_told_that_it_waits(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here, asyncio.timeout(10):
+        log = here.runtime.logs / "main-1.log"
+        log.touch()
+        websocket = await here.websocket(f"{here.pod}/log?container=main&follow=1", "binary.k8s.io")
+        assert await websocket.receive() == (Opcode.BINARY, b"")
+        log.write_text("2026-01-01T00:00:01Z stdout F one\n")
+        assert await websocket.receive() == (Opcode.BINARY, b"one\n")
+        websocket.close()
+
+
 # -- who may
 
 

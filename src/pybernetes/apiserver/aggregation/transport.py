@@ -143,8 +143,9 @@ class Backend(Connection):
 class Transport:
     """The connections to one server, which may have several addresses; or to many, each by its address."""
 
-    def __init__(self, tls: ssl.SSLContext | None, server_name: str) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, server_name: str, connect_timeout: float = CONNECT_TIMEOUT) -> None:
         """Without `tls` in the clear; without a name of its own a server goes by its address."""
+        self._connect_timeout = connect_timeout
         self._tls = tls
         self._server_name = server_name
         self._idle: dict[Address, list[Backend]] = {}
@@ -183,7 +184,7 @@ class Transport:
         loop = asyncio.get_running_loop()
         name = (self._server_name or address[0]) if self._tls is not None else None
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
+            async with asyncio.timeout(self._connect_timeout):
                 _, backend = await loop.create_connection(
                     Backend, address[0], address[1], ssl=self._tls, server_hostname=name
                 )

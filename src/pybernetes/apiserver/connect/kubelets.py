@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from pybernetes.api.errors import APIError, NotFound
+from pybernetes.client.http import CONNECT_TIMEOUT
 from pybernetes.net.watched import Watched
 
 from ..aggregation.transport import Transport
@@ -32,6 +33,8 @@ class Secured(msgspec.Struct):
 
     tls: ssl.SSLContext | None
     transport: Transport
+    within: float
+    """Seconds for a connection to come about."""
 
 
 class Kubelets:
@@ -41,6 +44,7 @@ class Kubelets:
         self._registry = registry
         self._types: list[str] = options.kubelet_preferred_address_types
         self._port: int = options.kubelet_port
+        self._timeout: float = options.kubelet_timeout
         self._authority: Path | None = options.kubelet_certificate_authority
         certificate, key = options.kubelet_client_certificate, options.kubelet_client_key
         self._identity = (certificate, key) if certificate and key else None
@@ -88,7 +92,8 @@ class Kubelets:
         found = self._ways.get(name)
         if found is None:
             tls = None if name == "http" else self._context(name)
-            found = self._ways[name] = Secured(tls, Transport(tls, ""))
+            within = self._timeout if name in ("kubelet", "insecure") else CONNECT_TIMEOUT
+            found = self._ways[name] = Secured(tls, Transport(tls, "", within), within)
         return found
 
     def _context(self, name: str) -> ssl.SSLContext:

@@ -45,7 +45,7 @@ async def proxy(registry: Registry, store: ResourceStore, request: Request, opti
     path = joined("", asked)
     known = kubelets(registry)
     way = known.way() if is_kubelet else known.proxy_way(scheme)
-    target = Target(host, port or _PORTS.get(scheme, 80), "", way.tls)
+    target = Target(host, port or _PORTS.get(scheme, 80), "", way.tls, within=way.within)
     if is_upgrade(request):
         target.path = _target(path or "/", "")
         try:

@@ -39,7 +39,8 @@ async def stream(registry: Registry, store: ResourceStore, request: Request, opt
     known = kubelets(registry)
     kubelet: Kubelet = await known.find(pod.spec.node_name, info.resource)
     query = urlencode(parameters(options))
-    target = Target(kubelet.host, kubelet.port, f"{path}?{query}" if query else path, known.way().tls)
+    way = known.way()
+    target = Target(kubelet.host, kubelet.port, f"{path}?{query}" if query else path, way.tls, within=way.within)
     if not is_upgrade(request):
         raise BadRequest("Upgrade request required")
     try:

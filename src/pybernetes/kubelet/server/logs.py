@@ -51,21 +51,24 @@ async def container_logs(call: Call) -> Response | None:
             return error.code == "Unavailable"
         return bool(answer.status.state == cri.CONTAINER_RUNNING)
 
+    stream = None
     try:
-        lines = read_log(
-            open_log(path), selection, tail=options.tail_lines, follow=bool(options.follow), running=running
-        )
+        file = open_log(path)
         call.request.connection.lasting = True
-        async with contextlib.aclosing(lines):
-            stream = None
-            async for piece in lines:
+        if options.follow:  # who waits for a container that says nothing is to know that it waits
+            stream = call.request.connection.stream(call.request, 200, "text/plain")
+        reading = read_log(file, selection, tail=options.tail_lines, follow=bool(options.follow), running=running)
+        async with contextlib.aclosing(reading) as pieces:
+            async for piece in pieces:
                 stream = stream or call.request.connection.stream(call.request, 200, "text/plain")
                 stream.write(piece)
                 await stream.drain()
-        stream = stream or call.request.connection.stream(call.request, 200, "text/plain")
-        stream.end()
     except LogError as error:
+        if stream is not None:
+            raise ConnectionResetError(str(error)) from None  # the answer must not look complete
         raise Refused(400, str(error)) from None
+    stream = stream or call.request.connection.stream(call.request, 200, "text/plain")
+    stream.end()
     return None
 
 
