@@ -7,14 +7,13 @@ number; a link that is not there is a `LinkNotFound`.
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 import struct
 from dataclasses import dataclass
-from types import TracebackType
 
 from ..errors import CNIError
 from . import wire
+from .connection import ACK, CREATE, DUMP, EXCL, Connection
 from .wire import attribute, nested, number, text
 
 TYPE_CHECKING = False  # see errors.py
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 _NEWLINK, _DELLINK, _GETLINK, _SETLINK = 16, 17, 18, 19
 _NEWADDR, _DELADDR, _GETADDR = 20, 21, 22
 _NEWROUTE, _GETROUTE = 24, 26
-_ERROR, _DONE = 2, 3
-_REQUEST, _ACK, _DUMP, _CREATE, _EXCL, _MULTI = 0x1, 0x4, 0x300, 0x400, 0x200, 0x2
 _ADDRESS, _IFNAME, _MTU, _LINK, _MASTER, _PROTINFO = 1, 3, 4, 5, 10, 12
 _OPERSTATE, _LINKINFO, _NET_NS_PID, _AF_SPEC, _NET_NS_FD, _PROMISCUITY = 16, 18, 19, 26, 28, 30
 _INFO_KIND, _INFO_DATA = 1, 2
@@ -34,7 +31,6 @@ _IFA_ADDRESS, _IFA_LOCAL, _IFA_BROADCAST, _IFA_FLAGS = 1, 2, 4, 8
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC, _RTA_METRICS, _RTA_TABLE = 1, 4, 5, 6, 7, 8, 15
 _RTAX_MTU, _RTAX_ADVMSS = 2, 8
 _UNICAST = 1
-_EXT_ACK = 11  # NETLINK_EXT_ACK: the kernel says in words what it did not like
 
 MAIN_TABLE = 254
 UP = 0x1
@@ -96,25 +92,11 @@ class Route:
     protocol: int = 3  # RTPROT_BOOT, what plugins' routes are
 
 
-class Netlink:
-    """A socket to the kernel, for the namespace it was opened in."""
+class Netlink(Connection):
+    """The links, addresses and routes of the namespace it was opened in."""
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
-        self._socket.setsockopt(270, _EXT_ACK, 1)  # 270 is SOL_NETLINK
-        self._socket.bind((0, 0))
-        self._sequence = 0
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def __enter__(self) -> Netlink:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        super().__init__(socket.NETLINK_ROUTE)
 
     # Links
 
@@ -123,7 +105,7 @@ class Netlink:
         index = which if isinstance(which, int) else 0
         body = _IFINFO.pack(0, 0, index, 0, 0) + (b"" if index else attribute(_IFNAME, str(which)))
         try:
-            return _link(self._request(_GETLINK, 0, body)[0])
+            return _link(self.request(_GETLINK, 0, body)[0])
         except OSError as error:
             if error.errno == 19:  # ENODEV
                 raise LinkNotFound(f"Link not found: {which}") from None
@@ -131,7 +113,7 @@ class Netlink:
 
     def links(self) -> list[Link]:
         """All links of the namespace."""
-        return [_link(body) for body in self._request(_GETLINK, _DUMP, _IFINFO.pack(0, 0, 0, 0, 0))]
+        return [_link(body) for body in self.request(_GETLINK, DUMP, _IFINFO.pack(0, 0, 0, 0, 0))]
 
     def add_bridge(self, name: str, mtu: int = 0, vlan_filtering: bool = False, mac: str = "") -> None:
         """Makes a bridge; `FileExistsError` if there is a link of that name. Without `mac` it takes that of a port."""
@@ -140,7 +122,7 @@ class Netlink:
         body += attribute(_MTU, mtu) if mtu else b""
         body += attribute(_ADDRESS, mac_bytes(mac)) if mac else b""
         body += nested(_LINKINFO, attribute(_INFO_KIND, b"bridge"), data)
-        self._request(_NEWLINK, _CREATE | _EXCL | _ACK, body)
+        self.request(_NEWLINK, CREATE | EXCL | ACK, body)
 
     def add_veth(
         self,
@@ -163,11 +145,11 @@ class Netlink:
         info = nested(_LINKINFO, attribute(_INFO_KIND, b"veth"), nested(_INFO_DATA, attribute(_VETH_PEER, other)))
         body = _IFINFO.pack(0, 0, 0, UP, UP) + attribute(_IFNAME, name) + size
         body += attribute(_MASTER, master) if master is not None else b""
-        self._request(_NEWLINK, _CREATE | _EXCL | _ACK, body + info)
+        self.request(_NEWLINK, CREATE | EXCL | ACK, body + info)
 
     def delete_link(self, index: int) -> None:
         """Removes a link, and with one end of a pair the other."""
-        self._request(_DELLINK, _ACK, _IFINFO.pack(0, 0, index, 0, 0))
+        self.request(_DELLINK, ACK, _IFINFO.pack(0, 0, index, 0, 0))
 
     def set_link(
         self, index: int, up: bool | None = None, master: int | None = None, mac: str = "", promisc: bool = False
@@ -178,12 +160,12 @@ class Netlink:
         body = _IFINFO.pack(0, 0, index, flags, change)
         body += attribute(_MASTER, master) if master is not None else b""
         body += attribute(_ADDRESS, mac_bytes(mac)) if mac else b""
-        self._request(_NEWLINK, _ACK, body)
+        self.request(_NEWLINK, ACK, body)
 
     def set_hairpin(self, index: int, on: bool) -> None:
         """Whether a bridge may send a frame back through the port it came from."""
         body = _IFINFO.pack(socket.AF_BRIDGE, 0, index, 0, 0)
-        self._request(_SETLINK, _ACK, body + nested(_PROTINFO, attribute(_BRPORT_HAIRPIN, bytes([on]))))
+        self.request(_SETLINK, ACK, body + nested(_PROTINFO, attribute(_BRPORT_HAIRPIN, bytes([on]))))
 
     def set_vlan(self, index: int, vlan: int) -> None:
         """Makes a bridge's port one of this VLAN: frames leave it untagged, and untagged ones that enter are of it."""
@@ -191,14 +173,14 @@ class Netlink:
         flags = attribute(0, struct.pack("=H", master))
         body = _IFINFO.pack(socket.AF_BRIDGE, 0, index, 0, 0)
         body += nested(_AF_SPEC, flags, attribute(2, struct.pack("=HH", pvid | untagged, vlan)))
-        self._request(_SETLINK, _ACK, body)
+        self.request(_SETLINK, ACK, body)
 
     # Addresses
 
     def addresses(self, index: int) -> list[AddressOf]:
         """The addresses on a link, of both families."""
         found = []
-        for body in self._request(_GETADDR, _DUMP, _IFADDR.pack(0, 0, 0, 0, 0)):
+        for body in self.request(_GETADDR, DUMP, _IFADDR.pack(0, 0, 0, 0, 0)):
             _, prefix, flags, _, of = _IFADDR.unpack_from(body)
             if of != index:
                 continue
@@ -210,18 +192,18 @@ class Netlink:
 
     def add_address(self, index: int, address: Interface) -> None:
         """Puts an address on a link; `FileExistsError` if it is there."""
-        self._request(_NEWADDR, _CREATE | _EXCL | _ACK, _address(index, address))
+        self.request(_NEWADDR, CREATE | EXCL | ACK, _address(index, address))
 
     def delete_address(self, index: int, address: Interface) -> None:
         """Takes an address from a link."""
-        self._request(_DELADDR, _ACK, _address(index, address))
+        self.request(_DELADDR, ACK, _address(index, address))
 
     # Routes
 
     def routes(self, version: int) -> list[Route]:
         """The routes of all tables, for IP of this version."""
         family = socket.AF_INET6 if version == 6 else socket.AF_INET
-        dump = self._request(_GETROUTE, _DUMP, _RTMSG.pack(family, 0, 0, 0, 0, 0, 0, 0, 0))
+        dump = self.request(_GETROUTE, DUMP, _RTMSG.pack(family, 0, 0, 0, 0, 0, 0, 0, 0))
         return [_route(body) for body in dump if _RTMSG.unpack_from(body)[7] == _UNICAST]
 
     def add_route(self, route: Route) -> None:
@@ -238,33 +220,13 @@ class Netlink:
         metrics = {_RTAX_MTU: route.mtu, _RTAX_ADVMSS: route.advmss}
         given = [attribute(kind, value) for kind, value in metrics.items() if value]
         body += nested(_RTA_METRICS, *given) if given else b""
-        self._request(_NEWROUTE, _CREATE | _EXCL | _ACK, body)
+        self.request(_NEWROUTE, CREATE | EXCL | ACK, body)
 
     def route_to(self, address: Address) -> Route:
         """Which way the kernel would send to an address."""
         family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
         body = _RTMSG.pack(family, address.max_prefixlen, 0, 0, 0, 0, 0, 0, 0) + attribute(_RTA_DST, address.packed)
-        return _route(self._request(_GETROUTE, 0, body)[0])
-
-    def _request(self, kind: int, flags: int, body: bytes) -> list[bytes]:
-        """Sends one message and answers the bodies that came back."""
-        self._sequence += 1
-        self._socket.send(wire.message(kind, _REQUEST | flags, self._sequence, body))
-        bodies: list[bytes] = []
-        while True:
-            for got, got_flags, sequence, data in wire.messages(self._socket.recv(1 << 18)):
-                if sequence != self._sequence:
-                    continue
-                if got == _ERROR:
-                    code = -struct.unpack_from("=i", data)[0]
-                    if code:
-                        raise _error(code, data, got_flags)
-                    return bodies
-                if got == _DONE:
-                    return bodies
-                bodies.append(data)
-                if not got_flags & _MULTI and not flags & _ACK:
-                    return bodies
+        return _route(self.request(_GETROUTE, 0, body)[0])
 
 
 def mac_bytes(mac: str) -> bytes:
@@ -323,13 +285,3 @@ def _route(body: bytes) -> Route:
         source=ipaddress.ip_address(source) if source else None,
         protocol=protocol,
     )
-
-
-def _error(code: int, data: bytes, flags: int) -> OSError:
-    """The kernel's refusal; with its own words if it said any (attribute 1 of an extended acknowledgement)."""
-    words = ""
-    if flags & 0x200:  # NLM_F_ACK_TLVS
-        original = struct.unpack_from("=I", data, 4)[0]
-        at = 4 + (16 if flags & 0x100 else (original + 3) & ~3)  # NLM_F_CAPPED: only the header was sent back
-        words = text(wire.attributes(data[at:]).get(1, b""))
-    return OSError(code, f"{os.strerror(code)} ({words})" if words else os.strerror(code))

@@ -12,6 +12,7 @@ with the same one the last wins, as with Debian's plugin.
 from __future__ import annotations
 
 import ipaddress
+import socket
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from ..errors import INVALID_NETWORK_CONFIG, UNSUPPORTED_FIELD, CNIError
 from ..fields import Interface, field, parse_cidr
 from ..iptables import Chain, Nat, Rule, chain_name, comment, missing
+from ..netlink import conntrack
 from ..netlink.namespace import sysctl
 from ..netlink.rtnl import Netlink
 from ..results import Result
@@ -178,17 +180,13 @@ def _allow_localhost(pod: Interface) -> None:
 
 def _forget_connections(config: Config, version: int) -> None:
     """UDP has no end of a connection: what the kernel remembers would send packets where they went before."""
-    import shutil
-    import subprocess
-
-    ports = [str(mapping.host_port) for mapping in config.mappings if mapping.protocol == "udp"]
-    program = shutil.which("conntrack", path="/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin") if ports else None
-    if ports and program is None:
-        print("stale UDP connections are kept: conntrack is not installed", file=sys.stderr)
-    for port in ports if program else ():
-        family = "ipv6" if version == 6 else "ipv4"
-        argv = [str(program), "-D", "-f", family, "-p", "udp", "--orig-port-dst", port]
-        subprocess.run(argv, capture_output=True, check=False)  # status 1: there were none
+    for mapping in config.mappings:
+        if mapping.protocol == "udp":
+            try:
+                conntrack.forget(version, socket.IPPROTO_UDP, mapping.host_port)
+            except OSError as error:
+                # The rules are in place: new connections work, so this is no reason to fail.
+                print(f"failed to delete stale UDP conntrack entries: {error}", file=sys.stderr)
 
 
 def read_config(call: Call) -> Config:
