@@ -15,7 +15,7 @@ from node.cluster import Cluster, settle
 APP = "trap 'exit 0' TERM; i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done"
 
 
-def deployment(name: str, replicas: int) -> dict[str, Any]:
+def deployment(name: str, replicas: int, runtime_class: str = "") -> dict[str, Any]:
     labels = {"app": name}
     container = {
         "name": "main",
@@ -33,7 +33,11 @@ def deployment(name: str, replicas: int) -> dict[str, Any]:
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels},
-                "spec": {"containers": [container], "volumes": [{"name": "scratch", "emptyDir": {"medium": "Memory"}}]},
+                "spec": {
+                    "containers": [container],
+                    "volumes": [{"name": "scratch", "emptyDir": {"medium": "Memory"}}],
+                    **({"runtimeClassName": runtime_class} if runtime_class else {}),
+                },
             },
         },
     }

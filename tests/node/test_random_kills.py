@@ -17,6 +17,8 @@ from node import leaks
 from node.cluster import Cluster, settle
 from node.test_faults import deployment, leaked, pods
 
+from pybernetes.cluster.node import containerd
+
 VICTIMS = {
     "container": 8,
     "kubelet": 3,
@@ -29,6 +31,7 @@ VICTIMS = {
 PROCESSES = ("sh", "sleep", "pause", "containerd-shim-runc-v2")
 """What `container` may mean."""
 DEPLOYMENTS = 4
+OTHER_RUNTIME = {"runc", "crun"} <= containerd.runtimes().keys()
 
 
 def job(name: str) -> dict[str, Any]:
@@ -49,6 +52,11 @@ def job(name: str) -> dict[str, Any]:
             "template": {"spec": {"restartPolicy": "OnFailure", "containers": [container]}},
         },
     }
+
+
+def wanted(name: str, replicas: int) -> dict[str, Any]:
+    """The deployment of that name; some run with the other OCI runtime, where there is one."""
+    return deployment(name, replicas, "crun" if OTHER_RUNTIME and name > "d1" else "")
 
 
 class Storm:
@@ -78,7 +86,7 @@ class Storm:
                 self.wanted.pop(name, None)
             else:
                 replicas = self.random.randrange(5)
-                self.cluster.apply(deployment(name, replicas))
+                self.cluster.apply(wanted(name, replicas))
                 self.wanted[name] = replicas
 
     def strike(self) -> None:
@@ -122,7 +130,7 @@ def make_right(storm: Storm) -> None:
         if name not in storm.wanted:
             storm.cluster.kubectl("delete", "deployment", name, "--ignore-not-found")
     for name, replicas in storm.wanted.items():
-        storm.cluster.apply(deployment(name, replicas))
+        storm.cluster.apply(wanted(name, replicas))
 
 
 @pytest.mark.parametrize("seconds", [40, pytest.param(600, marks=pytest.mark.soak)])
@@ -131,6 +139,9 @@ def test_random_kills_end_in_the_right_state(own_node: Cluster, seconds: int) ->
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")  # shown if the test fails
     storm = Storm(cluster, seed)
+    cluster.apply(
+        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "crun"}, "handler": "crun"}
+    )
     before = cluster.count()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
