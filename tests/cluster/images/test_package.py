@@ -58,6 +58,22 @@ def test_a_closure_follows_dependencies_alternatives_and_what_is_provided_but_no
     assert {each.name for each in package.closure("app", installed)} == {"app", "lib", "other", "postfix"}
 
 
+@pytest.mark.parametrize(
+    ("unit", "want"),
+    [
+        ("[Service]\nExecStart=/usr/sbin/lighttpd -D -f '/etc/a b'\n", ["/usr/sbin/lighttpd", "-D", "-f", "/etc/a b"]),
+        ("[Service]\nType=exec\nExecStart=-/usr/sbin/x\n", ["/usr/sbin/x"]),
+        ("[Service]\nType=forking\nExecStart=/usr/sbin/x\n", []),
+        ("[Service]\nType=notify\nExecStart=/usr/sbin/x\n", []),
+        ("[Service]\nExecStart=/usr/sbin/x $OPTIONS\n", []),
+        ("[Service]\nExecStart=/usr/sbin/x -i %i\n", []),
+        ("[Service]\n", []),
+    ],
+)
+def test_a_servers_command_is_systemds_if_a_container_can_run_it(unit: str, want: list[str]) -> None:
+    assert package.unit_command(unit) == want
+
+
 def test_what_a_program_links_to_is_read_from_it(tmp_path: Path) -> None:
     found = elf.needs(Path("/bin/sh").resolve())
     assert found is not None

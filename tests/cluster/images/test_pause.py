@@ -62,7 +62,7 @@ def test_as_pid_1_it_ends_on_a_signal_and_reaps_orphans(command: list[str]) -> N
         children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
         init = int(tools.wait_until(lambda: children.read_text().strip(), "the namespace has an init"))
         mine = Path(f"/proc/{init}/task/{init}/children")
-        tools.wait_until(lambda: "pause" in Path(f"/proc/{init}/cmdline").read_text(), "pause runs")
+        tools.wait_until(lambda: os.readlink(f"/proc/{init}/exe") == command[0] and waits(init), "pause waits")
         tools.wait_until(lambda: not mine.read_text().strip(), "the orphan was reaped")
         os.kill(init, signal.SIGTERM)
         assert outer.wait(10) == 0

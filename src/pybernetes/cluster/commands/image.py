@@ -32,9 +32,12 @@ def main(argv: list[str]) -> int:
     arguments = _parse(argv)
     layout = locate(arguments.name, arguments.data_dir)
     record = layout.read_record()
-    if record is None or record.name != layout.name:
+    if record is None and not arguments.adds:
         raise ClusterError(f"there is no cluster {layout.name!r}; `{program()} up` makes one")
     try:
+        layout.claim()
+        if record is None:
+            layout.prepare()  # images may be there before the cluster's first start
         with layout.lock():
             return int(arguments.run(layout, arguments))
     except OSError as error:
@@ -56,15 +59,15 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         "--tag", action="append", default=[], metavar="NAME:TAG", help="instead of PACKAGE:VERSION and PACKAGE:latest"
     )
     made.add_argument("--command", nargs="+", default=[], metavar="WORD", help="what a container of it runs")
-    made.set_defaults(run=_from_package)
+    made.set_defaults(run=_from_package, adds=True)
     made = command("import", "Imports an archive (OCI or docker) into all nodes.")
     made.add_argument("file", type=Path)
-    made.set_defaults(run=_import)
+    made.set_defaults(run=_import, adds=True)
     made = command("ls", "Lists the images of the nodes.")
-    made.set_defaults(run=_list)
+    made.set_defaults(run=_list, adds=False)
     made = command("rm", "Removes an image, with all its names, from all nodes.")
     made.add_argument("image")
-    made.set_defaults(run=_remove)
+    made.set_defaults(run=_remove, adds=False)
     return parser.parse_args(argv)
 
 

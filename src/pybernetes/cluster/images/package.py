@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,6 +38,8 @@ class Recipe:
     ports: Sequence[str] = ()
     extra: Sequence[str] = ()  # paths that its installation made and no package owns
     links: dict[str, str] = field(default_factory=dict)
+    folders: Sequence[str] = ()
+    environment: Sequence[str] = ()
     stop_signal: str = ""
 
 
@@ -51,6 +54,20 @@ RECIPES = {
     "nginx": _NGINX,
     "nginx-light": _NGINX,
     "redis-server": Recipe(command=["redis-server", "--bind", "0.0.0.0", "--protected-mode", "no"], ports=["6379/tcp"]),
+    "apache2": Recipe(
+        command=["apache2", "-D", "FOREGROUND"],
+        ports=["80/tcp"],
+        extra=["/var/www/html"],
+        links={"var/log/apache2/access.log": "/dev/stdout", "var/log/apache2/error.log": "/dev/stderr"},
+        folders=["run/apache2", "run/lock/apache2"],
+        environment=[
+            *("APACHE_RUN_USER=www-data", "APACHE_RUN_GROUP=www-data", "APACHE_LOG_DIR=/var/log/apache2", "LANG=C"),
+            *("APACHE_RUN_DIR=/run/apache2", "APACHE_LOCK_DIR=/run/lock/apache2"),
+            "APACHE_PID_FILE=/run/apache2/apache2.pid",
+        ],
+        stop_signal="SIGWINCH",
+    ),
+    "haproxy": Recipe(command=["haproxy", "-W", "-db", "-f", "/etc/haproxy/haproxy.cfg"], stop_signal="SIGUSR1"),
     "memcached": Recipe(command=["memcached", "-u", "nobody"], ports=["11211/tcp"]),
 }
 
@@ -78,9 +95,12 @@ def image(name: str, names: Sequence[str] = (), command: Sequence[str] = ()) -> 
     recipe = RECIPES.get(name, Recipe(()))
     for path in (*_configuration(chosen, collected), *recipe.extra):
         collected.add_tree(path)
+    for owner in _owners(collected.interpreters()):
+        collected.add_all(_dpkg("-L", owner).splitlines())
     collected.add_libraries(_library_cache())
-    start = list(command) or list(recipe.command) or [_program(name, chosen, collected)]
-    entries = [*_base(), *(oci.link(path, target) for path, target in recipe.links.items())]
+    start = list(command) or list(recipe.command) or _unit_command(name) or [_program(name, chosen, collected)]
+    entries = [*_base(), *(oci.folder(path) for path in recipe.folders)]
+    entries += [oci.link(path, target) for path, target in recipe.links.items()]
     entries += collected.entries()
     busybox = builtin.busybox_program()
     if busybox is not None:
@@ -90,6 +110,7 @@ def image(name: str, names: Sequence[str] = (), command: Sequence[str] = ()) -> 
         names=list(names) or [f"{name}:{version}", f"{name}:latest"],
         entries=entries,
         command=start,
+        environment=(oci.PATH, *recipe.environment),
         ports=recipe.ports,
         stop_signal=recipe.stop_signal,
         labels={"org.opencontainers.image.title": name, "org.opencontainers.image.version": installed[name].version},
@@ -157,6 +178,18 @@ def _files_of(package: Package) -> list[str]:
     return [path for path in _dpkg("-L", package.name).splitlines() if path.startswith("/") and path != "/."]
 
 
+def _owners(programs: Iterable[str]) -> set[str]:
+    """The packages of programs, which Debian may know by either side of the merged /usr."""
+    found = set()
+    for program in sorted(programs):
+        for path in (program, f"/usr{program}", program.removeprefix("/usr")):
+            result = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
+            if result.returncode == 0:
+                found.add(result.stdout.split(":")[0].split(",")[0])
+                break
+    return found
+
+
 def _dpkg(*words: str) -> str:
     try:
         result = subprocess.run(["dpkg-query", *words], capture_output=True, text=True)
@@ -186,7 +219,7 @@ class _Collected:
             state = os.lstat(real)
         except OSError:
             return
-        if real in self.paths:
+        if real in self.paths or real in self.unreadable:
             return
         if stat.S_ISREG(state.st_mode) and not state.st_mode & stat.S_IROTH:
             self.unreadable.append(real)
@@ -201,6 +234,23 @@ class _Collected:
                 path = os.path.join(folder, name)
                 if not os.path.islink(path) or os.path.realpath(path) in self.paths:
                     self.add(path)
+
+    def interpreters(self) -> set[str]:
+        """Programs that scripts in it are written for, but for the shell, which busybox is."""
+        found = set()
+        for path, state in self.paths.items():
+            if stat.S_ISREG(state.st_mode) and state.st_mode & stat.S_IXOTH:
+                with open(path, "rb") as file:
+                    words = (
+                        file.readline(256).decode("latin-1").removeprefix("#!").split()
+                        if file.peek(2)[:2] == b"#!"
+                        else []
+                    )
+                if words[:1] == ["/usr/bin/env"] and len(words) > 1:
+                    words = [f"/usr/bin/{words[1]}"]
+                if words and not words[0].endswith("/sh"):
+                    found.add(words[0])
+        return {path for path in found if os.path.realpath(path) not in self.paths}
 
     def add_libraries(self, cache: dict[str, str]) -> None:
         """Adds the libraries that programs and libraries in it link to, with the links by which they are found."""
@@ -258,6 +308,23 @@ def _configuration(packages: Iterable[Package], collected: _Collected) -> list[s
     """The folders below /etc that are a package's own, by their names: there is more in them than it brought."""
     stems = {package.name.split("-")[0] for package in packages if not package.name.startswith("lib")}
     return [f"/etc/{stem}" for stem in sorted(stems) if f"/etc/{stem}" in collected.paths]
+
+
+def _unit_command(name: str) -> list[str]:
+    """What systemd would start for the package, if it just starts it: no variables, no daemon in the background."""
+    for path in _dpkg("-L", name).splitlines():
+        if path.endswith((f"/{name}.service", f"/{name.removesuffix('-server')}.service")) and os.path.exists(path):
+            return unit_command(Path(path).read_text())
+    return []
+
+
+def unit_command(unit: str) -> list[str]:
+    """The command of a systemd unit that a container can run as it is, else nothing."""
+    settings = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and not line.startswith("#"))
+    command = settings.get("ExecStart", "").lstrip("-@:+!")
+    if settings.get("Type", "simple") not in ("simple", "exec") or any(mark in command for mark in "$%\\"):
+        return []
+    return shlex.split(command)
 
 
 def _program(name: str, packages: Sequence[Package], collected: _Collected) -> str:

@@ -1,0 +1,51 @@
+"""`pyb image` without a running node: images wait in the data of the cluster, and mistakes are one line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pybernetes.cluster import cli
+from pybernetes.cluster.images import oci
+
+
+@pytest.fixture
+def pyb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> object:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    os.makedirs(tmp_path / "home")
+
+    def run(*words: str, code: int = 0) -> str:
+        got = cli.main(["image", *words])
+        said = capsys.readouterr()
+        assert got == code, said.out + said.err
+        return said.out + said.err
+
+    return run
+
+
+def archive(folder: Path, *names: str) -> str:
+    path = folder / "image.tar"
+    oci.write(path, oci.Image(names=names, entries=[oci.file("x", b"x")]))
+    return str(path)
+
+
+def test_images_may_be_there_before_the_clusters_first_start(pyb, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    said = pyb("import", archive(tmp_path, "mine:1", "mine:2"))
+    assert "No node runs" in said
+    assert "Imported docker.io/library/mine:1, docker.io/library/mine:2" in said
+    listed = pyb("ls")
+    assert "docker.io/library/mine:1" in listed
+    assert "none runs" in listed
+    assert "Removed docker.io/library/mine:2" in pyb("rm", "mine:2")
+    assert "mine" not in pyb("ls")
+
+
+def test_mistakes_are_one_line(pyb, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    assert "there is no cluster 'pybernetes'; `pyb up` makes one" in pyb("ls", code=1)
+    assert "No such file" in pyb("import", str(tmp_path / "absent.tar"), code=1)
+    assert "invalid image name 'UP'" in pyb("from-package", "--tag", "UP", "bash", code=1)
+    pyb("import", archive(tmp_path, "mine:1"))
+    assert "no node has an image docker.io/library/other:1" in pyb("rm", "other:1", code=1)
+    assert "invalid image name" in pyb("rm", "a b", code=1)
