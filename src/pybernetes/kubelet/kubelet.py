@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from functools import partial
 from pathlib import Path
 
-from pybernetes.api import errors
 from pybernetes.api.core.containers import AnyContainer
-from pybernetes.api.core.v1 import Container, Node, Pod, PodStatus, Service
-from pybernetes.api.node.v1 import RuntimeClass
+from pybernetes.api.core.podresources import parsed
+from pybernetes.api.core.v1 import Container, Node, Pod, Service
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, EventBroadcaster
@@ -20,7 +20,7 @@ from pybernetes.cri.containerd_snapshots import ImageViews
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
-from . import admission, apparmor
+from . import apparmor
 from .allocatable import read_machine
 from .backoff import CRASH_LOOP_BASE, BackOff
 from .cgroups.container import ContainerSettings
@@ -30,7 +30,6 @@ from .cgroups.v2 import CgroupsV2
 from .config.load import seconds
 from .container_config import ConfigBuilder, ContainerExtras, Settings, pod_logs_folder
 from .cpumanager.manager import CPUManager
-from .critical import is_critical
 from .devices.manager import DeviceManager
 from .evicting import Evicting
 from .eviction.manager import EvictionManager
@@ -46,27 +45,26 @@ from .leftovers import Leftovers
 from .logrotation import LogRotator
 from .metrics import KubeletMetrics
 from .mirrors import Mirrors
+from .node_admission import NodeAdmission
 from .node_facts import NodeFacts
 from .node_reporter import NodeReporter
 from .node_view import NodeView
 from .nodestatus import new_node
 from .objects import objects_for
 from .observing import Observing
-from .phase import is_terminal
 from .pleg import PLEG
+from .pod_facts import PodFacts
 from .pod_intake import PodIntake
 from .pod_syncer import KubeletPodSyncer, Parts
 from .podmanager import PodManager, uid_of
 from .podworkers import PodWorkers
-from .preemption import victims
 from .probes.manager import ProbeManager
 from .probes.prober import Prober
 from .probes.results import ProbeType, Result
 from .pulled_images import PulledImages
-from .refusal import PodRefused
 from .resources.actuation import ResizeActuator, ResizeError
 from .resources.allocation import AllocationManager
-from .resources.reporting import allocated_resources, pod_resources
+from .runtime_class import runtime_handler
 from .runtime_manager import RuntimeManager
 from .runtime_state import RuntimeState
 from .settings import KubeletSettings
@@ -75,7 +73,6 @@ from .sources.following import FolderSource, StaticPods, URLSource
 from .starting import Starter
 from .stats.provider import StatsProvider
 from .stats.usage import reader
-from .status import StatusFacts
 from .status_manager import StatusManager
 from .sysctls import SysctlAdmission
 from .types import ObservedPod
@@ -168,6 +165,8 @@ class Kubelet:
             cpu_cfs_quota_period=period,
             cgroup2=isinstance(hierarchy, CgroupsV2),
             single_process_oom_kill=config.single_process_oom_kill,
+            swap=machine.swap,
+            limited_swap=config.memory_swap is not None and config.memory_swap.swap_behavior == "LimitedSwap",
             page_sizes=hierarchy.page_sizes(),
         )
         self.cpus = CPUManager(
@@ -219,14 +218,26 @@ class Kubelet:
         self.statuses = StatusManager(
             self.client, clock, self.pods.api_pod, lambda uid: self.workers.may_be_running(uid)
         )
-        self.sysctls = SysctlAdmission(config.allowed_unsafe_sysctls or ())
-        self._apparmor = apparmor.enabled()
+        self.evicting = Evicting(lambda: self.workers, self.recorder, clock)
+        self.admission = NodeAdmission(
+            node=self.node,
+            sysctls=SysctlAdmission(config.allowed_unsafe_sysctls or ()),
+            cpus=self.cpus,
+            devices=self.devices,
+            evicting=self.evicting,
+            intake=lambda: self.intake,
+            allocation=lambda: self.allocation,
+            shutdown=lambda: self.shutdown,
+            eviction=lambda: self.eviction,
+            known=self._known,
+            apparmor=apparmor.enabled(),
+        )
         self.allocation = AllocationManager(
             root,
             clock,
             active_pods=lambda: self.intake.active(),
-            admit=self._admit,
-            fits=lambda pod, others: admission.fits(pod, others, self.node()),
+            admit=self.admission.admit,
+            fits=self.admission.fits,
             event=self._pod_event,
             cpu_manager_policy=config.cpu_manager_policy or "none",
         )
@@ -254,6 +265,7 @@ class Kubelet:
         crash_loop = config.crash_loop_back_off
         longest = seconds(crash_loop.max_container_restart_period if crash_loop else None)
         self.backoff = BackOff(clock, min(CRASH_LOOP_BASE, longest), longest)
+        handler = partial(runtime_handler, self.client)
         runtime_manager = RuntimeManager(
             runtime,
             self.configs,
@@ -263,10 +275,21 @@ class Kubelet:
             self.recorder,
             clock,
             self.backoff,
-            self._handler,
+            handler,
             self.observing,
         )
         self.mirrors = Mirrors(self.client, self.pods, lambda: self.reporter.node)
+        cgroups = self.cgroups if config.cgroups_per_qos else None
+        facts = PodFacts(
+            self.facts,
+            self.runtime_state,
+            self.probes,
+            self.devices,
+            self.allocation,
+            self.actuator,
+            self.statuses,
+            cgroups,
+        )
         parts = Parts(
             runtime=runtime,
             runtime_manager=runtime_manager,
@@ -274,21 +297,21 @@ class Kubelet:
             statuses=self.statuses,
             probes=self.probes,
             volumes=self.volumes,
-            cgroups=self.cgroups if config.cgroups_per_qos else None,
+            cgroups=cgroups,
             objects=self.objects,
             images=self.images,
             killer=killer,
             mirrors=self.mirrors,
             recorder=self.recorder,
             clock=clock,
-            facts=self._status_facts,
+            facts=facts.of,
             predecessor=lambda work: self.workers.predecessor(work),
             network_problem=self.runtime_state.network_problem,
             allocated=self.allocation.allocated,
             keep_as_it_is=lambda pod, _: self.actuator.keep_as_it_is(pod),
             before_start=self._resize,
             exclusive_cpus=self.cpus.exclusive,
-            released=self._released,
+            released=self.admission.released,
             pods_dir=settings.pods_dir,
             logs_dir=settings.pod_logs_dir,
             container_logs_dir=settings.container_logs_dir,
@@ -300,8 +323,8 @@ class Kubelet:
             self.statuses,
             self.allocation,
             self.recorder,
-            self._admit_devices,
-            self._make_room,
+            self.admission.admit_devices,
+            self.admission.make_room,
         )
         self._static: list[StaticPods] = []
         self._sources: list[FolderSource | URLSource] = []
@@ -324,7 +347,6 @@ class Kubelet:
     def _make_upkeep(self) -> None:
         """What keeps the node in order."""
         settings, config, clock, runtime = self.settings, self.settings.config, self.clock, self.runtime
-        self.evicting = Evicting(lambda: self.workers, self.recorder, clock)
         self.shutdown = ShutdownManager(
             settings.root_dir,
             periods=periods(
@@ -430,6 +452,7 @@ class Kubelet:
         await self.runtime_state.wait_up()
         enforce = "pods" in (self.settings.config.enforce_node_allocatable or ())
         self.cgroups.start(self.view.enforced if enforce else self.view.machine_capacity)
+        self._enforce_reserved()
         self.nodes.add_handler(self._node_seen, lambda _, new: self._node_seen(new))
         self.informers.start()
         self.eviction = await self._make_eviction()
@@ -461,9 +484,25 @@ class Kubelet:
             await self.objects.close()
             await self.informers.stop()
 
+    def _enforce_reserved(self) -> None:
+        """Limit what runs beside pods to what is reserved for it, where that is wanted."""
+        config = self.settings.config
+        for who, cgroup, reserved in (
+            ("system", config.system_reserved_cgroup, config.system_reserved),
+            ("kube", config.kube_reserved_cgroup, config.kube_reserved),
+        ):
+            for suffix in ("", "-compressible"):
+                if f"{who}-reserved{suffix}" in (config.enforce_node_allocatable or ()):
+                    self.cgroups.enforce_reserved(cgroup or "", parsed(reserved), compressible=bool(suffix))
+                    message = f"Updated limits on {who} reserved cgroup {cgroup}"
+                    self._node_event(NORMAL, "NodeAllocatableEnforced", message)
+        if "pods" in (config.enforce_node_allocatable or ()):
+            self._node_event(NORMAL, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
+
     async def _take_pods(self) -> None:
         """Begin with pods once it is known what runs; with those of the API server once it has told them."""
         await self.pleg.synced.wait()
+        await asyncio.gather(*map(self.pleg.refresh, self.pleg.known().values()))
         await self.devices.start((each.uid, found.name) for each in self.pleg.all() for found in each.running())
         async with asyncio.TaskGroup() as group:
             for source in self._sources:
@@ -559,39 +598,9 @@ class Kubelet:
         found = self.nodes.named(self.settings.node_name) or self.reporter.node or self._initial
         return self.view.with_own_reckoning(found)
 
-    def _admit(self, pod: Pod, others: list[Pod]) -> None:
-        assert self.eviction is not None
-        self.eviction.admit(pod)
-        self.sysctls.admit(pod)
-        apparmor.admit(pod, enabled=self._apparmor)
-        self.shutdown.admit(pod)
-        admission.admit(pod, others, self.node())
-        self.cpus.admit(pod)
-
-    async def _make_room(self, pod: Pod, refusal: PodRefused) -> bool:
-        """End lesser pods for a critical one that does not fit."""
-        if not is_critical(pod) or not refusal.reason.startswith(admission.OUT_OF):
-            return False
-        others = [self.allocation.allocated(each) for each in self.intake.active()]
-        doomed = victims(self.allocation.allocated(pod), others, self.node())
-        if not doomed:
-            return False
-        await asyncio.gather(*(self.evicting.preempt(each) for each in doomed))
-        return True
-
-    async def _admit_devices(self, pod: Pod) -> None:
-        # Those whose turn has not come count too: after a restart they have their devices already.
-        await self.devices.admit(pod, self._known())
-
     def _known(self) -> set[str]:
         """The uids of all pods that a source has or a worker works on."""
         return {uid_of(each) for each in self.pods.all()} | {each.ref.uid for each in self.workers.all()}
-
-    def _released(self, uid: str) -> None:
-        self.cpus.remove(uid)
-        self.devices.remove(uid)
-        self.allocation.terminated(uid)
-        self.intake.retry_resizes()
 
     def _update_qos(self) -> None:
         with contextlib.suppress(CgroupError):
@@ -601,18 +610,6 @@ class Kubelet:
         if isinstance(container, Container):
             self.actuator.container_started(pod, container)
         return await container_extras(pod, container, self.devices, self.cpus)
-
-    async def _handler(self, pod: Pod) -> str:
-        name = pod.spec.runtime_class_name if pod.spec else None
-        if not name:
-            return ""
-        try:
-            found = await self.client.get(RuntimeClass, name)
-        except errors.NotFound as error:
-            raise LookupError(str(error)) from error
-        except (errors.APIError, OSError, TimeoutError) as error:
-            raise LookupError(f"failed to get RuntimeClass {name}: {error}") from error
-        return found.handler or ""
 
     async def _resize(self, pod: Pod, observed: ObservedPod) -> None:
         """Give running containers what the pod has been allocated."""
@@ -635,30 +632,6 @@ class Kubelet:
     async def _set_cpuset(self, id: str, cpus: str) -> None:
         linux = cri.LinuxContainerResources(cpuset_cpus=cpus)
         await self.runtime.update_container_resources(cri.UpdateContainerResourcesRequest(container_id=id, linux=linux))
-
-    # -- reporting
-
-    def _status_facts(self, pod: Pod) -> StatusFacts:
-        return StatusFacts(
-            runtime=self.runtime_state.name,
-            host_ips=self.facts.ips,
-            judge=self.probes.update_pod_status,
-            resources=self.actuator.reported(pod),
-            resize=self.allocation.conditions(uid_of(pod)),
-            extend=self._extend,
-            recursive_read_only=self.runtime_state.recursive_read_only,
-        )
-
-    def _extend(self, pod: Pod, status: PodStatus) -> None:
-        running = pod.status is not None and pod.status.phase == "Running" and not is_terminal(status.phase)
-        cgroup = None
-        if running and self.settings.config.cgroups_per_qos:
-            with contextlib.suppress(CgroupError):  # it has just gone
-                cgroup = self.cgroups.read(pod)
-        old = self.statuses.get(uid_of(pod)) or pod.status
-        status.resources = pod_resources(pod, cgroup, old, self.actuator.given(pod))
-        status.allocated_resources = allocated_resources(pod)
-        self.devices.status(pod, [*(status.init_container_statuses or ()), *(status.container_statuses or ())])
 
     def _problems(self) -> list[str]:
         pleg = self.pleg.problem()

@@ -1,0 +1,79 @@
+"""All who have a say in whether the node takes a pod, in upstream's order, and what is given back when it has gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pybernetes.api.core.v1 import Node, Pod
+
+from . import admission, apparmor
+from .cpumanager.manager import CPUManager
+from .critical import is_critical
+from .devices.manager import DeviceManager
+from .evicting import Evicting
+from .eviction.manager import EvictionManager
+from .pod_intake import PodIntake
+from .preemption import victims
+from .refusal import PodRefused
+from .resources.allocation import AllocationManager
+from .shutdown import ShutdownManager
+from .sysctls import SysctlAdmission
+
+
+@dataclass(slots=True)
+class NodeAdmission:
+    """Whoever may refuse a pod raises `PodRefused`. What is a function is known only later."""
+
+    node: Callable[[], Node]
+    sysctls: SysctlAdmission
+    cpus: CPUManager
+    devices: DeviceManager
+    evicting: Evicting
+    intake: Callable[[], PodIntake]
+    allocation: Callable[[], AllocationManager]
+    shutdown: Callable[[], ShutdownManager]
+    eviction: Callable[[], EvictionManager | None]
+    known: Callable[[], set[str]]
+    """The uids of all pods that a source has or a worker works on."""
+    apparmor: bool
+
+    def admit(self, pod: Pod, others: list[Pod]) -> None:
+        """A new pod, beside those that are there."""
+        eviction = self.eviction()
+        if eviction is not None:
+            eviction.admit(pod)
+        self.sysctls.admit(pod)
+        apparmor.admit(pod, enabled=self.apparmor)
+        self.shutdown().admit(pod)
+        admission.admit(pod, others, self.node())
+        self.cpus.admit(pod)
+
+    def fits(self, pod: Pod, others: list[Pod]) -> None:
+        """A pod that wants other resources than before."""
+        admission.fits(pod, others, self.node())
+
+    async def admit_devices(self, pod: Pod) -> None:
+        """What must be awaited."""
+        # Those whose turn has not come count too: after a restart they have their devices already.
+        await self.devices.admit(pod, self.known())
+
+    async def make_room(self, pod: Pod, refusal: PodRefused) -> bool:
+        """End lesser pods for a critical one that does not fit; whether there is room now."""
+        if not is_critical(pod) or not refusal.reason.startswith(admission.OUT_OF):
+            return False
+        allocated = self.allocation().allocated
+        others = [allocated(each) for each in self.intake().active()]
+        doomed = victims(allocated(pod), others, self.node())
+        if not doomed:
+            return False
+        await asyncio.gather(*(self.evicting.preempt(each) for each in doomed))
+        return True
+
+    def released(self, uid: str) -> None:
+        """A pod needs nothing of the node any more."""
+        self.cpus.remove(uid)
+        self.devices.remove(uid)
+        self.allocation().terminated(uid)
+        self.intake().retry_resizes()
