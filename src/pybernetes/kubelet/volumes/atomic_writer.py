@@ -105,7 +105,9 @@ def _fill(new: Path, files: Mapping[str, File]) -> None:
     os.chmod(new, 0o755)  # mkdtemp keeps others out
     for path, file in files.items():
         target = new / path
-        for parent in reversed([each for each in target.parents if new in each.parents]):
+        parent = new
+        for part in path.split("/")[:-1]:
+            parent = parent / part
             if not parent.is_dir():
                 parent.mkdir()
                 os.chmod(parent, 0o777 & ~0o022)
