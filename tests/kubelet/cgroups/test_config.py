@@ -135,6 +135,30 @@ def test_on_cgroup_2_the_kernel_kills_all_of_a_container_unless_told_otherwise()
     assert "unified" not in linux_resources(subject, subject.spec.containers[0], single)
 
 
+@pytest.mark.parametrize(
+    ("subject", "limited", "allowed"),
+    [
+        (pod("u", container("a", memory="1Gi/2Gi")), True, GI // 5),
+        (pod("u", container("a", memory="1Gi/2Gi")), False, 0),
+        (pod("u", container("a", memory="1Gi/1Gi")), True, 0),
+        (pod("u", container("a", "=1", "=1Gi")), True, 0),
+        (pod("u", container("a")), True, 0),
+        (pod("u", container("a", memory="1Gi/2Gi"), priority=2 * 10**9), True, 0),
+        (pod("u", container("a", memory="11Gi")), True, 0),
+    ],
+    ids=["its share", "not wanted", "all it needs", "guaranteed", "best effort", "critical", "more than there is"],
+)
+def test_swap_is_for_burstable_containers_in_proportion_and_on_cgroup_2_only(
+    subject: Pod, limited: bool, allowed: int
+) -> None:
+    settings = ContainerSettings(10 * GI, cgroup2=True, swap=2 * GI, limited_swap=limited)
+    fields = linux_resources(subject, subject.spec.containers[0], settings)
+    assert fields["unified"] == {"memory.oom.group": "1", "memory.swap.max": str(allowed)}
+    old = ContainerSettings(10 * GI, swap=2 * GI, limited_swap=limited)
+    fields = linux_resources(subject, subject.spec.containers[0], old)
+    assert fields.get("memory_swap_limit_in_bytes") == fields.get("memory_limit_in_bytes")
+
+
 def test_huge_pages_of_all_sizes_are_limited() -> None:
     subject = pod("u", container("a", limits={"hugepages-2Mi": "4Mi"}))
     settings = ContainerSettings(GI, page_sizes=(2 << 20, 1 << 30))

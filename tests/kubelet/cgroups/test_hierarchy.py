@@ -201,6 +201,18 @@ def test_removing_a_pod_kills_what_is_left_and_orphans_go(manager: CgroupManager
     assert not Path(f"/sys/fs/cgroup/cpu{manager.name(BURSTABLE)}").exists()
 
 
+def test_what_is_reserved_limits_who_is_not_a_pod(manager: CgroupManager) -> None:
+    name = manager.kubepods.replace("kubepods", "system")
+    reserved = parsed({"cpu": "500m", "memory": "256Mi"})
+    with pytest.raises(CgroupError, match=f'cgroup "{name}" does not exist'):
+        manager.enforce_reserved(name, reserved)
+    manager.hierarchy.create(name, CgroupConfig())
+    manager.enforce_reserved(name, reserved, compressible=True)
+    assert (_read("cpu", name, "cpu.shares"), manager.hierarchy.read(name).memory) == ("512", -1)
+    manager.enforce_reserved(name, reserved)
+    assert manager.hierarchy.read(name).memory == 256 << 20
+
+
 def test_a_value_that_the_kernel_refuses_is_told_with_its_file(manager: CgroupManager) -> None:
     manager.ensure(BURSTABLE)
     with pytest.raises(CgroupError, match=r"failed to write 1 to .*cpu.cfs_quota_us: Invalid argument"):

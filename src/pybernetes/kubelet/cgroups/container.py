@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybernetes.api.core.podrequests import has_pod_level_resources, pod_limits, pod_requests
-from pybernetes.api.core.podresources import Quantities, parsed
+from pybernetes.api.core.podresources import Quantities, parsed, qos_class
 from pybernetes.api.core.v1 import Container, EphemeralContainer, Pod, PodSpec
 
+from ..critical import is_critical
 from .config import QUOTA_PERIOD, UNLIMITED, hugepage_limits, milli_cpu_to_quota, milli_cpu_to_shares
 from .oom import oom_score_adj
 
@@ -29,6 +30,10 @@ class ContainerSettings:
     cgroup2: bool = False
     single_process_oom_kill: bool | None = None
     """Whether the kernel kills one process and not the container; None is what the cgroup version usually does."""
+    swap: int = 0
+    """Of the machine, in bytes."""
+    limited_swap: bool = False
+    """Whether Burstable pods may swap out a part of their memory; only on cgroup v2."""
     page_sizes: tuple[int, ...] = ()
     """Huge pages that the kernel knows, in bytes: those that a container does not ask for are limited to none."""
 
@@ -67,6 +72,7 @@ def linux_resources(
         fields["cpuset_cpus"] = cpuset
     if settings.cgroup2 and settings.single_process_oom_kill is not True:
         fields["unified"] = {"memory.oom.group": "1"}
+    _forbid_swap(fields, pod, requests, limits, settings)
     hugepages = hugepage_limits(limits)
     if settings.page_sizes or hugepages:
         fields["hugepage_limits"] = [
@@ -74,6 +80,30 @@ def linux_resources(
             for size in sorted({*settings.page_sizes, *hugepages})
         ]
     return fields
+
+
+def _forbid_swap(
+    fields: dict[str, Any], pod: Pod, requests: Quantities, limits: Quantities, settings: ContainerSettings
+) -> None:
+    """No swap at all, or as much of it as the container requests of the machine's memory."""
+    if not settings.swap:
+        return
+    if not settings.cgroup2:
+        if "memory_limit_in_bytes" in fields:
+            fields["memory_swap_limit_in_bytes"] = fields["memory_limit_in_bytes"]
+        return
+    memory = requests.get("memory")
+    # Who gets all the memory that it asks for needs no swap, and who asks for none has no share in it.
+    shares = (
+        settings.limited_swap
+        and memory is not None
+        and 0 < memory.value() <= settings.memory_capacity
+        and memory != limits.get("memory")
+        and qos_class(pod.spec) == "Burstable"
+        and not is_critical(pod)
+    )
+    allowed = int(memory.value() / settings.memory_capacity * settings.swap) if shares and memory is not None else 0
+    fields["unified"] = {**fields.get("unified", {}), "memory.swap.max": str(allowed)}
 
 
 def sandbox_resources(pod: Pod, settings: ContainerSettings) -> dict[str, Any]:

@@ -75,6 +75,16 @@ class CgroupManager:
         for name, shares in ((self.burstable, None), (self.best_effort, MIN_SHARES)):
             self.hierarchy.create(name, CgroupConfig(cpu_shares=shares, hugepages=hugepages))
 
+    def enforce_reserved(self, name: str, reserved: Quantities, *, compressible: bool = False) -> None:
+        """Limit what is not pods (`kubeReservedCgroup`...) to what is reserved for it; the cgroup must be there.
+
+        `compressible` leaves memory and pids alone: who runs short of CPU waits, who runs short of memory dies.
+        """
+        if not self.hierarchy.exists(name):
+            raise CgroupError(f'cgroup "{name}" does not exist')
+        config = node_config(reserved)
+        self.hierarchy.update(name, CgroupConfig(cpu_shares=config.cpu_shares) if compressible else config)
+
     @property
     def burstable(self) -> str:
         """The cgroup of all Burstable pods."""

@@ -99,8 +99,6 @@ UNSUPPORTED: Final[dict[str, tuple[Any, ...]]] = {
     "reserved_memory": (),
     "tracing": (),
     "user_namespaces": (),
-    "system_reserved_cgroup": (),
-    "kube_reserved_cgroup": (),
 }
 """Settings with the values that this kubelet can do; another value is refused."""
 
@@ -206,6 +204,12 @@ def check(config: KubeletConfiguration) -> None:
         problems.append(f"maxPods must not be negative, got {config.max_pods}")
     if config.cpu_manager_policy not in ("none", "static"):
         problems.append(f"unknown cpuManagerPolicy {config.cpu_manager_policy!r}")
+    problems += _enforcement(config)
+    behavior = config.memory_swap.swap_behavior if config.memory_swap else None
+    if behavior not in (None, "", "NoSwap", "LimitedSwap"):
+        problems.append(
+            f'invalid configuration: memorySwap.swapBehavior "{behavior}" must be one of: "", "LimitedSwap" or "NoSwap"'
+        )
     mode = config.authorization.mode if config.authorization else None
     if mode not in ("Webhook", "AlwaysAllow"):
         problems.append(f"unknown authorization.mode {mode!r}")
@@ -216,6 +220,30 @@ def check(config: KubeletConfiguration) -> None:
         )
     if problems:
         raise KubeletConfigError("invalid configuration: " + "; ".join(problems))
+
+
+def _enforcement(config: KubeletConfiguration) -> list[str]:
+    """What is wrong with `enforceNodeAllocatable`."""
+    problems = []
+    wanted = config.enforce_node_allocatable or []
+    for each in wanted:
+        who = each.removesuffix("-compressible")
+        if who in ("system-reserved", "kube-reserved"):
+            name = "systemReservedCgroup" if who == "system-reserved" else "kubeReservedCgroup"
+            if not (config.system_reserved_cgroup if who == "system-reserved" else config.kube_reserved_cgroup):
+                problems.append(f"{name} must be specified when {each} contained in enforceNodeAllocatable")
+            if each != who and who in wanted:
+                problems.append(f"both {who} and {each} cannot be specified in enforceNodeAllocatable")
+        elif each == "none" and len(wanted) > 1:
+            problems.append("enforceNodeAllocatable may not contain additional enforcements when none is specified")
+        elif each not in ("pods", "none"):
+            problems.append(
+                f"option {each!r} specified for enforceNodeAllocatable. Valid options are none, pods, "
+                "system-reserved, kube-reserved, system-reserved-compressible, kube-reserved-compressible"
+            )
+    if "pods" in wanted and not config.cgroups_per_qos:
+        problems.append("enforceNodeAllocatable is not supported unless cgroupsPerQOS is enabled")
+    return problems
 
 
 def seconds(text: str | None) -> float:
