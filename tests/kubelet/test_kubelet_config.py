@@ -58,6 +58,11 @@ def test_defaults_of_evictions_can_be_merged() -> None:
         (b"imageGCLowThresholdPercent: 90", "imageGCLowThresholdPercent"),
         (b"maxParallelImagePulls: 5\nserializeImagePulls: true", "maxParallelImagePulls"),
         (b"authorization: {mode: Maybe}", "authorization.mode"),
+        (b"enforceNodeAllocatable: [kube-reserved]", "kubeReservedCgroup must be specified"),
+        (b"enforceNodeAllocatable: [everything]", "Valid options are none, pods"),
+        (b"enforceNodeAllocatable: [none, pods]", "may not contain additional enforcements"),
+        (b"cgroupsPerQOS: false", "not supported unless cgroupsPerQOS is enabled"),
+        (b"memorySwap: {swapBehavior: Much}", "swapBehavior"),
         (b"maxPods: 1\nmaxPods: 2", "already set"),
     ],
 )

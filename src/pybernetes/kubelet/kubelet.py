@@ -115,6 +115,10 @@ class Kubelet:
         """The machine, the runtime, and the Node that shows both."""
         settings, config, clock = self.settings, self.settings.config, self.clock
         machine = self.machine = read_machine(settings.root_dir)
+        if config.fail_swap_on and machine.swap:
+            raise ValueError(
+                "running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"
+            )
         self.runtime_state = RuntimeState(self.runtime, clock, self.node_changed)
         self.observing = Observing(self.runtime)
         self.pleg = PLEG(self.runtime, self.observing, clock, self._runtime_changed, self._relisted)
