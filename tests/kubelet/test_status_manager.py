@@ -1,0 +1,163 @@
+"""Statuses reach the API server, and a pod whose end is reported is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from kubelet.conftest import Connect
+
+from pybernetes.api import errors
+from pybernetes.api.core.v1 import (
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+)
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.client.client import Client
+from pybernetes.client.clock import SystemClock
+from pybernetes.client.keys import copy
+from pybernetes.kubelet.status_manager import StatusManager
+
+
+class Kubelet:
+    """What a status manager asks its kubelet."""
+
+    def __init__(self, client: Client) -> None:
+        self.pods: dict[str, Pod] = {}
+        self.running = True
+        self.statuses = StatusManager(client, SystemClock(), self.pods.get, lambda _: self.running)
+
+    def see(self, pod: Pod) -> Pod:
+        assert pod.metadata is not None
+        self.pods[pod.metadata.uid or ""] = pod
+        return pod
+
+
+async def make(client: Client, namespace: str, name: str = "p") -> Pod:
+    spec = PodSpec(node_name="n", containers=[Container(name="a", image="i")])
+    return await client.create(Pod(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec))
+
+
+def status(phase: str, ready: str = "True") -> PodStatus:
+    running = ContainerState(running=ContainerStateRunning(started_at="2026-01-01T00:00:00Z"))
+    return PodStatus(
+        phase=phase,
+        conditions=[PodCondition(type="Ready", status=ready)],
+        container_statuses=[
+            ContainerStatus(
+                name="a",
+                image="i",
+                image_id="",
+                ready=True,
+                restart_count=0,
+                state=running,
+                last_state=ContainerState(),
+            )
+        ],
+    )
+
+
+async def until(condition: Callable[[Pod], bool], client: Client, pod: Pod) -> Pod:
+    assert pod.metadata is not None
+    async with asyncio.timeout(10):
+        while True:
+            found = await client.get(Pod, pod.metadata.name or "", pod.metadata.namespace or "")
+            if condition(found):
+                return found
+            await asyncio.sleep(0.01)
+
+
+def phase(wanted: str) -> Callable[[Pod], bool]:
+    return lambda pod: pod.status is not None and pod.status.phase == wanted
+
+
+async def test_a_status_is_sent_and_others_conditions_stay(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        pod = await make(client, namespace)
+        others = {"conditions": [{"type": "x.io/mine", "status": "True"}]}
+        pod = await client.patch(Pod, "p", {"status": others}, namespace, type="strategic", subresource="status")
+        kubelet = Kubelet(client)
+        kubelet.see(pod)
+        kubelet.statuses.set(pod, status("Running"))
+        found = await until(phase("Running"), client, pod)
+        assert found.status is not None
+        assert {each.type for each in found.status.conditions or ()} == {"x.io/mine", "Ready"}
+        assert found.status.start_time
+        version = found.metadata.resource_version  # type: ignore[union-attr]
+        kubelet.statuses.set(pod, status("Running"))  # nothing new
+        kubelet.see(found)
+        kubelet.statuses.pod_changed(pod.metadata.uid or "")  # type: ignore[union-attr]
+        await asyncio.sleep(0.1)
+        again = await client.get(Pod, "p", namespace)
+        assert again.metadata.resource_version == version  # type: ignore[union-attr]
+        await kubelet.statuses.stop()
+
+
+async def test_whoever_writes_over_it_is_written_over(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        pod = await make(client, namespace)
+        kubelet = Kubelet(client)
+        kubelet.see(pod)
+        kubelet.statuses.set(pod, status("Running"))
+        await until(phase("Running"), client, pod)
+        changed = await client.patch(
+            Pod, "p", {"status": {"phase": "Pending"}}, namespace, type="strategic", subresource="status"
+        )
+        kubelet.see(changed)
+        kubelet.statuses.pod_changed(pod.metadata.uid or "")  # type: ignore[union-attr]
+        await until(phase("Running"), client, pod)
+        await kubelet.statuses.stop()
+
+
+async def test_a_pod_is_called_ended_when_nothing_runs_and_deleted_after_that(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        pod = await make(client, namespace)
+        kubelet = Kubelet(client)
+        kubelet.see(pod)
+        kubelet.statuses.set(pod, status("Running"))
+        await until(phase("Running"), client, pod)
+        await client.delete(Pod, "p", namespace, grace_period_seconds=30)
+        pod = kubelet.see(await client.get(Pod, "p", namespace))
+        kubelet.statuses.set(pod, status("Failed", ready="False"))
+        found = await until(lambda pod: _ready(pod) == "False", client, pod)
+        assert found.status is not None
+        assert found.status.phase == "Running"
+        kubelet.running = False
+        kubelet.statuses.terminate(pod)
+        with pytest.raises(errors.NotFound):
+            await until(lambda _: False, client, pod)
+        last = kubelet.statuses.get(pod.metadata.uid or "")  # type: ignore[union-attr]
+        assert last is not None
+        (container,) = last.container_statuses or ()
+        assert container.state is not None
+        assert container.state.terminated is not None
+        assert container.state.terminated.reason == "ContainerStatusUnknown"  # nobody saw how it ended
+        await kubelet.statuses.stop()
+
+
+async def test_a_pod_of_the_same_name_does_not_get_the_status_of_the_one_before_it(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        old = await make(client, namespace)
+        kubelet = Kubelet(client)
+        kubelet.see(old)
+        await client.delete(Pod, "p", namespace, grace_period_seconds=0)
+        new = await make(client, namespace)
+        kubelet.statuses.set(copy(old), status("Running"))
+        await asyncio.sleep(0.2)
+        found = await client.get(Pod, "p", namespace)
+        assert found.metadata.uid == new.metadata.uid  # type: ignore[union-attr]
+        assert found.status is not None
+        assert found.status.phase == "Pending"
+        await kubelet.statuses.stop()
+
+
+def _ready(pod: Pod) -> str | None:
+    conditions = (pod.status.conditions if pod.status else None) or ()
+    return next((each.status for each in conditions if each.type == "Ready"), None)
