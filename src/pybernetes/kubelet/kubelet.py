@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from functools import partial
-from pathlib import Path
 
 from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.podresources import parsed
@@ -20,7 +19,7 @@ from pybernetes.cri.containerd_snapshots import ImageViews
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
-from . import apparmor
+from . import apparmor, upkeep
 from .allocatable import read_machine
 from .backoff import CRASH_LOOP_BASE, BackOff
 from .cgroups.container import ContainerSettings
@@ -28,21 +27,16 @@ from .cgroups.hierarchy import CgroupError, detect
 from .cgroups.manager import CgroupManager
 from .cgroups.v2 import CgroupsV2
 from .config.load import seconds
-from .container_config import ConfigBuilder, ContainerExtras, Settings, pod_logs_folder
+from .container_config import ConfigBuilder, ContainerExtras, Settings
 from .cpumanager.manager import CPUManager
 from .devices.manager import DeviceManager
 from .evicting import Evicting
 from .eviction.manager import EvictionManager
-from .eviction.source import NodeSource
-from .eviction.thresholds import parse_thresholds
 from .extras import container_extras
-from .garbage import ContainerCollector, ImageCollector
 from .hooks import Hooks
-from .housekeeping import Housekeeping
 from .images import ImageManager
 from .killing import Killer
 from .leftovers import Leftovers
-from .logrotation import LogRotator
 from .metrics import KubeletMetrics
 from .mirrors import Mirrors
 from .node_admission import NodeAdmission
@@ -68,11 +62,9 @@ from .runtime_class import runtime_handler
 from .runtime_manager import RuntimeManager
 from .runtime_state import RuntimeState
 from .settings import KubeletSettings
-from .shutdown import ShutdownManager, periods
-from .sources.following import FolderSource, StaticPods, URLSource
+from .sources.following import static_sources
 from .starting import Starter
 from .stats.provider import StatsProvider
-from .stats.usage import reader
 from .status_manager import StatusManager
 from .sysctls import SysctlAdmission
 from .types import ObservedPod
@@ -330,123 +322,24 @@ class Kubelet:
             self.admission.admit_devices,
             self.admission.make_room,
         )
-        self._static: list[StaticPods] = []
-        self._sources: list[FolderSource | URLSource] = []
-        if config.static_pod_path:
-            every = seconds(config.file_check_frequency)
-            path = Path(config.static_pod_path)
-            self._sources.append(FolderSource(path, settings.node_name, clock, self._new_source(), every))
-        if config.static_pod_url:
-            every = seconds(config.http_check_frequency)
-            headers = config.static_pod_url_header or {}
-            self._sources.append(
-                URLSource(config.static_pod_url, headers, settings.node_name, clock, self._new_source(), every)
-            )
-
-    def _new_source(self) -> StaticPods:
-        source = StaticPods(self.intake.added, self.intake.removed)
-        self._static.append(source)
-        return source
+        self._static = static_sources(config, settings.node_name, clock, self.intake.added, self.intake.removed)
 
     def _make_upkeep(self) -> None:
         """What keeps the node in order."""
-        settings, config, clock, runtime = self.settings, self.settings.config, self.clock, self.runtime
-        self.shutdown = ShutdownManager(
-            settings.root_dir,
-            periods=periods(
-                seconds(config.shutdown_grace_period),
-                seconds(config.shutdown_grace_period_critical_pods),
-                [
-                    (each.priority or 0, each.shutdown_grace_period_seconds or 0)
-                    for each in config.shutdown_grace_period_by_pod_priority or ()
-                ],
-            ),
-            active_pods=self.intake.active,
-            kill=self.evicting.shut_down,
-            clock=clock,
-            changed=self.node_changed,
-            event=self._node_event,
-        )
-        self.containers_gc = ContainerCollector(
-            runtime,
-            clock,
-            self.pleg.all,
-            settings.container_logs_dir,
-            keep=settings.maximum_dead_containers_per_container,
-            least_age=settings.minimum_container_ttl,
-        )
-        self.images_gc = ImageCollector(
-            runtime,
-            clock,
-            self.pulled,
-            self._node_event,
-            high=config.image_gc_high_threshold_percent or 85,
-            low=config.image_gc_low_threshold_percent or 80,
-            least_age=seconds(config.image_minimum_gc_age),
-            greatest_age=seconds(config.image_maximum_gc_age),
-        )
+        self.shutdown = upkeep.shutdown_manager(self)
+        self.containers_gc = upkeep.container_collector(self)
+        self.images_gc = upkeep.image_collector(self)
+        self.log_rotator = upkeep.log_rotator(self)
+        self.housekeeping = upkeep.housekeeping(self)
         self.stats = StatsProvider(
-            node=settings.node_name,
-            runtime=runtime,
-            clock=clock,
-            root=settings.root_dir,
-            logs=settings.pod_logs_dir,
+            node=self.settings.node_name,
+            runtime=self.runtime,
+            clock=self.clock,
+            root=self.settings.root_dir,
+            logs=self.settings.pod_logs_dir,
             observed=self.pleg.all,
             pods=self.pods.all,
             cgroups=self.cgroups,
-        )
-        self.log_rotator = LogRotator(
-            max_size=config.container_log_max_size or "10Mi",
-            max_files=config.container_log_max_files or 5,
-            interval=seconds(config.container_log_monitor_interval),
-            workers=config.container_log_max_workers or 1,
-            running=lambda: [(found.id, found.log_path) for each in self.pleg.all() for found in each.running()],
-            reopen=self._reopen_log,
-            clock=clock,
-        )
-        self.housekeeping = Housekeeping(
-            self.pods,
-            self.workers,
-            self.intake,
-            self.pleg,
-            self.volumes,
-            self.cgroups,
-            self.allocation,
-            self.actuator,
-            self.mirrors,
-            self.backoff,
-            clock,
-            self._all_sources_heard,
-        )
-
-    async def _make_eviction(self) -> EvictionManager:
-        config = self.settings.config
-        source = await NodeSource.create(
-            self.settings.root_dir,
-            self.runtime,
-            cgroups=self.cgroups,
-            reader=reader(),
-            pod_logs=lambda pod: pod_logs_folder(self.settings.pod_logs_dir, pod),
-        )
-        return EvictionManager(
-            parse_thresholds(
-                config.eviction_hard or {},
-                config.eviction_soft,
-                config.eviction_soft_grace_period,
-                config.eviction_minimum_reclaim,
-                enforce_allocatable="pods" in (config.enforce_node_allocatable or ()),
-            ),
-            source=source,
-            active_pods=lambda: [self.allocation.allocated(each) for each in self.intake.active()],
-            evict=self.evicting.evict,
-            clock=self.clock,
-            pressure_transition_period=seconds(config.eviction_pressure_transition_period),
-            max_pod_grace=config.eviction_max_pod_grace_period or 0,
-            reclaim_containers=lambda: self.containers_gc.collect(all_dead=True),
-            reclaim_images=self.images_gc.delete_unused,
-            cleaned_up=lambda pod: not self.volumes.has_volumes(uid_of(pod)),
-            event=self._node_event,
-            changed=self.node_changed,
         )
 
     # -- running
@@ -459,8 +352,8 @@ class Kubelet:
         self._enforce_reserved()
         self.nodes.add_handler(self._node_seen, lambda _, new: self._node_seen(new))
         self.informers.start()
-        self.eviction = await self._make_eviction()
-        self._node_event(NORMAL, "Starting", "Starting kubelet.")
+        self.eviction = await upkeep.eviction_manager(self)
+        self.node_event(NORMAL, "Starting", "Starting kubelet.")
         try:
             async with asyncio.TaskGroup() as group:
                 for each in (
@@ -499,9 +392,9 @@ class Kubelet:
                 if f"{who}-reserved{suffix}" in (config.enforce_node_allocatable or ()):
                     self.cgroups.enforce_reserved(cgroup or "", parsed(reserved), compressible=bool(suffix))
                     message = f"Updated limits on {who} reserved cgroup {cgroup}"
-                    self._node_event(NORMAL, "NodeAllocatableEnforced", message)
+                    self.node_event(NORMAL, "NodeAllocatableEnforced", message)
         if "pods" in (config.enforce_node_allocatable or ()):
-            self._node_event(NORMAL, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
+            self.node_event(NORMAL, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
 
     async def _take_pods(self) -> None:
         """Begin with pods once it is known what runs; with those of the API server once it has told them."""
@@ -509,7 +402,7 @@ class Kubelet:
         await asyncio.gather(*map(self.pleg.refresh, self.pleg.known().values()))
         await self.devices.start((each.uid, found.name) for each in self.pleg.all() for found in each.running())
         async with asyncio.TaskGroup() as group:
-            for source in self._sources:
+            for source in self._static:
                 group.create_task(source.run())
             await self.reporter.registered.wait()
             await self.nodes.wait_synced()
@@ -531,14 +424,11 @@ class Kubelet:
         await self.started.wait()
         while True:
             await self.clock.sleep(seconds(self.settings.config.cpu_manager_reconcile_period))
-            if self._all_sources_heard():
+            if self.all_sources_heard():
                 self.cpus.remove_orphans(self._known())
             await self.cpus.reconcile(
                 (each.uid, found.name, found.id) for each in self.pleg.all() for found in each.running()
             )
-
-    async def _reopen_log(self, id: str) -> None:
-        await self.runtime.reopen_container_log(cri.ReopenContainerLogRequest(container_id=id))
 
     # -- what wakes whom
 
@@ -558,13 +448,14 @@ class Kubelet:
 
     def _relisted(self) -> None:
         """End what the runtime has and nobody wants."""
-        if self._all_sources_heard():
+        if self.all_sources_heard():
             for uid, ref in self.pleg.known().items():
                 if self.pods.get(uid) is None:
                     self.workers.orphan(ref)
 
-    def _all_sources_heard(self) -> bool:
-        return self.started.is_set() and all(each.seen.is_set() for each in self._static)
+    def all_sources_heard(self) -> bool:
+        """Whether all sources of pods have been read once, so that what nobody wants is known."""
+        return self.started.is_set() and all(each.pods.seen.is_set() for each in self._static)
 
     def _probe_changed(self, uid: str, probe: ProbeType, container: str, result: Result) -> None:
         self.workers.wake(uid)
@@ -644,7 +535,8 @@ class Kubelet:
     def _pod_event(self, pod: Pod, type: str, reason: str, message: str) -> None:
         self.recorder.event(pod, type, reason, message)
 
-    def _node_event(self, type: str, reason: str, message: str) -> None:
+    def node_event(self, type: str, reason: str, message: str) -> None:
+        """Tell something about the node."""
         self.recorder.event(self.reporter.reference, type, reason, message)
 
 

@@ -18,6 +18,8 @@ from pybernetes.api.times import rfc3339
 from pybernetes.client.clock import Clock
 from pybernetes.client.http import HTTPClient
 
+from ..config.load import seconds
+from ..config.types import KubeletConfiguration
 from ..podmanager import uid_of
 from ..server.inotify import FolderWatch
 from .static import InvalidManifest, pods_from
@@ -54,7 +56,7 @@ class FolderSource:
         self._path = path
         self._node = node
         self._clock = clock
-        self._pods = pods
+        self.pods = pods
         self._every = every
         self._read: dict[Path, tuple[bytes, list[Pod]]] = {}
         """What each file said last, and the pods of the last time that it could be understood."""
@@ -94,7 +96,7 @@ class FolderSource:
                 if before is not None:
                     found[path] = before
         self._read = found
-        self._pods.set([pod for _, pods in found.values() for pod in pods])
+        self.pods.set([pod for _, pods in found.values() for pod in pods])
 
     def _files(self) -> list[Path]:
         if not self._path.exists():
@@ -122,7 +124,7 @@ class URLSource:
         self._headers = {name: ", ".join(values) for name, values in headers.items()}
         self._node = node
         self._clock = clock
-        self._pods = pods
+        self.pods = pods
         self._every = every
         self._data: bytes | None = None
 
@@ -139,13 +141,13 @@ class URLSource:
         """Read it once."""
         data = await self._fetch()
         if not data:
-            self._pods.set([])
+            self.pods.set([])
             raise InvalidManifest("zero-length data received")
         if data == self._data:
             return
         pods = pods_from(data, self._url, self._node, rfc3339(self._clock.now()), file=False)
         self._data = data
-        self._pods.set(pods)
+        self.pods.set(pods)
 
     async def _fetch(self) -> bytes:
         parts = urlsplit(self._url)
@@ -158,3 +160,25 @@ class URLSource:
         if answer.status != 200:
             raise InvalidManifest(f"{self._url}: {answer.status}")
         return answer.body
+
+
+Source = FolderSource | URLSource
+
+
+def static_sources(
+    config: KubeletConfiguration,
+    node: str,
+    clock: Clock,
+    added: Callable[[Pod], None],
+    removed: Callable[[Pod], None],
+) -> list[Source]:
+    """The sources that a configuration names."""
+    sources: list[Source] = []
+    if config.static_pod_path:
+        every = seconds(config.file_check_frequency)
+        sources.append(FolderSource(Path(config.static_pod_path), node, clock, StaticPods(added, removed), every))
+    if config.static_pod_url:
+        every = seconds(config.http_check_frequency)
+        headers = config.static_pod_url_header or {}
+        sources.append(URLSource(config.static_pod_url, headers, node, clock, StaticPods(added, removed), every))
+    return sources
