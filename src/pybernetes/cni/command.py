@@ -1,4 +1,5 @@
-"""`pyb cni PLUGIN`: one of our network plugins as a program; `pyb cni install FOLDER`: as files a runtime can call.
+"""`pyb cni PLUGIN`: one of our network plugins as a program; `pyb cni install FOLDER`: as files a runtime can call;
+`pyb cni add NETWORK NETNS` and others: by hand (`tool.py`).
 
 A runtime such as containerd calls `<bin_dir>/<type>`. The files that `install` writes start Python without its site
 packages, since plugins need the standard library alone and are started anew for each pod.
@@ -22,10 +23,12 @@ _LONGEST_INTERPRETER = 250  # the kernel reads 256 bytes of a file to find out h
 
 _USAGE = f"""usage: pyb cni PLUGIN
        pyb cni install FOLDER
+       pyb cni add|check|del|status NETWORK [NETNS]
 
 Network plugins (CNI) of our own: {", ".join(sorted(BUILT_IN))}.
 The first form is called by a runtime: what to do is in the environment (CNI_COMMAND and others), the configuration
-on stdin. The second writes the plugins as executables into a folder, for a runtime's bin_dir."""
+on stdin. The second writes the plugins as executables into a folder, for a runtime's bin_dir. The third connects a
+network namespace by hand; `pyb cni add --help` tells more."""
 
 
 def main(argv: list[str]) -> int:
@@ -38,6 +41,10 @@ def main(argv: list[str]) -> int:
         for file in install(Path(argv[1])):
             print(file)
         return 0
+    if argv and argv[0] in ("add", "check", "del", "status"):
+        from . import tool  # what a plugin need not pay
+
+        return tool.main(argv)
     asked = argv in (["-h"], ["--help"])
     print(_USAGE, file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2
