@@ -33,7 +33,7 @@ async def connect(registry: Registry, store: ResourceStore, request: Request) ->
     info = request.info
     options = _options(store, request)
     if info.subresource != "log":
-        await _admit(registry, store, request, options)
+        options = await _admitted(registry, store, request, options)
     if info.subresource in ("exec", "attach", "portforward"):
         await _may_create(registry, request)
     request.connection.lasting = True
@@ -63,7 +63,8 @@ def _options(store: ResourceStore, request: Request) -> Options:
     return options
 
 
-async def _admit(registry: Registry, store: ResourceStore, request: Request, options: Options) -> None:
+async def _admitted(registry: Registry, store: ResourceStore, request: Request, options: Options) -> Options:
+    """What admission makes of the options. Raises APIError."""
     info = request.info
     attributes = Attributes(
         CONNECT,
@@ -83,6 +84,8 @@ async def _admit(registry: Registry, store: ResourceStore, request: Request, opt
     )
     await registry.admission.admit(attributes)
     await registry.admission.validate(attributes)
+    admitted: Options = attributes.new
+    return admitted
 
 
 async def _may_create(registry: Registry, request: Request) -> None:
