@@ -419,6 +419,22 @@ def test_plugins_that_we_do_not_have_go_on_from_what_ours_did(lab: Lab, tmp_path
     assert state(lab, tmp_path)["addresses"] == []
 
 
+@pytest.mark.skipif(not os.path.exists(f"{DEBIAN}/bridge"), reason="Debian's plugins are not installed")
+@pytest.mark.parametrize("theirs", [["bridge"], ["host-local"], ["portmap"], ["bridge", "portmap"]])
+def test_a_folder_may_have_some_of_ours_and_some_of_debians(lab: Lab, tmp_path: Path, theirs: list[str]) -> None:
+    mixed = install(tmp_path / "mixed")[0].parent
+    for name in theirs:
+        (mixed / name).unlink()
+        (mixed / name).symlink_to(f"{DEBIAN}/{name}")
+    cni, pods = CNI([str(mixed)], tmp_path / "cache", in_process=()), network(tmp_path, ipMasq=True)
+    before = state(lab, tmp_path)
+    result = lab.run(lab.node, cni.add, pods, runtime(lab))
+    assert [ip["address"] for ip in result["ips"]] == ["10.77.1.2/24", "fd00:77::2/64"]
+    assert cni.validate(pods) == {"portMappings"}
+    lab.run(lab.node, cni.delete, pods, runtime(lab))
+    assert state(lab, tmp_path) == before | {"links": sorted([*before["links"], "cni0"])}
+
+
 def test_pods_added_at_the_same_time_all_work(lab: Lab, tmp_path: Path) -> None:
     """Threads of one runtime make a new bridge, its gateway's address and common chains at once."""
     cni, raw = runtimes(tmp_path)["process"], json.loads(network(tmp_path, ipMasq=True).raw)
