@@ -27,6 +27,7 @@ from .objects import Objects
 from .types import AnyContainer
 from .volumes.base import Volumes
 from .volumes.image import ImageMounts
+from .wording import why
 
 if TYPE_CHECKING:
     from pybernetes.cri import v1 as cri
@@ -330,4 +331,4 @@ def _make(folder: Path, mode: int = 0o755) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=mode)
     except OSError as error:
-        raise ConfigError(f"cannot create directory {folder}: {error}") from None
+        raise ConfigError(f"cannot create directory {folder}: {why(error)}") from None

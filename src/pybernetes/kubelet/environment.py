@@ -28,6 +28,7 @@ from .service_links import service_environment
 from .types import AnyContainer
 from .volumes.base import Volumes
 from .volumes.safeopen import read_inside
+from .wording import why
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Environments:
                 return None
             raise ConfigError(str(error)) from None
         except (errors.APIError, OSError) as error:
-            raise ConfigError(str(error) or type(error).__name__) from None
+            raise ConfigError(why(error)) from None
         if kind is ConfigMap:
             return found.data or {}
         return {

@@ -18,6 +18,7 @@ from .hostname import Hostname
 from .types import AnyContainer
 from .volumes import subpath
 from .volumes.base import MountedVolume, Volumes
+from .wording import why
 
 if TYPE_CHECKING:
     from pybernetes.cri import v1 as cri
@@ -100,7 +101,7 @@ def hosts_mount(
     try:
         hosts.write_hosts_file(path, pod, pod_ips, hostname)
     except OSError as error:
-        raise ConfigError(str(error)) from None
+        raise ConfigError(why(error)) from None
     return [cri.Mount(container_path=hosts.ETC_HOSTS, host_path=str(path))]
 
 
@@ -117,7 +118,7 @@ def termination_message_mount(pod_folder: Path, container: AnyContainer) -> list
         path.touch()
         os.chmod(path, 0o666)
     except OSError as error:
-        raise ConfigError(f"error on creating termination-log file {quote(str(path))}: {error}") from None
+        raise ConfigError(f"error on creating termination-log file {quote(str(path))}: {why(error)}") from None
     return [cri.Mount(container_path=_absolute(container.termination_message_path), host_path=str(path))]
 
 

@@ -33,6 +33,7 @@ from pybernetes.kubelet.volumes.host import Host, fs_user
 from pybernetes.kubelet.volumes.mounting import bind, is_mount_point, mounts, unmount
 from pybernetes.kubelet.volumes.ownership import set_group
 from pybernetes.kubelet.volumes.safeopen import make_folders_beneath
+from pybernetes.kubelet.wording import why
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 ALLOCATABLE = {"memory": parse("1Gi")}
@@ -346,3 +347,11 @@ def _touch(path: Path) -> None:
 
 def _make(path: Path, mode: int) -> None:
     path.mkdir(parents=True, mode=mode)
+
+
+def test_errors_are_in_the_words_of_kubernetes() -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        os.listdir("/nope")
+    assert why(caught.value) == "/nope: no such file or directory"
+    assert why(ValueError("wrong")) == "wrong"
+    assert why(TimeoutError()) == "TimeoutError"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pybernetes.api.core.v1 import ImageVolumeSource, Pod, Volume
 
 from ..config_error import ConfigError
+from ..wording import why
 from .base import MountedVolume
 from .host import Host
 from .mounting import MS_BIND, MS_RDONLY, MS_REC, MS_REMOUNT, is_mount_point, mount
@@ -50,7 +51,7 @@ class ImageMounts:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o750)
                 _mount(view.type, view.source, view.options, folder)
             except (CRIError, OSError) as error:
-                raise ConfigError(f"failed to mount image {image} for volume {volume.name}: {error}") from None
+                raise ConfigError(f"failed to mount image {image} for volume {volume.name}: {why(error)}") from None
         return MountedVolume(volume.name, folder, read_only=True)
 
     async def release(self, uid: str) -> None:

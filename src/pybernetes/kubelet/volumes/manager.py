@@ -24,6 +24,7 @@ from ..node_facts import NodeFacts
 from ..objects import Objects
 from ..tokens import TokenError, Tokens
 from ..types import all_containers
+from ..wording import why
 from . import config_map, downward_api, empty_dir, host_path, image, persistent_volume_claim, projected, secret, subpath
 from .base import MountedVolume, ProcessingError, StepError, VolumeError, Volumes
 from .host import Host, uid_of
@@ -133,7 +134,7 @@ class VolumeManager:
                     await self._images.release(uid)
                 await asyncio.to_thread(_remove_volumes, folder)
             except (OSError, CRIError) as error:
-                raise VolumeError(f"UnmountVolume.TearDown failed for pod {uid} : {error}") from None
+                raise VolumeError(f"UnmountVolume.TearDown failed for pod {uid} : {why(error)}") from None
         self._locks.pop(uid, None)
 
     async def remove(self, uid: str) -> None:
@@ -144,7 +145,7 @@ class VolumeManager:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise VolumeError(f"cannot remove the folder of pod {uid}: {error}") from None
+            raise VolumeError(f"cannot remove the folder of pod {uid}: {why(error)}") from None
 
     def has_volumes(self, uid: str) -> bool:
         """Whether a volume of a pod is still there; while one is, the pod must not be taken out of the API."""
@@ -171,7 +172,7 @@ class VolumeManager:
         try:
             return await KINDS[kind](self._host, pod, volume)
         except (errors.APIError, OSError, ValueError, TokenError) as error:
-            raise StepError("MountVolume.SetUp failed", name, str(error) or type(error).__name__) from None
+            raise StepError("MountVolume.SetUp failed", name, why(error)) from None
 
     def _wake_later(self, uid: str, delay: float) -> None:
         """Look again when something should be tried again, or a token renewed."""

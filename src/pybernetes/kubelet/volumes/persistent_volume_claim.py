@@ -24,6 +24,7 @@ from pybernetes.api.core.v1 import (
 from pybernetes.api.meta.v1 import ObjectMeta
 
 from ..types import all_containers
+from ..wording import why
 from . import host_path, local
 from .base import MountedVolume, ProcessingError, StepError
 from .host import Host, uid_of
@@ -55,7 +56,7 @@ async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
             # in a thread: giving a large volume to a group takes its time
             return await asyncio.to_thread(local.set_up, host, pod, found, volume.name or "", read_only=read_only)
     except (OSError, ValueError) as error:
-        raise StepError("MountVolume.SetUp failed", volume_name, str(error)) from None
+        raise StepError("MountVolume.SetUp failed", volume_name, why(error)) from None
     raise refusal(spec, volume_name)
 
 
@@ -101,7 +102,7 @@ async def _claim(host: Host, namespace: str, name: str) -> PersistentVolumeClaim
     try:
         claim = await host.client.get(PersistentVolumeClaim, name, namespace)
     except (errors.APIError, OSError, TimeoutError) as error:
-        raise ProcessingError(f"failed to fetch PVC from API server: {str(error) or type(error).__name__}") from None
+        raise ProcessingError(f"failed to fetch PVC from API server: {why(error)}") from None
     metadata = claim.metadata or ObjectMeta()
     if metadata.deletion_timestamp and PROTECTION not in (metadata.finalizers or ()):
         raise ProcessingError("PVC is being deleted")
@@ -119,9 +120,7 @@ async def _volume(host: Host, claim: PersistentVolumeClaim) -> PersistentVolume:
     try:
         volume = await host.client.get(PersistentVolume, name)
     except (errors.APIError, OSError, TimeoutError) as error:
-        raise ProcessingError(
-            f"failed to fetch PV {name} from API server: {str(error) or type(error).__name__}"
-        ) from None
+        raise ProcessingError(f"failed to fetch PV {name} from API server: {why(error)}") from None
     reference = volume.spec.claim_ref if volume.spec else None
     if reference is None:
         raise ProcessingError(

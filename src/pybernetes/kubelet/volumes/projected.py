@@ -8,6 +8,7 @@ from pybernetes.api import errors
 from pybernetes.api.core.v1 import Pod, ProjectedVolumeSource, ServiceAccountTokenProjection, Volume, VolumeProjection
 
 from ..tokens import TokenError
+from ..wording import why
 from . import config_map, downward_api, secret
 from .atomic_writer import File, Payload
 from .base import MountedVolume
@@ -34,7 +35,7 @@ async def collect(host: Host, pod: Pod, source: ProjectedVolumeSource) -> Payloa
         try:
             files |= await _collect(host, pod, each, source.default_mode)
         except (errors.APIError, OSError, ValueError, TokenError) as error:
-            wrong.append(str(error) or type(error).__name__)
+            wrong.append(why(error))
     if wrong:
         raise ValueError(downward_api.joined(wrong))
     return files
