@@ -273,6 +273,7 @@ class Kubelet:
             self.backoff,
             handler,
             self.observing,
+            self.metrics,
         )
         self.mirrors = Mirrors(self.client, self.pods, lambda: self.reporter.node)
         cgroups = self.cgroups if config.cgroups_per_qos else None
@@ -308,11 +309,17 @@ class Kubelet:
             before_start=self._resize,
             exclusive_cpus=self.cpus.exclusive,
             released=self.admission.released,
+            first_running=self.metrics.pod_start_duration.observe,
             pods_dir=settings.pods_dir,
             logs_dir=settings.pod_logs_dir,
             container_logs_dir=settings.container_logs_dir,
         )
-        self.workers = PodWorkers(KubeletPodSyncer(parts), clock, resync=seconds(config.sync_frequency))
+        self.workers = PodWorkers(
+            KubeletPodSyncer(parts),
+            clock,
+            resync=seconds(config.sync_frequency),
+            took=self.metrics.pod_worker_duration.observe,
+        )
         self.intake = PodIntake(
             self.pods,
             self.workers,

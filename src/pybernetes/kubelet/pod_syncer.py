@@ -13,6 +13,7 @@ from typing import Final
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import Pod, PodStatus, Secret
+from pybernetes.api.times import parse_time
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
 from pybernetes.client.keys import copy
@@ -27,7 +28,7 @@ from .images import ImageManager
 from .killing import Killer, KillFailed
 from .mirrors import Mirrors
 from .objects import Objects
-from .phase import is_terminal
+from .phase import PENDING, RUNNING, is_terminal
 from .pleg import PLEG
 from .pod_actions import KeepAsItIs, PodActions, Verdicts, compute_pod_actions
 from .podworkers import PodWork, RetryLater
@@ -83,6 +84,8 @@ class Parts:
     exclusive_cpus: Callable[[str], bool]
     released: Callable[[str], None]
     """A pod needs nothing of the node any more (devices, CPUs)."""
+    first_running: Callable[[float], None]
+    """How many seconds after its creation a pod was running for the first time."""
     pods_dir: Path
     logs_dir: Path
     container_logs_dir: Path | None
@@ -235,6 +238,8 @@ class KubeletPodSyncer:
         status = generate_status(pod, observed, copy(old), facts, terminal=terminal)
         if work is not None and work.status_change is not None:
             work.status_change(status)
+        if status.phase == RUNNING and old.phase == PENDING and pod.metadata and pod.metadata.creation_timestamp:
+            parts.first_running(parts.clock.now() - parse_time(pod.metadata.creation_timestamp))
         parts.statuses.set(pod, status)
         return status
 

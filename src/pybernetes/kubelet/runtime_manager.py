@@ -9,7 +9,7 @@ from typing import Final
 
 from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.podresources import is_sidecar
-from pybernetes.api.core.v1 import Pod, Secret
+from pybernetes.api.core.v1 import EphemeralContainer, Pod, Secret
 from pybernetes.api.times import format_duration
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
@@ -25,6 +25,7 @@ from .container_status import StartFailure
 from .hashing import hash_container
 from .images import ImageError, ImageManager
 from .killing import Killer, KillFailed
+from .metrics import KubeletMetrics
 from .observing import Observing
 from .pod_actions import RESTARTING_ALL, PodActions
 from .starting import Sandbox, Starter, StartFailed
@@ -76,6 +77,7 @@ class RuntimeManager:
         backoff: BackOff,
         handler: RuntimeHandler,
         observing: Observing,
+        metrics: KubeletMetrics,
     ) -> None:
         self._runtime = runtime
         self._configs = configs
@@ -87,6 +89,7 @@ class RuntimeManager:
         self._backoff = backoff
         self._handler = handler
         self._observing = observing
+        self._metrics = metrics
 
     async def sync(
         self,
@@ -168,6 +171,7 @@ class RuntimeManager:
     async def _create_sandbox(
         self, pod: Pod, sandbox: Sandbox, actions: PodActions, stopping: Callable[[], bool]
     ) -> None:
+        self._metrics.started_pods.inc()
         try:
             answer = await self._runtime.run_pod_sandbox(
                 cri.RunPodSandboxRequest(config=sandbox.config, runtime_handler=sandbox.handler)
@@ -175,6 +179,7 @@ class RuntimeManager:
             sandbox.id = answer.pod_sandbox_id
         except CRIError as error:
             if not stopping():
+                self._metrics.started_pods_errors.inc()
                 self._sandbox_event(pod, f"Failed to create pod sandbox: {error}")
             raise SyncFailed(f'failed to "CreatePodSandbox" for "{full_name(pod)}": {error}') from error
         try:
@@ -233,6 +238,7 @@ class RuntimeManager:
         name = container.name or ""
         try:
             self._check_backoff(pod, container, observed)
+            self._metrics.started_containers.inc(_kind(pod, container))
             await self._starter.start(pod, container, sandbox, observed)
         except StartFailed as error:
             log.info("container %s of %s is not started: %s: %s", name, full_name(pod), error.reason, error.message)
@@ -262,6 +268,14 @@ class RuntimeManager:
 
     def _sandbox_event(self, pod: Pod, message: str) -> None:
         self._recorder.event(pod, WARNING, "FailedCreatePodSandBox", message)
+
+
+def _kind(pod: Pod, container: AnyContainer) -> str:
+    """How metrics call this sort of container."""
+    if isinstance(container, EphemeralContainer):
+        return "ephemeral_container"
+    assert pod.spec is not None
+    return "init_container" if any(each is container for each in pod.spec.init_containers or ()) else "container"
 
 
 def backoff_key(pod: Pod, container: AnyContainer) -> str:
