@@ -13,7 +13,8 @@ import pytest
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.clock import SystemClock
 from pybernetes.kubelet.sources.following import FolderSource, StaticPods, URLSource
-from pybernetes.kubelet.sources.static import InvalidManifest, pods_from
+from pybernetes.kubelet.sources.invalid import InvalidManifest
+from pybernetes.kubelet.sources.static import pods_from
 
 MANIFEST = b"""
 apiVersion: v1

@@ -9,7 +9,6 @@ import msgspec
 
 from pybernetes.api import mergepatch, strict
 from pybernetes.api.times import parse_duration
-from pybernetes.api.yaml import YAMLProblem, yaml_to_json
 
 from .types import (
     AnonymousAuthentication,
@@ -130,6 +129,8 @@ def load(data: bytes, drop_ins: Sequence[tuple[str, bytes]] = ()) -> KubeletConf
 def _document(data: bytes) -> Any:
     """A file's value; it must say that it is a KubeletConfiguration, and nothing twice."""
     if not data.lstrip().startswith(b"{"):
+        from pybernetes.api.yaml import YAMLProblem, yaml_to_json
+
         try:
             data, repeated = yaml_to_json(data)
         except YAMLProblem as problem:

@@ -22,7 +22,7 @@ from ..config.load import seconds
 from ..config.types import KubeletConfiguration
 from ..podmanager import uid_of
 from ..server.inotify import FolderWatch
-from .static import InvalidManifest, pods_from
+from .invalid import InvalidManifest
 
 MAX_MANIFEST = 10 << 20
 log = logging.getLogger(__name__)
@@ -89,6 +89,8 @@ class FolderSource:
                 if before is not None and before[0] == data:
                     found[path] = before
                     continue
+                from .static import pods_from
+
                 now = rfc3339(self._clock.now())
                 found[path] = (data, pods_from(data, str(path), self._node, now, file=True))
             except (OSError, InvalidManifest) as error:
@@ -145,6 +147,8 @@ class URLSource:
             raise InvalidManifest("zero-length data received")
         if data == self._data:
             return
+        from .static import pods_from
+
         pods = pods_from(data, self._url, self._node, rfc3339(self._clock.now()), file=False)
         self._data = data
         self.pods.set(pods)

@@ -18,10 +18,7 @@ from pybernetes.api.normalize import normalizer
 from pybernetes.api.yaml import YAMLProblem, yaml_to_json
 
 from .. import labels
-
-
-class InvalidManifest(ValueError):
-    """What was read is no pod that could be run."""
+from .invalid import InvalidManifest
 
 
 def pods_from(data: bytes, source: str, node: str, now: str, *, file: bool) -> list[Pod]:

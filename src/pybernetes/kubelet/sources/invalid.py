@@ -1,0 +1,7 @@
+"""A manifest that is none. Apart from `static`, whose checks take long to load and are not needed without manifests."""
+
+from __future__ import annotations
+
+
+class InvalidManifest(ValueError):
+    """What was read is no pod that could be run."""
