@@ -89,11 +89,10 @@ async def test_exec_reads_until_its_input_is_closed(space: Namespace) -> None:
 
 
 async def test_a_terminal_has_the_clients_size(space: Namespace) -> None:
-    flags = {"container": "main", "stdin": 1, "stdout": 1, "tty": 1, "command": ["sh", "-c", "read x; stty size"]}
+    script = 'until [ "$(stty size)" != "0 0" ]; do sleep 0.1; done; stty size'
+    flags = {"container": "main", "stdin": 1, "stdout": 1, "tty": 1, "command": ["sh", "-c", script]}
     async with websocket(space, "exec", "v5.channel.k8s.io", **flags) as made:
         made.send(channels.encode(V5, RESIZE, b'{"Width":101,"Height":41}'))
-        await asyncio.sleep(0.3)  # the size comes on a stream of its own; nothing tells when it has arrived
-        made.send(channels.encode(V5, STDIN, b"\n"))
         found = await collected(made)
     assert b"41 101" in found[STDOUT]
 
