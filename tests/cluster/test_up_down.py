@@ -18,7 +18,7 @@ import yaml
 import tools
 from pybernetes.cluster import pidfile
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.cluster.node import containerd, plan
+from pybernetes.cluster.node import plan, programs
 from pybernetes.cluster.readiness import Probe
 
 FOREIGN = {"clusters": [{"name": "other", "cluster": {"server": "https://203.0.113.1"}}], "current-context": "other"}
@@ -391,7 +391,7 @@ def test_a_user_who_cannot_have_nodes_is_told_why(monkeypatch: pytest.MonkeyPatc
 
 def test_a_machine_that_cannot_have_nodes_names_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(containerd, "PROGRAMS", "/nowhere")
+    monkeypatch.setattr(programs, "PATH", "/nowhere")
     count, why = plan.count(None)
     assert count == 0
     assert why is not None

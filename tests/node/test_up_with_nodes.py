@@ -145,8 +145,8 @@ def test_a_start_that_fails_shows_why_and_leaves_nothing() -> None:
         script = (
             "import sys\n"  # a runtime that cannot start is found before the real one
             "from pybernetes.cluster import cli\n"
-            "from pybernetes.cluster.node import containerd\n"
-            f"containerd.PROGRAMS = {str(broken)!r} + ':' + containerd.PROGRAMS\n"
+            "from pybernetes.cluster.node import programs\n"
+            f"programs.PATH = {str(broken)!r} + ':' + programs.PATH\n"
             "sys.exit(cli.main(sys.argv[1:]))\n"
         )
         fake = broken / "containerd"

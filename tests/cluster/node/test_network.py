@@ -6,6 +6,7 @@ import ipaddress
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -23,6 +24,7 @@ eth0	000200C0	00000000	0001	0	0	0	00FFFFFF	0	0	0
 pyb0	0000F40A	00000000	0001	0	0	0	0000FFFF	0	0	0
 """
 
+needs_iptables = pytest.mark.skipif(shutil.which("iptables", path="/usr/sbin") is None, reason="needs iptables")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -137,6 +139,75 @@ def test_the_last_cluster_to_go_leaves_the_host_as_it_was(tmp_path: Path) -> Non
         "state": False,
         "links": [False, False],
     }
+
+
+FIREWALL = """
+        import json, subprocess
+        from pybernetes.cluster.node import firewall
+        from pybernetes.cluster.node.network import Network
+        def run(*words):
+            return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        def shown(*chains):
+            return {chain: run("iptables", "-S", chain).splitlines() for chain in chains}
+"""
+
+
+@needs_root
+@needs_iptables
+@pytest.mark.parametrize(("policy", "docker", "where"), [("DROP", False, "FORWARD"), ("DROP", True, "DOCKER-USER")])
+def test_a_host_that_drops_what_it_should_forward_lets_the_nodes_pass(
+    tmp_path: Path, policy: str, docker: bool, where: str
+) -> None:
+    found = in_namespaces(
+        FIREWALL
+        + f"""
+        run("iptables", "-P", "FORWARD", {policy!r})
+        if {docker}:
+            run("iptables", "-N", "DOCKER-USER")
+            run("iptables", "-I", "FORWARD", "-j", "DOCKER-USER")
+        chains = ["FORWARD", *(["DOCKER-USER"] if {docker} else [])]
+        before = shown(*chains)
+        for _ in range(2):
+            firewall.open_for(Network(4))
+        opened = shown(*chains)
+        firewall.open_for(Network(5))
+        firewall.close_for(Network(4))
+        firewall.close_for(Network(5))
+        firewall.close_for(Network(5))
+        print(json.dumps(dict(before=before, opened=opened, after=shown(*chains))))
+        """,
+        tmp_path,
+    )
+    before, opened = found["before"], found["opened"]
+    assert isinstance(before, dict)
+    assert isinstance(opened, dict)
+    assert found["after"] == before
+    assert sorted(set(opened[where]) - set(before[where])) == [
+        f"-A {where} -i pyb4 -j ACCEPT",
+        f"-A {where} -o pyb4 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+    ]
+    assert len(opened[where]) == len(before[where]) + 2
+    for other in set(opened) - {where}:
+        assert opened[other] == before[other]
+
+
+@needs_root
+@needs_iptables
+def test_a_host_that_forwards_is_left_alone(tmp_path: Path) -> None:
+    found = in_namespaces(
+        FIREWALL
+        + """
+        firewall.open_for(Network(4))
+        without = run("nft", "list", "ruleset")
+        run("iptables", "-A", "FORWARD", "-j", "ACCEPT")
+        before = run("nft", "list", "ruleset")
+        firewall.open_for(Network(4))
+        firewall.close_for(Network(4))
+        print(json.dumps(dict(without=without, same=before == run("nft", "list", "ruleset"))))
+        """,
+        tmp_path,
+    )
+    assert found == {"without": "", "same": True}
 
 
 @needs_root

@@ -18,6 +18,7 @@ from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, inside
 from pybernetes.cluster.node.machine import BOOT_ID, Machine
+from pybernetes.cluster.node.programs import find
 
 # How often the API server is asked for the node while it boots.
 ASK_EVERY = 0.025
@@ -117,7 +118,7 @@ def missing_archives(layout: Layout, name: str) -> list[Path]:
 def import_archive(init: int, archive: Path) -> subprocess.Popen[bytes]:
     """Starts the import of an archive into a node's containerd."""
     socket_path = inside.path(init, containerd.SOCKET)
-    command = [containerd.find("ctr") or "ctr", "-a", socket_path, "-n", "k8s.io", "images", "import", str(archive)]
+    command = [find("ctr") or "ctr", "-a", socket_path, "-n", "k8s.io", "images", "import", str(archive)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

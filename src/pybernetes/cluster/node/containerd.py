@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from pybernetes.cluster.images.builtin import PAUSE
-from pybernetes.cluster.node.fabric import PROGRAMS
+from pybernetes.cluster.node.programs import find
 
 SOCKET = "/run/containerd/containerd.sock"
 RUNTIMES = ("runc", "crun")
@@ -30,11 +29,6 @@ def missing() -> str | None:
     if not runtimes():
         return "neither runc nor crun is installed"
     return None
-
-
-def find(program: str) -> str | None:
-    """The path of a program, also of one in a folder that is not on every user's path."""
-    return shutil.which(program, path=PROGRAMS)
 
 
 def runtimes() -> dict[str, str]:

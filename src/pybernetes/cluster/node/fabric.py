@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import subprocess
 
 from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.node import firewall
 from pybernetes.cluster.node.netlink import Netlink
-from pybernetes.cluster.node.network import Network, mac
-
-PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+from pybernetes.cluster.node.network import NODES, Network, mac
+from pybernetes.cluster.node.programs import find
 
 
 def make(network: Network) -> None:
@@ -28,12 +27,13 @@ def make(network: Network) -> None:
 
 def open_way_out(network: Network) -> str | None:
     """Lets nodes and pods reach other networks under the host's address; says why not if that cannot be."""
-    nft = shutil.which("nft", path=PROGRAMS)
+    nft = find("nft")
     if nft is None:
         return "nft is not installed (Debian: nftables): nodes and pods reach nothing outside the cluster"
     result = subprocess.run([nft, "-f", "-"], input=_rules(network), capture_output=True, text=True)
     if result.returncode != 0:
         return f"nft refuses the rules for the way out: {result.stderr.strip().splitlines()[0]}"
+    firewall.open_for(network)
     return None
 
 
@@ -55,10 +55,10 @@ def remove(network: Network) -> None:
     """Takes away all of it; the cables go with the bridge. What is gone already does not matter."""
     with Netlink() as host:
         host.delete(network.bridge)
-        for node in range(1, 256):
-            if not host.delete(network.port(node)):
-                break
-    nft = shutil.which("nft", path=PROGRAMS)
+        for node in range(1, NODES + 1):
+            host.delete(network.port(node))
+    firewall.close_for(network)
+    nft = find("nft")
     if nft is not None:
         rules = f"table ip {network.bridge}\ndelete table ip {network.bridge}\n"
         subprocess.run([nft, "-f", "-"], input=rules, capture_output=True, text=True)

@@ -24,9 +24,9 @@ from pybernetes.cluster.node import cgroups, mirror, syscalls
 from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, RUN, Machine
 from pybernetes.cluster.node.netlink import Netlink
 from pybernetes.cluster.node.network import mac
+from pybernetes.cluster.node.programs import PATH, find
 
 NAMESPACES = syscalls.NEWNS | syscalls.NEWUTS | syscalls.NEWIPC | syscalls.NEWPID | syscalls.NEWNET | syscalls.NEWCGROUP
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Of this namespace. Proxy ARP makes the node answer for its pods (network.py says why), at once and not after 0.8 s.
 SYSCTLS = {
     "net/ipv4/ip_forward": "1",
@@ -195,11 +195,8 @@ def _connect(machine: Machine) -> None:
 
 def _start_rules(machine: Machine) -> int:
     """Sets the node's packet rules while its programs start; 0 if there is no nft."""
-    for folder in PATH.split(":"):
-        nft = f"{folder}/nft"
-        if os.access(nft, os.X_OK):
-            return os.posix_spawn(nft, [nft, "-f", machine.rules], os.environ)
-    return 0
+    nft = find("nft")
+    return os.posix_spawn(nft, [nft, "-f", machine.rules], os.environ) if nft is not None else 0
 
 
 def _write(path: str, text: str) -> None:

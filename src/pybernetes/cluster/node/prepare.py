@@ -22,6 +22,7 @@ from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, mirror
 from pybernetes.cluster.node.machine import Machine, Program
 from pybernetes.cluster.node.network import Network
+from pybernetes.cluster.node.programs import find
 
 KUBELET_PORT = 10250
 # Nameservers of the host's own loopback are not those of a node; systemd-resolved keeps the real ones there.
@@ -68,7 +69,7 @@ def prepare(layout: Layout, network: Network, number: int, server_port: int) -> 
         programs=[
             Program(
                 "containerd",
-                [containerd.find("containerd") or "containerd", "--config", str(folder / "containerd.toml")],
+                [find("containerd") or "containerd", "--config", str(folder / "containerd.toml")],
                 str(layout.log(f"{name}-containerd")),
             ),
             Program("kubelet", _kubelet_command(folder, name, address), str(layout.log(f"{name}-kubelet"))),
