@@ -59,7 +59,7 @@ def _configuration(options: Options) -> KubeletConfiguration:
 
 async def _run(options: Options, config: KubeletConfiguration) -> int:
     from .kubelet import Kubelet
-    from .serving import serve, serve_health
+    from .serving import serve, serve_health, serve_read_only
 
     clock = SystemClock()
     name = (options.hostname_override or socket.gethostname()).lower()
@@ -86,7 +86,7 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
     ):
         await component.wait_for_server(client)
         kubelet = Kubelet(client, runtime, kubelet_settings, clock)
-        servers = [await serve(kubelet), await serve_health(kubelet)]
+        servers = [await serve(kubelet), await serve_health(kubelet), await serve_read_only(kubelet)]
         work = asyncio.create_task(_work(kubelet, settings))
         component.end_on_signals(work)
         try:

@@ -108,6 +108,17 @@ async def serve_health(kubelet: Kubelet) -> KubeletServer | None:
     return server
 
 
+async def serve_read_only(kubelet: Kubelet) -> KubeletServer | None:
+    """The port of old where everybody may read pods and statistics; there only if somebody asks for it."""
+    config = kubelet.settings.config
+    if not config.read_only_port:
+        return None
+    server = KubeletServer(KubeletSource(kubelet), kubelet.runtime, authn=None, authz=None)
+    add_statistics(server, kubelet.stats, kubelet.metrics.registry, kubelet.probes.metrics)
+    await server.start(config.address or "0.0.0.0", config.read_only_port, None)
+    return server
+
+
 def serving_certificate(kubelet: Kubelet) -> tuple[Path, Path]:
     """The files of the server's certificate and key; made, and signed by nobody in particular, if none are given."""
     config, settings = kubelet.settings.config, kubelet.settings
