@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybernetes.kubelet.config.load import KubeletConfigError, check, load, seconds, set_defaults
+from pybernetes.kubelet.config.load import KubeletConfigError, check, load, seconds, set_defaults, without_effect
 from pybernetes.kubelet.config.types import KubeletConfiguration
 from pybernetes.kubelet.options import parse
 
@@ -75,6 +75,11 @@ def _read(data: bytes) -> None:
     config = load(data)
     set_defaults(config)
     check(config)
+
+
+def test_what_is_asked_for_in_vain_is_told() -> None:
+    config = load(HEAD + b"failSwapOn: false\nhairpinMode: none\nkubeAPIQPS: 7\nmaxPods: 5\n")
+    assert without_effect(config) == ["hairpinMode", "kubeAPIQPS"]
 
 
 def test_a_file_of_another_kind_is_refused() -> None:

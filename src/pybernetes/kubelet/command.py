@@ -17,7 +17,7 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
 from pybernetes.cri.remote import Runtime
 
-from .config.load import check, load, seconds, set_defaults
+from .config.load import check, load, seconds, set_defaults, without_effect
 from .config.types import KubeletConfiguration
 from .options import Options, parse
 from .settings import KubeletSettings
@@ -51,6 +51,8 @@ def _configuration(options: Options) -> KubeletConfiguration:
     found = sorted(Path(options.config_dir).glob("*.conf")) if options.config_dir else []
     drop_ins = [(str(each), each.read_bytes()) for each in found]
     config = load(Path(options.config).read_bytes(), drop_ins) if options.config else KubeletConfiguration()
+    for name in without_effect(config):
+        print(f"pyb kubelet: {name} has no effect here", file=sys.stderr)
     options.apply(config)
     set_defaults(config)
     check(config)

@@ -102,6 +102,51 @@ UNSUPPORTED: Final[dict[str, tuple[Any, ...]]] = {
 """Settings with the values that this kubelet can do; another value is refused."""
 
 
+WITHOUT_EFFECT: Final = (
+    "content_type",
+    "enable_contention_profiling",
+    "enable_controller_attach_detach",
+    "enable_debug_flags_handler",
+    "enable_profiling_handler",
+    "enable_system_log_query",
+    "event_burst",
+    "event_record_qps",
+    "fail_cgroup_v1",
+    "fail_swap_on",
+    "feature_gates",
+    "hairpin_mode",
+    "image_service_endpoint",
+    "iptables_drop_bit",
+    "iptables_masquerade_bit",
+    "kernel_memcg_notification",
+    "kube_api_burst",
+    "kube_api_qps",
+    "kubelet_cgroups",
+    "local_storage_capacity_isolation",
+    "logging",
+    "make_iptables_util_chains",
+    "max_open_files",
+    "memory_reservation_policy",
+    "memory_swap",
+    "memory_throttling_factor",
+    "oom_score_adj",
+    "pod_cidr",
+    "preloaded_images_verification_allowlist",
+    "protect_kernel_defaults",
+    "registry_burst",
+    "registry_pull_qps",
+    "show_hidden_metrics_for_version",
+    "streaming_connection_idle_timeout",
+    "system_cgroups",
+    "tls_curve_preferences",
+    "topology_manager_policy_options",
+    "topology_manager_scope",
+    "volume_plugin_dir",
+    "volume_stats_agg_period",
+)
+"""Upstream's settings that are taken and change nothing here."""
+
+
 class KubeletConfigError(ValueError):
     """A file that is no valid configuration."""
 
@@ -146,6 +191,15 @@ def _document(data: bytes) -> Any:
     if (version, kind) != (GROUP_VERSION, KIND):
         raise KubeletConfigError(f'no kind "{kind}" is registered for version "{version}"')
     return value
+
+
+def without_effect(config: KubeletConfiguration) -> list[str]:
+    """What a configuration without defaults asks for in vain: names of settings as the file has them."""
+    return [
+        _wire(name)
+        for name in WITHOUT_EFFECT
+        if getattr(config, name) is not None and getattr(config, name) != DEFAULTS.get(name)
+    ]
 
 
 def set_defaults(config: KubeletConfiguration) -> None:
