@@ -19,6 +19,7 @@ import tools
 from pybernetes.cluster.images import builtin, oci
 
 NAMESPACE = "registry"
+REFUSED = ("ErrImagePull", "ImagePullBackOff")
 USER, PASSWORD = "alice", "s3cret"
 
 
@@ -147,16 +148,13 @@ def events(node: Cluster, name: str) -> list[tuple[str, str]]:
 def test_without_a_password_nothing_is_pulled_and_the_pod_says_so(node: Cluster, registry: Registry) -> None:
     image = registry.image("private/busybox:1")
     node.apply(pod("nobody", image))
-    tools.wait_until(lambda: waiting(node, "nobody").get("reason") == "ImagePullBackOff", "back-off", 60, every=0.2)
-    message = waiting(node, "nobody")["message"]
-    assert message.startswith(f'Back-off pulling image "{image}"')
-    told = events(node, "nobody")
-    assert ("Pulling", f'Pulling image "{image}"') in told
-    failed = next(text for reason, text in told if reason == "Failed" and "401" in text)
+    tools.wait_until(lambda: waiting(node, "nobody").get("reason") in REFUSED, "a failure", 60, every=0.1)
+    told = tools.wait_until(lambda: [e for e in events(node, "nobody") if e[0] == "Failed"], "events", 20, every=0.1)
+    failed = next(text for _, text in told if "401" in text)
     assert failed.startswith(f'Failed to pull image "{image}": ')
     assert "401 Unauthorized" in failed
-    assert ("Failed", "Error: ErrImagePull") in told
-    assert ("Failed", "Error: ImagePullBackOff") in told
+    assert ("Failed", "Error: ErrImagePull") in events(node, "nobody")
+    assert ("Pulling", f'Pulling image "{image}"') in events(node, "nobody")
     node.kubectl("delete", "pod", "-n", NAMESPACE, "nobody", "--wait=true")
 
 
@@ -222,8 +220,12 @@ def test_of_several_secrets_the_one_that_fits_is_used(node: Cluster, registry: R
 @pytest.mark.soak  # the back-off of an image is 10 s and more
 def test_a_secret_that_comes_later_lets_the_pod_go_on(node: Cluster, registry: Registry) -> None:
     node.apply(pod("patient", registry.image("private/busybox:1"), imagePullSecrets=[{"name": "late"}]))
-    reasons = ("ErrImagePull", "ImagePullBackOff")
-    tools.wait_until(lambda: waiting(node, "patient").get("reason") in reasons, "a failure", 60, every=0.2)
+    tools.wait_until(lambda: waiting(node, "patient").get("reason") == "ImagePullBackOff", "back-off", 60, every=0.2)
+    expected = f'Back-off pulling image "{registry.image("private/busybox:1")}"'
+    assert waiting(node, "patient")["message"].startswith(expected)
+    told = events(node, "patient")
+    assert any(reason == "BackOff" and text.startswith(expected) for reason, text in told)
+    assert ("Failed", "Error: ImagePullBackOff") in told
     node.apply(secret("late", registry.login()))
     wait_ready(node, "patient")
     node.kubectl("delete", "pod", "-n", NAMESPACE, "patient", "--wait=true")
@@ -238,7 +240,7 @@ def test_an_image_that_is_not_there_and_one_that_may_not_be_pulled(node: Cluster
     def reason(name: str) -> str:
         return waiting(node, name).get("reason", "")
 
-    tools.wait_until(lambda: reason("missing") in ("ErrImagePull", "ImagePullBackOff"), "missing", 60, every=0.2)
+    tools.wait_until(lambda: reason("missing") in REFUSED, "missing", 60, every=0.2)
     assert any("not found" in text for kind, text in events(node, "missing") if kind == "Failed")
     tools.wait_until(lambda: reason("never") == "ErrImageNeverPull", "never", 60, every=0.2)
     expected = f'Container image "{never}" is not present with pull policy of Never'
