@@ -1,0 +1,405 @@
+"""A pod that only pretends to run. What to do is decided by the kubelet's own `compute_pod_actions`, what to report by
+its `generate_status`; here is only the runtime that both believe in, and time is an argument.
+
+Call `sync` when the pod has changed or the time it asked for has come: all that happens at once, happens at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pybernetes.api.core.containers import AnyContainer, all_containers
+from pybernetes.api.core.podresources import is_sidecar
+from pybernetes.api.core.v1 import ContainerStatus, Pod, PodStatus
+from pybernetes.api.randomness import random_bytes
+from pybernetes.api.times import format_duration, parse_time
+from pybernetes.client.events import NORMAL, WARNING
+
+from .. import events
+from ..active_deadline import EXCEEDED, seconds_left
+from ..backoff import BackOff
+from ..container_status import StartFailure
+from ..hashing import hash_container
+from ..phase import is_terminal
+from ..pod_actions import PodActions, compute_pod_actions
+from ..runtime_manager import CRASH_LOOP_BACK_OFF, backoff_key
+from ..status import Eviction, StatusFacts, generate_status
+from ..types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef, full_name
+from .behaviour import NEVER, Behaviour, Rule, behaviour
+
+RUNTIME: Final = "simulated"
+KILLED: Final = 137
+_ROUNDS: Final = 1000
+"""Steps that may follow from each other at one moment: containers that end as soon as they start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event; about a container, if it is named."""
+
+    type: str
+    reason: str
+    message: str
+    container: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a sync."""
+
+    status: PodStatus
+    told: list[Told] = field(default_factory=list)
+    again_at: float | None = None
+    """When something happens next."""
+    ended: bool = False
+    """The pod was told to end, and has."""
+
+
+@dataclass(slots=True)
+class _End:
+    """When and how a running container will end."""
+
+    at: float
+    exit_code: int
+    reason: str
+    told_to: bool = False
+
+
+class SimulatedPod:
+    """One pod."""
+
+    def __init__(
+        self, pod: Pod, rules: Sequence[Rule], backoff: BackOff, ips: Sequence[str], host_ips: Sequence[str]
+    ) -> None:
+        metadata = pod.metadata
+        assert metadata is not None
+        self.observed = ObservedPod(PodRef(metadata.uid or "", metadata.namespace or "", metadata.name or ""))
+        self._rules = rules
+        self._backoff = backoff
+        self._ips = tuple(ips)
+        self._host_ips = host_ips
+        self._behaviours: dict[str, Behaviour] = {}
+        self._ends: dict[str, _End] = {}
+        """By container id."""
+        self._due: dict[str, float] = {}
+        """By container name: when it will have started."""
+        self._failures: dict[str, StartFailure] = {}
+        self._retries: dict[str, float] = {}
+        self._eviction: Eviction | None = None
+        self._told: list[Told] = []
+        self._restore(pod)
+
+    def behaviour(self, pod: Pod, container: str) -> Behaviour:
+        """What a container pretends to do."""
+        known = self._behaviours.get(container)
+        if known is None:
+            known, problems = behaviour(pod, container, self._rules)
+            self._behaviours[container] = known
+            self._told += [Told(WARNING, "BadSimulation", each, container) for each in problems]
+        return known
+
+    @property
+    def running(self) -> bool:
+        """Whether any container runs."""
+        return any(each.running for each in self.observed.containers)
+
+    def sync(self, pod: Pod, old: PodStatus, now: float) -> Outcome:
+        """Do what is due."""
+        assert pod.metadata is not None
+        self._told = []
+        self._retries = {}
+        self._let_end(now)
+        left = seconds_left(pod, old, now)
+        if left is not None and left <= 0 and self._eviction is None and not is_terminal(old.phase):
+            self._eviction = EXCEEDED
+            self._tell(NORMAL, EXCEEDED.reason, EXCEEDED.message)
+        deleting = pod.metadata.deletion_timestamp is not None
+        over = deleting or self._eviction is not None or is_terminal(old.phase)
+        if over:
+            self._stop(pod, now)
+        else:
+            self._go_on(pod, now)
+        ended = over and not self.running
+        if ended:
+            self._drop_sandbox()
+        facts = StatusFacts(
+            runtime=RUNTIME,
+            host_ips=self._host_ips,
+            failures=self._failures,
+            eviction=self._eviction,
+            judge=lambda pod, status: self._judge(pod, status, now),
+        )
+        status = generate_status(pod, self.observed, old, facts, terminal=ended)
+        moments = [*(each.at for each in self._ends.values()), *self._due.values(), *self._retries.values()]
+        moments += self._moments_of_readiness(pod, now)
+        if left is not None and left > 0 and not over:
+            moments.append(now + left)
+        again_at = min((each for each in moments if each < NEVER), default=None)
+        return Outcome(status, self._told, again_at, ended and deleting)
+
+    # -- going on
+
+    def _go_on(self, pod: Pod, now: float) -> None:
+        self._failures = {}
+        for _ in range(_ROUNDS):
+            actions = compute_pod_actions(pod, self.observed)
+            changed = self._kill(actions, now)
+            if actions.create_sandbox:
+                self._create_sandbox(pod, actions, now)
+                changed = True
+            to_start: list[AnyContainer] = [
+                *actions.ephemeral_to_start,
+                *actions.init_to_start,
+                *actions.to_start,
+            ]
+            for container in to_start:
+                if (container.name or "") in self._failures:
+                    continue
+                if self._start(pod, container, now):
+                    changed = True
+                elif container in actions.init_to_start:
+                    break
+            wanted = {each.name for each in to_start}
+            self._due = {name: at for name, at in self._due.items() if name in wanted}
+            if not changed:
+                return
+
+    def _kill(self, actions: PodActions, now: float) -> bool:
+        if actions.kill_pod:
+            changed = self.running or (self.observed.sandbox is not None and self.observed.sandbox.ready)
+            for each in self.observed.running():
+                self._end(each, now, 0, "Completed")
+            self._drop_sandbox()
+            return changed
+        for kill in actions.to_kill.values():
+            self._tell(NORMAL, events.KILLING, kill.message, kill.container.name)
+            self._end(kill.container, now, KILLED, "Error")
+        return bool(actions.to_kill)
+
+    def _create_sandbox(self, pod: Pod, actions: PodActions, now: float) -> None:
+        assert pod.spec is not None
+        host = bool(pod.spec.host_network)
+        made = ObservedSandbox(_new_id(), True, now, actions.attempt, () if host else self._ips, host)
+        self.observed = replace(self.observed, sandboxes=(made, *self.observed.sandboxes[:1]))
+
+    def _start(self, pod: Pod, container: AnyContainer, now: float) -> bool:
+        """Whether the container runs now, or has even ended again."""
+        name = container.name or ""
+        wish = self.behaviour(pod, name)
+        if self._backs_off(pod, container, now):
+            return False
+        if wish.pull_for == NEVER:
+            return self._fail_to_pull(pod, container, now)
+        if name not in self._due:
+            if wish.pull_for:
+                self._tell(NORMAL, "Pulling", f'Pulling image "{container.image}"', name)
+            self._due[name] = now + wish.pull_for + wish.start_after
+        if self._due[name] > now:
+            return False
+        self._run(pod, container, wish, self._due.pop(name))
+        self._let_end(now)
+        return True
+
+    def _run(self, pod: Pod, container: AnyContainer, wish: Behaviour, at: float) -> None:
+        name = container.name or ""
+        before = self.observed.container(name)
+        if before is not None:
+            self._backoff.next(backoff_key(pod, container), before.finished_at)
+        if wish.pull_for:
+            took = format_duration(int(wish.pull_for * 1e9))
+            text = f'Successfully pulled image "{container.image}" in {took} ({took} including waiting)'
+        else:
+            text = f'Container image "{container.image}" already present on machine'
+        self._tell(NORMAL, "Pulled", text, name)
+        self._tell(NORMAL, events.CREATED, "Container created", name)
+        self._tell(NORMAL, events.STARTED, "Container started", name)
+        sandbox = self.observed.sandbox
+        assert sandbox is not None
+        made = ObservedContainer(
+            id=_new_id(),
+            name=name,
+            state=ContainerState.RUNNING,
+            image=container.image or "",
+            image_id=_image_id(container.image or ""),
+            image_ref=_image_id(container.image or ""),
+            hash=hash_container(container),
+            restart_count=before.restart_count + 1 if before is not None else 0,
+            created_at=at,
+            started_at=at,
+            sandbox_id=sandbox.id,
+        )
+        others = [each for each in self.observed.containers if each.name != name]
+        kept = [before] if before is not None else []
+        self.observed = replace(self.observed, containers=(made, *kept, *others))
+        if wish.run_for < NEVER:
+            self._ends[made.id] = _End(at + wish.run_for, wish.exit_code, wish.reason)
+
+    def _backs_off(self, pod: Pod, container: AnyContainer, now: float) -> bool:
+        name = container.name or ""
+        last = self.observed.container(name)
+        key = backoff_key(pod, container)
+        if last is None or not last.exited or not self._backoff.is_waiting(key, last.finished_at):
+            return False
+        delay = self._backoff.delay(key)
+        self._tell(
+            WARNING,
+            events.BACK_OFF,
+            f"Back-off restarting failed container {name} in pod {full_name(pod)}",
+            name,
+        )
+        text = f"back-off {format_duration(int(delay * 1e9))} restarting failed container={name} pod={full_name(pod)}"
+        self._failures[name] = StartFailure(CRASH_LOOP_BACK_OFF, text)
+        self._retries[name] = max(now + 0.001, last.finished_at + delay)
+        return True
+
+    def _fail_to_pull(self, pod: Pod, container: AnyContainer, now: float) -> bool:
+        name, image = container.name or "", container.image or ""
+        key = f"{self.observed.uid}_{image}"
+        if self._backoff.is_waiting_since_update(key):
+            text = f'Back-off pulling image "{image}"'
+            self._tell(NORMAL, events.BACK_OFF, text, name)
+            self._failures[name] = StartFailure("ImagePullBackOff", text)
+        else:
+            why = f"simulated: {image}: not found"
+            self._tell(NORMAL, "Pulling", f'Pulling image "{image}"', name)
+            self._tell(WARNING, events.FAILED, f'Failed to pull image "{image}": {why}', name)
+            self._tell(WARNING, events.FAILED, "Error: ErrImagePull", name)
+            self._failures[name] = StartFailure("ErrImagePull", why)
+            self._backoff.next(key, now)
+        self._retries[name] = now + max(1.0, self._backoff.delay(key))
+        return False
+
+    # -- ending
+
+    def _stop(self, pod: Pod, now: float) -> None:
+        """All containers shall end, in their grace period."""
+        assert pod.metadata is not None
+        assert pod.spec is not None
+        self._due, self._failures = {}, {}
+        grace = pod.metadata.deletion_grace_period_seconds
+        if grace is None:
+            grace = pod.spec.termination_grace_period_seconds
+        grace = 30 if grace is None else grace
+        for each in self.observed.running():
+            end = self._ends.get(each.id)
+            patience = self.behaviour(pod, each.name).stop_after
+            in_time = patience <= grace
+            at = now + min(patience, grace)
+            if end is not None and end.told_to:
+                at = min(at, end.at)
+            else:
+                self._tell(NORMAL, events.KILLING, f"Stopping container {each.name}", each.name)
+            if end is None or end.told_to or at <= end.at:
+                code, reason = (0, "Completed") if in_time else (KILLED, "Error")
+                self._ends[each.id] = _End(at, code, reason, told_to=True)
+        self._let_end(now)
+
+    def _let_end(self, now: float) -> None:
+        for each in self.observed.running():
+            end = self._ends.get(each.id)
+            if end is not None and end.at <= now:
+                self._end(each, end.at, end.exit_code, end.reason)
+
+    def _end(self, container: ObservedContainer, at: float, code: int, reason: str) -> None:
+        ended = replace(container, state=ContainerState.EXITED, finished_at=at, exit_code=code, reason=reason)
+        containers = tuple(ended if each.id == container.id else each for each in self.observed.containers)
+        self.observed = replace(self.observed, containers=containers)
+        self._ends.pop(container.id, None)
+
+    def _drop_sandbox(self) -> None:
+        sandboxes = tuple(replace(each, ready=False) for each in self.observed.sandboxes)
+        self.observed = replace(self.observed, sandboxes=sandboxes)
+
+    # -- telling
+
+    def _tell(self, type: str, reason: str, message: str, container: str = "") -> None:
+        self._told.append(Told(type, reason, message, container))
+
+    def _judge(self, pod: Pod, status: PodStatus, now: float) -> None:
+        """What probes would say."""
+        sidecars = {each.name for each in (pod.spec and pod.spec.init_containers) or () if is_sidecar(each)}
+        for each in status.container_statuses or ():
+            self._judge_one(pod, each, now)
+        for each in status.init_container_statuses or ():
+            if each.name in sidecars:
+                self._judge_one(pod, each, now)
+            else:
+                each.started = bool(each.state and each.state.running)
+                ended = each.state.terminated if each.state else None
+                each.ready = ended is not None and not ended.exit_code
+
+    def _judge_one(self, pod: Pod, status: ContainerStatus, now: float) -> None:
+        found = self.observed.container(status.name or "")
+        running = found is not None and found.running and bool(status.state and status.state.running)
+        status.started = running
+        status.ready = running and found is not None and self._ready_at(pod, found) <= now
+
+    def _ready_at(self, pod: Pod, container: ObservedContainer) -> float:
+        return container.started_at + self.behaviour(pod, container.name).ready_after
+
+    def _moments_of_readiness(self, pod: Pod, now: float) -> list[float]:
+        return [at for each in self.observed.running() if (at := self._ready_at(pod, each)) > now]
+
+    # -- a new life of the process that pretends
+
+    def _restore(self, pod: Pod) -> None:
+        """Take up a pod as its status says it was, so that nothing restarts because we did."""
+        status = pod.status
+        if status is None or not status.start_time or not (status.container_statuses or status.init_container_statuses):
+            return
+        by_name = {each.name: each for each in all_containers(pod.spec)} if pod.spec else {}
+        containers: list[ObservedContainer] = []
+        for each in [*(status.container_statuses or ()), *(status.init_container_statuses or ())]:
+            container = by_name.get(each.name)
+            if container is not None and each.state and each.container_id:
+                containers += _restored(each, container)
+        if not containers:
+            return
+        running = any(each.running for each in containers)
+        host = bool(pod.spec and pod.spec.host_network)
+        ips = () if host else tuple(each.ip or "" for each in status.pod_ips or ()) or self._ips
+        sandbox = ObservedSandbox(_new_id(), running, parse_time(status.start_time), 0, ips, host)
+        placed = tuple(replace(each, sandbox_id=sandbox.id) for each in containers)
+        self.observed = replace(self.observed, sandboxes=(sandbox,), containers=placed)
+        for each in placed:
+            wish = self.behaviour(pod, each.name)
+            if each.running and wish.run_for < NEVER:
+                self._ends[each.id] = _End(each.started_at + wish.run_for, wish.exit_code, wish.reason)
+
+
+def _restored(status: ContainerStatus, container: AnyContainer) -> list[ObservedContainer]:
+    """The container that a status tells of, if it runs or has ended."""
+    assert status.state is not None
+    running, ended = status.state.running, status.state.terminated
+    if running is None and ended is None:
+        last = status.last_state.terminated if status.last_state else None
+        if last is None:
+            return []
+        ended = last
+    known = ObservedContainer(
+        id=(status.container_id or "").rpartition("//")[2],
+        name=status.name or "",
+        state=ContainerState.RUNNING if running is not None else ContainerState.EXITED,
+        image=container.image or "",
+        image_id=status.image_id or "",
+        image_ref=status.image_id or "",
+        hash=hash_container(container),
+        restart_count=status.restart_count or 0,
+    )
+    started = (running or ended).started_at  # type: ignore[union-attr]
+    at = parse_time(started) if started else 0.0
+    known = replace(known, created_at=at, started_at=at)
+    if ended is not None:
+        finished = parse_time(ended.finished_at) if ended.finished_at else at
+        known = replace(known, finished_at=finished, exit_code=ended.exit_code or 0, reason=ended.reason or "")
+    return [known]
+
+
+def _new_id() -> str:
+    return random_bytes(32).hex()
+
+
+def _image_id(image: str) -> str:
+    return f"simulated/{image}"
