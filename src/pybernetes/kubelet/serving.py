@@ -103,7 +103,7 @@ async def serve_health(kubelet: Kubelet) -> KubeletServer | None:
     config = kubelet.settings.config
     if not config.healthz_port:
         return None
-    server = KubeletServer(KubeletSource(kubelet), kubelet.runtime, authn=None, authz=None)
+    server = KubeletServer(KubeletSource(kubelet), kubelet.runtime, authn=None, authz=None, health_only=True)
     await server.start(config.healthz_bind_address or "127.0.0.1", config.healthz_port, None)
     return server
 

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from apiserver.client import Answer
 from apiserver.connect.place import NODE, Place, place
+from kubelet.server.fakes import FakeRuntime, FakeSource
 
 from pybernetes import pki
 from pybernetes.cluster import certificates
 from pybernetes.kubelet.server.authz import subresources
+from pybernetes.kubelet.server.server import KubeletServer
 from pybernetes.net.duplex import dial, request_head
 from tools import ApiServer, wait_until
 
@@ -156,3 +158,17 @@ async def test_the_kubelet_does_not_wait_for_the_clients_that_are_there_when_it_
             await here.kubelet.stop()
             while await websocket.receive() is not None:
                 pass
+
+
+async def test_ports_without_a_credential_tell_of_health_and_perhaps_of_pods(tmp_path: Path) -> None:
+    source, runtime = FakeSource(NODE), FakeRuntime(tmp_path)
+    for health_only, statuses in ((True, [200, 404, 404]), (False, [200, 200, 404])):
+        server = KubeletServer(source, runtime, authn=None, authz=None, health_only=health_only)
+        port = await server.start("127.0.0.1", 0, None)
+        found = []
+        for path in ("/healthz", "/pods", "/exec/default/web/main"):
+            connection = await dial("127.0.0.1", port)
+            found.append((await connection.request(request_head("GET", path, [("Host", "x")]))).status)
+            connection.abort()
+        await server.stop()
+        assert found == statuses

@@ -65,8 +65,9 @@ class KubeletServer:
         authz: Authorizer | None,
         system_logs: str = "/var/log",
         debugging: bool = True,
+        health_only: bool = False,
     ) -> None:
-        """Without `authn` and `authz` this is the read-only port: only what everybody may see is there.
+        """Without `authn` and `authz` this is the read-only port: pods, and what is added; or health and nothing else.
 
         `debugging`: upstream's enableDebuggingHandlers; `system_logs`: the folder behind /logs, empty for none.
         """
@@ -82,7 +83,9 @@ class KubeletServer:
         self._added: dict[str, Handler] = {}
         self._prefixes: dict[str, Handler] = {}
         self._checks: dict[str, Callable[[], str]] = {"syncloop": source.sync_loop_problem}
-        self._routes: dict[str, tuple[tuple[str, ...], Route]] = {"pods": (("GET",), pods)}
+        self._routes: dict[str, tuple[tuple[str, ...], Route]] = {}
+        if not health_only:
+            self._routes["pods"] = (("GET",), pods)
         if authn is not None:
             self._install(system_logs, debugging)
 
