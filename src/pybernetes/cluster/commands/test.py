@@ -33,6 +33,7 @@ DEBIAN_PACKAGES = {
     "iptables": "iptables",
     "nft": "nftables",
     "conntrack": "conntrack",
+    "dbus-daemon": "dbus-daemon",
     # images and registries
     "skopeo": "skopeo",
     "docker-registry": "docker-registry",
