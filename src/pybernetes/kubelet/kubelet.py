@@ -37,6 +37,7 @@ from .hooks import Hooks
 from .images import ImageManager
 from .killing import Killer
 from .leftovers import Leftovers
+from .logind.watch import LogindWatch
 from .metrics import KubeletMetrics
 from .mirrors import Mirrors
 from .node_admission import NodeAdmission
@@ -378,6 +379,7 @@ class Kubelet:
                     self.housekeeping.run(),
                     Leftovers(self.runtime).run(self.clock),
                     self._reconcile_cpus(),
+                    LogindWatch(self.shutdown, self.clock).run(),
                 ):
                     group.create_task(each)
         finally:
