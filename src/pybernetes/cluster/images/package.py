@@ -36,7 +36,7 @@ class Recipe:
 
     command: Sequence[str]
     ports: Sequence[str] = ()
-    extra: Sequence[str] = ()  # paths that its installation made and no package owns
+    copies: dict[str, str] = field(default_factory=dict)  # what its installation copies: target -> source
     links: dict[str, str] = field(default_factory=dict)
     folders: Sequence[str] = ()
     environment: Sequence[str] = ()
@@ -46,7 +46,7 @@ class Recipe:
 _NGINX = Recipe(
     command=["nginx", "-g", "daemon off;"],
     ports=["80/tcp"],
-    extra=["/var/www/html"],
+    copies={"var/www/html/index.nginx-debian.html": "/usr/share/nginx/html/index.html"},
     links={"var/log/nginx/access.log": "/dev/stdout", "var/log/nginx/error.log": "/dev/stderr"},
     stop_signal="SIGQUIT",
 )
@@ -57,7 +57,7 @@ RECIPES = {
     "apache2": Recipe(
         command=["apache2", "-D", "FOREGROUND"],
         ports=["80/tcp"],
-        extra=["/var/www/html"],
+        copies={"var/www/html/index.html": "/usr/share/apache2/default-site/index.html"},
         links={"var/log/apache2/access.log": "/dev/stdout", "var/log/apache2/error.log": "/dev/stderr"},
         folders=["run/apache2", "run/lock/apache2"],
         environment=[
@@ -93,7 +93,7 @@ def image(name: str, names: Sequence[str] = (), command: Sequence[str] = ()) -> 
     for package in chosen:
         collected.add_all(_files_of(package))
     recipe = RECIPES.get(name, Recipe(()))
-    for path in (*_configuration(chosen, collected), *recipe.extra):
+    for path in _configuration(chosen, collected):
         collected.add_tree(path)
     for owner in _owners(collected.interpreters()):
         collected.add_all(_dpkg("-L", owner).splitlines())
@@ -101,6 +101,7 @@ def image(name: str, names: Sequence[str] = (), command: Sequence[str] = ()) -> 
     start = list(command) or list(recipe.command) or _unit_command(name) or [_program(name, chosen, collected)]
     entries = [*_base(), *(oci.folder(path) for path in recipe.folders)]
     entries += [oci.link(path, target) for path, target in recipe.links.items()]
+    entries += [oci.file(path, Path(source)) for path, source in recipe.copies.items() if os.path.isfile(source)]
     entries += collected.entries()
     busybox = builtin.busybox_program()
     if busybox is not None:
