@@ -62,6 +62,20 @@ class Observing:
         sandbox = self._sandboxes[status.id, status.state] = observed_sandbox(status)
         return sandbox
 
+    async def started(
+        self, before: ObservedPod, sandbox: ObservedSandbox | None, containers: Iterable[str]
+    ) -> ObservedPod:
+        """A pod after these were made in it and nothing else was done: only they need be asked for."""
+        sandbox_id = (sandbox or before.sandbox or ObservedSandbox("", False)).id
+        requests = [cri.ContainerStatusRequest(container_id=each) for each in containers]
+        answers = await asyncio.gather(*map(self._runtime.container_status, requests))
+        found = [observed_container(each.status, sandbox_id) for each in answers]
+        for each, answer in zip(found, answers, strict=True):
+            self._containers[each.id, answer.status.state] = each
+        sandboxes = (sandbox, *before.sandboxes) if sandbox else before.sandboxes
+        ordered = sorted((*found, *before.containers), key=lambda each: -each.created_at)
+        return ObservedPod(before.ref, sandboxes, tuple(ordered))
+
     def forget(self, container_id: str) -> None:
         """Something of the container has changed although its state is the same (its resources)."""
         for key in [key for key in self._containers if key[0] == container_id]:

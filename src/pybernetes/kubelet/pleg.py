@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from pybernetes.client.clock import Clock
@@ -17,7 +17,7 @@ from pybernetes.cri.events import EventType, container_events
 from pybernetes.cri.remote import Runtime
 
 from .observing import Observing
-from .types import ObservedPod, PodRef
+from .types import ObservedPod, ObservedSandbox, PodRef
 
 RELIST: Final = 1.0
 """Seconds between relists without events; upstream's."""
@@ -72,6 +72,17 @@ class PLEG:
             self._cache[ref.uid] = observed
         else:
             self._cache.pop(ref.uid, None)
+        return observed
+
+    def never_seen(self, uid: str) -> bool:
+        """Whether the runtime has been listed and has nothing of a pod, unless somebody has made it since."""
+        return self.synced.is_set() and uid not in self._states and uid not in self._cache
+
+    async def started(
+        self, before: ObservedPod, sandbox: ObservedSandbox | None, containers: Iterable[str]
+    ) -> ObservedPod:
+        """The pod as it is now, if nothing was done to it but that these were started."""
+        observed = self._cache[before.uid] = await self._observing.started(before, sandbox, containers)
         return observed
 
     def problem(self) -> str:

@@ -39,7 +39,7 @@ from .restored import restored_pod
 from .runtime_manager import RuntimeManager, SyncResult
 from .status import StatusFacts, generate_status
 from .status_manager import StatusManager
-from .types import ObservedPod, PodRef
+from .types import ObservedPod, ObservedSandbox, PodRef, replace
 from .volumes.base import VolumeError, Volumes
 from .volumes.manager import VolumeManager
 
@@ -113,7 +113,8 @@ class KubeletPodSyncer:
         if is_static(pod) and parts.predecessor(work):
             raise RetryLater(PREDECESSOR_RETRY)  # a changed file: its pod has the ports and the name of the old one
         parts.probes.add_pod(pod)
-        observed = await parts.pleg.refresh(work.ref)
+        new = not work.touched and parts.pleg.never_seen(uid)
+        observed = ObservedPod(work.ref) if new else await parts.pleg.refresh(work.ref)
         status = self._report(pod, observed)
         if is_terminal(status.phase):
             return True, None
@@ -132,10 +133,13 @@ class KubeletPodSyncer:
         await parts.before_start(pod, observed)
         if actions.nothing:
             return False, self._deadline(pod, status, None)
+        before = observed
 
-        async def sandbox_ready() -> None:
-            self._report(pod, await parts.pleg.refresh(work.ref))
+        def sandbox_ready(made: ObservedSandbox) -> None:
+            if not before.containers:  # else they were killed just now, and what is known of them is not true any more
+                self._report(pod, replace(before, sandboxes=(made, *before.sandboxes)))
 
+        work.touched = True
         result = await parts.runtime_manager.sync(
             pod,
             observed,
@@ -148,7 +152,10 @@ class KubeletPodSyncer:
             stopping=lambda: work.stopping,
         )
         self._note(uid, result)
-        observed = await parts.pleg.refresh(work.ref)
+        if result.disturbed:
+            observed = await parts.pleg.refresh(work.ref)
+        else:
+            observed = await parts.pleg.started(before, result.sandbox, result.started.values())
         status = self._report(pod, observed)
         if is_terminal(status.phase):
             return True, None

@@ -60,6 +60,8 @@ class PodWork:
     """The node has not taken it: there is nothing to say about its containers."""
     next: Pod | None = None
     """The pod has come back while it was being ended (a static pod's file was put back): it begins anew after that."""
+    touched: bool = False
+    """Something of it may have been made in the runtime by this worker."""
     failures: int = 0
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None

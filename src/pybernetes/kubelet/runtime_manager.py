@@ -29,7 +29,7 @@ from .metrics import KubeletMetrics
 from .observing import Observing
 from .pod_actions import RESTARTING_ALL, PodActions
 from .starting import Sandbox, Starter, StartFailed
-from .types import ContainerState, ObservedPod, full_name
+from .types import ContainerState, ObservedPod, ObservedSandbox, full_name
 from .volumes.base import Volumes
 
 CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
@@ -49,7 +49,12 @@ class SyncResult:
 
     failures: dict[str, StartFailure] = field(default_factory=dict)
     """Containers that could not be started, and why."""
-    started: list[str] = field(default_factory=list)
+    started: dict[str, str] = field(default_factory=dict)
+    """The ids of containers that were started, by name."""
+    sandbox: ObservedSandbox | None = None
+    """The sandbox that was made."""
+    disturbed: bool = False
+    """More was done, or tried, than to start what is in `sandbox` and `started`."""
     retry_after: float | None = None
     """Seconds until a container's back-off is over."""
     reset: bool = False
@@ -58,6 +63,7 @@ class SyncResult:
     def failed(self, name: str, reason: str, message: str, retry_after: float) -> None:
         """Note a failure."""
         self.failures[name] = StartFailure(reason, message)
+        self.disturbed = True
         if retry_after and (self.retry_after is None or retry_after < self.retry_after):
             self.retry_after = retry_after
 
@@ -101,7 +107,7 @@ class RuntimeManager:
         secrets: Sequence[Secret],
         cgroup_parent: str,
         pod_ips: Sequence[str],
-        sandbox_ready: Callable[[], Awaitable[None]],
+        sandbox_ready: Callable[[ObservedSandbox], None],
         stopping: Callable[[], bool],
     ) -> SyncResult:
         """Do it. Raises `SyncFailed` if it could not be begun; what containers could not be started is in the result.
@@ -110,7 +116,7 @@ class RuntimeManager:
         """
         result = SyncResult()
         await self._kill(pod, observed, actions, result)
-        await self._prune_init(pod, observed, all=actions.kill_pod and actions.create_sandbox)
+        await self._prune_init(pod, observed, result, all=actions.kill_pod and actions.create_sandbox)
         if not (actions.create_sandbox or actions.init_to_start or actions.to_start or actions.ephemeral_to_start):
             return result
         try:
@@ -124,8 +130,8 @@ class RuntimeManager:
         if actions.create_sandbox:
             if stopping():
                 return result
-            await self._create_sandbox(pod, sandbox, actions, stopping)
-            await sandbox_ready()
+            result.sandbox = await self._create_sandbox(pod, sandbox, actions, stopping)
+            sandbox_ready(result.sandbox)
         sandbox.image_volumes = await self._image_volumes(pod, sandbox)
         await self._start_all(pod, observed, actions, sandbox, result, stopping)
         return result
@@ -140,8 +146,10 @@ class RuntimeManager:
                 if actions.create_sandbox and actions.sandbox_id:
                     message = "Pod sandbox changed, it will be killed and re-created."
                     self._recorder.event(pod, NORMAL, "SandboxChanged", message)
+                result.disturbed = bool(observed.sandboxes or observed.containers)
                 await self._killer.kill_pod(pod, observed)
                 return
+            result.disturbed = bool(actions.to_kill or actions.to_reset)
             for kill in actions.to_kill.values():
                 await self._killer.kill_container(pod, kill.container, observed, kill.message, kill.reason)
             for found in actions.to_reset:
@@ -152,7 +160,7 @@ class RuntimeManager:
         except (CRIError, KillFailed) as error:
             raise SyncFailed(f"failed to kill containers of pod {full_name(pod)}: {error}") from error
 
-    async def _prune_init(self, pod: Pod, observed: ObservedPod, *, all: bool) -> None:
+    async def _prune_init(self, pod: Pod, observed: ObservedPod, result: SyncResult, *, all: bool) -> None:
         """Of each init container only the last run is kept; with a new sandbox, none."""
         assert pod.spec is not None
         for container in pod.spec.init_containers or ():
@@ -163,6 +171,7 @@ class RuntimeManager:
                 and (all or each.state in (ContainerState.EXITED, ContainerState.UNKNOWN))
             ]
             for each in done if all else done[1:]:
+                result.disturbed = True
                 try:
                     await self.remove_container(each.id)
                 except CRIError as error:
@@ -170,7 +179,7 @@ class RuntimeManager:
 
     async def _create_sandbox(
         self, pod: Pod, sandbox: Sandbox, actions: PodActions, stopping: Callable[[], bool]
-    ) -> None:
+    ) -> ObservedSandbox:
         self._metrics.started_pods.inc()
         try:
             answer = await self._runtime.run_pod_sandbox(
@@ -188,9 +197,11 @@ class RuntimeManager:
             self._recorder.event(pod, WARNING, "FailedPodSandBoxStatus", f"Unable to get pod sandbox status: {error}")
             raise SyncFailed(str(error)) from error
         assert pod.spec is not None
+        made = self._observing.learn(status.status)
         if not pod.spec.host_network:
-            sandbox.ips = self._observing.learn(status.status).ips
+            sandbox.ips = made.ips
         actions.sandbox_id = sandbox.id
+        return made
 
     async def _image_volumes(self, pod: Pod, sandbox: Sandbox) -> dict[str, str | ImageError]:
         assert pod.spec is not None
@@ -239,12 +250,11 @@ class RuntimeManager:
         try:
             self._check_backoff(pod, container, observed)
             self._metrics.started_containers.inc(_kind(pod, container))
-            await self._starter.start(pod, container, sandbox, observed)
+            result.started[name] = await self._starter.start(pod, container, sandbox, observed)
         except StartFailed as error:
             log.info("container %s of %s is not started: %s: %s", name, full_name(pod), error.reason, error.message)
             result.failed(name, error.reason, error.message, error.retry_after)
             return False
-        result.started.append(name)
         return True
 
     def _check_backoff(self, pod: Pod, container: AnyContainer, observed: ObservedPod) -> None:
