@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from node.cri_pods import remove, run, start
 from node.machine import Machine
-from node.test_containerd import remove, run, start
 
 from pybernetes.client.clock import SystemClock
 from pybernetes.cri.errors import CRIError

@@ -9,8 +9,8 @@ from typing import Any
 
 from node import leaks
 from node.cluster import settle
+from node.cri_pods import remove, run, sandbox_config, start
 from node.machine import BUSYBOX, Machine
-from node.test_containerd import remove, run, sandbox_config, start
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from node import leaks
 from node.cluster import Cluster, settle
-from node.test_faults import deployment, leaked, pods
+from node.workloads import deployment, leaked, pods
 
 from pybernetes.cluster.node import containerd
 
