@@ -95,7 +95,7 @@ class KubeletPodSyncer:
     """Does the work for pods (`podworkers.PodSyncer`)."""
 
     def __init__(self, parts: Parts) -> None:
-        self._ = parts
+        self._parts = parts
         self._failures: dict[str, dict[str, StartFailure]] = {}
         """Why containers could not be started, by pod and name."""
         self._verdicts = Verdicts(self._verdict(parts.probes.liveness), self._verdict(parts.probes.startup))
@@ -106,7 +106,7 @@ class KubeletPodSyncer:
 
     async def sync(self, work: PodWork) -> tuple[bool, float | None]:
         """Bring a pod to where it should be."""
-        parts, uid = self._, work.ref.uid
+        parts, uid = self._parts, work.ref.uid
         assert work.pod is not None
         pod = parts.allocated(work.pod)
         assert pod.spec is not None
@@ -170,7 +170,7 @@ class KubeletPodSyncer:
             observed,
             self._verdicts,
             restart_all=should_restart_all(pod, observed, status),
-            keep_as_it_is=self._.keep_as_it_is(pod, observed),
+            keep_as_it_is=self._parts.keep_as_it_is(pod, observed),
         )
 
     def _again(self, result: SyncResult) -> float | None:
@@ -182,13 +182,13 @@ class KubeletPodSyncer:
         return result.retry_after or RETRY * (1 + random.random() / 2)
 
     def _deadline(self, pod: Pod, status: PodStatus, delay: float | None) -> float | None:
-        left = active_deadline.seconds_left(pod, status, self._.clock.now())
+        left = active_deadline.seconds_left(pod, status, self._parts.clock.now())
         if left is None:
             return delay
         return max(0.0, left) if delay is None else min(delay, max(0.0, left))
 
     async def _volumes(self, work: PodWork, pod: Pod) -> Volumes:
-        parts = self._
+        parts = self._parts
         (parts.pods_dir / work.ref.uid / "volumes").mkdir(parents=True, exist_ok=True)
         (parts.pods_dir / work.ref.uid / "plugins").mkdir(exist_ok=True)
         try:
@@ -205,7 +205,7 @@ class KubeletPodSyncer:
         found, missing = [], []
         for name in [each.name for each in pod.spec.image_pull_secrets or () if each.name]:
             try:
-                found.append(await self._.objects.get(Secret, pod.metadata.namespace or "", name))
+                found.append(await self._parts.objects.get(Secret, pod.metadata.namespace or "", name))
             except (errors.APIError, OSError, TimeoutError):
                 missing.append(name)
         if missing:
@@ -213,7 +213,7 @@ class KubeletPodSyncer:
                 f"Unable to retrieve some image pull secrets ({', '.join(missing)}); "
                 "attempting to pull the image may not succeed."
             )
-            self._.recorder.event(pod, WARNING, "FailedToRetrieveImagePullSecret", message)
+            self._parts.recorder.event(pod, WARNING, "FailedToRetrieveImagePullSecret", message)
         return found
 
     def _note(self, uid: str, result: SyncResult) -> None:
@@ -230,7 +230,7 @@ class KubeletPodSyncer:
         self, pod: Pod, observed: ObservedPod, *, terminal: bool = False, work: PodWork | None = None
     ) -> PodStatus:
         """Make the pod's status and note it."""
-        parts = self._
+        parts = self._parts
         uid = observed.uid
         old = parts.statuses.get(uid) or pod.status or PodStatus()
         facts = parts.facts(pod)
@@ -262,7 +262,7 @@ class KubeletPodSyncer:
 
     async def terminating(self, work: PodWork) -> None:
         """End all that runs of a pod."""
-        parts = self._
+        parts = self._parts
         observed = await parts.pleg.refresh(work.ref)
         if work.pod is None or work.rejected:
             await parts.killer.kill_pod(restored_pod(observed), observed, work.grace)
@@ -284,7 +284,7 @@ class KubeletPodSyncer:
 
     async def terminated(self, work: PodWork) -> None:
         """Give back all that the pod has on the node, and report its end."""
-        parts, uid = self._, work.ref.uid
+        parts, uid = self._parts, work.ref.uid
         await parts.volumes.teardown(uid)
         parts.objects.unregister(uid)
         if parts.cgroups is not None:
@@ -300,12 +300,14 @@ class KubeletPodSyncer:
 
     async def cleanup(self, ref: PodRef) -> None:
         """Remove the last traces of a pod that its source does not have any more: sandbox, containers, logs."""
-        parts = self._
+        parts = self._parts
         observed = await parts.pleg.refresh(ref)
         for sandbox in observed.sandboxes:
             await parts.runtime.remove_pod_sandbox(cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox.id))
+        removed = {each.id for each in observed.sandboxes}
         for container in observed.containers:
-            await parts.runtime.remove_container(cri.RemoveContainerRequest(container_id=container.id))
+            if container.sandbox_id not in removed:  # else it went with its sandbox
+                await parts.runtime.remove_container(cri.RemoveContainerRequest(container_id=container.id))
             if parts.container_logs_dir is not None:
                 name = f"{ref.name}_{ref.namespace}_{container.name}-{container.id}.log"
                 (parts.container_logs_dir / name).unlink(missing_ok=True)
