@@ -22,6 +22,9 @@ PYTHON = (sys.executable, "-P", "-m", "pybernetes")
 BIND_ADDRESS = "127.0.0.1"
 SERVICE_RANGE = "10.96.0.0/12"
 POD_RANGE = "10.244.0.0/16"
+MANY_PODS_RANGE = "100.64.0.0/10"
+FEW_NODES = 250
+"""As many nodes get a range of pods' addresses (a /24) out of a /16, with some to spare."""
 KUBERNETES_SERVICE_IP = "10.96.0.1"  # The first address of the range: the `kubernetes` Service.
 CLUSTER_DOMAIN = "cluster.local"
 # Served by asking the kubelets: `kubectl top` and autoscaling. Without nodes there is nothing to ask.
@@ -205,6 +208,33 @@ def scheduler(layout: Layout, server: str, port: int) -> Component:
         name="scheduler",
         title="scheduler",
         argv=(*PYTHON, "scheduler", *flags),
+        ready=Probe(BIND_ADDRESS, port, pki),
+    )
+
+
+def pod_range(nodes: int) -> str:
+    """Where so many nodes get their pods' addresses from."""
+    return POD_RANGE if nodes <= FEW_NODES else MANY_PODS_RANGE
+
+
+def simulated_nodes(layout: Layout, server: str, port: int, count: int, rules: Path | None) -> Component:
+    """Nodes that only pretend; ready when all are registered. As the administrator, who may play any node."""
+    pki = layout.pki
+    flags = [
+        f"--kubeconfig={write_kubeconfig(layout, 'admin', server)}",
+        f"--nodes={count}",
+        f"--bind-address={BIND_ADDRESS}",
+        f"--secure-port={port}",
+        f"--tls-cert-file={pki / 'scheduler-serving.crt'}",
+        f"--tls-private-key-file={pki / 'scheduler-serving.key'}",
+        f"--client-ca-file={pki / 'ca.crt'}",
+    ]
+    if rules is not None:
+        flags.append(f"--rules={rules.resolve()}")
+    return Component(
+        name="simulated-nodes",
+        title=f"{count} simulated node{'s' if count > 1 else ''}",
+        argv=(*PYTHON, "simulated-nodes", *flags),
         ready=Probe(BIND_ADDRESS, port, pki),
     )
 

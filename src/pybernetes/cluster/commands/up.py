@@ -27,6 +27,7 @@ from pybernetes.cluster.commands import flags
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import SUPERVISOR, Layout, Record, home, locate, remember
 from pybernetes.cluster.progress import Progress
+from pybernetes.flags import file
 
 if TYPE_CHECKING:
     from pybernetes.cluster.node.joining import Nodes
@@ -65,12 +66,28 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--runtime", choices=["auto", "containerd"], default="auto", help="of nodes; default: %(default)s"
     )
+    parser.add_argument(
+        "--simulated-nodes",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="nodes that only pretend; then --nodes is 0, unless given",
+    )
+    parser.add_argument(
+        "--simulation-rules", type=file, metavar="FILE", help="what pods on them do that do not say it themselves"
+    )
     parser.add_argument("--store", choices=["sqlite", "etcd", "memory"], default="sqlite", help="default: %(default)s")
     parser.add_argument("--etcd-endpoints", metavar="URLS", help="comma separated, with --store etcd")
     parser.add_argument("--token", help="an extra bearer token with all rights, for load tests")
     arguments = parser.parse_args(argv)
     if (arguments.store == "etcd") != (arguments.etcd_endpoints is not None):
         parser.error("--store etcd and --etcd-endpoints belong together")
+    if arguments.simulation_rules is not None and not arguments.simulated_nodes:
+        parser.error("--simulation-rules needs --simulated-nodes")
+    if arguments.nodes is None and arguments.simulated_nodes:
+        arguments.nodes = 0
+    if arguments.nodes and arguments.simulated_nodes > components.FEW_NODES:
+        parser.error(f"with real nodes there is room for {components.FEW_NODES} simulated ones")
     if arguments.token is not None and (not arguments.token or not arguments.token.isprintable()):
         parser.error("--token must be printable text")
     return arguments
@@ -114,7 +131,7 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     if why_none:
         print(f"No nodes, so pods stay pending: {why_none}.")
     print(f"Cluster {layout.name!r} is ready after {time.perf_counter() - began:.2f} s: {record.server}")
-    what = "nodes" if count else "namespaces"
+    what = "nodes" if count or arguments.simulated_nodes else "namespaces"
     print(f"Next: kubectl --context {record.context} get {what}   |   {program()} status   |   {program()} down")
     return 0
 
@@ -133,13 +150,24 @@ def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, prog
         controller_manager_port=(controllers := _free_port(0, apart_from=(port,))),
         scheduler_port=_free_port(0, apart_from=(port, controllers)),
         advertise_address=addresses[-1],
-        pod_range=nodes.network.pods if nodes else components.POD_RANGE,
+        pod_range=nodes.network.pods if nodes else components.pod_range(arguments.simulated_nodes),
         etcd_servers=_etcd_servers(layout, arguments),
         token_file=_write_token(layout, arguments.token),
         more_flags=[components.METRICS] if nodes else [],
     )
     if nodes:
         parts += nodes.parts(port)
+    if arguments.simulated_nodes:
+        ports = (port, controllers)
+        parts.append(
+            components.simulated_nodes(
+                layout,
+                f"https://{host}:{port}",
+                _free_port(0, apart_from=ports),
+                arguments.simulated_nodes,
+                arguments.simulation_rules,
+            )
+        )
     record = layout.read_record() or Record(layout.name)
     record = replace(record, server=f"https://{host}:{port}", store=arguments.store, nodes=count)
     return _run(layout, parts, nodes, [components.renewal(layout, addresses)], progress, record)

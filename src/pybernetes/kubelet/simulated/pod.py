@@ -112,6 +112,8 @@ class SimulatedPod:
         self._retries = {}
         self._let_end(now)
         left = seconds_left(pod, old, now)
+        if left is None and not old.start_time and pod.spec is not None:
+            left = pod.spec.active_deadline_seconds  # it starts now
         if left is not None and left <= 0 and self._eviction is None and not is_terminal(old.phase):
             self._eviction = EXCEEDED
             self._tell(NORMAL, EXCEEDED.reason, EXCEEDED.message)

@@ -1,0 +1,91 @@
+"""What simulated pods shall do: annotations, rules, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import pytest
+
+from pybernetes.api.core.v1 import Pod
+from pybernetes.client.codec import decode
+from pybernetes.kubelet.simulated.behaviour import PREFIX, behaviour, read_rules, unknown
+
+
+def pod(annotations: dict[str, str] | None = None, **metadata: Any) -> Pod:
+    told = {PREFIX + key: value for key, value in (annotations or {}).items()}
+    body = {
+        "metadata": {"name": "p", "namespace": "default", "annotations": told, **metadata},
+        "spec": {"initContainers": [{"name": "i"}], "containers": [{"name": "a"}, {"name": "b"}]},
+    }
+    return decode(Pod, json.dumps(body).encode())
+
+
+def test_without_a_wish_containers_run_for_ever_and_init_containers_and_jobs_end_at_once() -> None:
+    assert behaviour(pod(), "a", [])[0].run_for == math.inf
+    assert behaviour(pod(), "i", [])[0].run_for == 0
+    job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    assert behaviour(pod(ownerReferences=[job]), "a", [])[0].run_for == 0
+
+
+def test_annotations_are_for_all_containers_or_for_one() -> None:
+    wished = pod(
+        {"run-for": "1m30s", "run-for.b": "never", "exit-code": "3", "cpu": "250m", "exit-reason": "OOMKilled"}
+    )
+    first, problems = behaviour(wished, "a", [])
+    assert (first.run_for, first.exit_code, str(first.cpu), first.reason) == (90, 3, "250m", "OOMKilled")
+    assert behaviour(wished, "b", [])[0].run_for == math.inf
+    assert problems == []
+
+
+def test_the_first_rule_that_fits_and_has_a_setting_counts_below_annotations() -> None:
+    rules = read_rules(
+        {
+            "rules": [
+                {"namespace": "other", "settings": {"run-for": "1s"}},
+                {"name": "p*", "settings": {"run-for": "2s"}},
+                {"labels": {"app": "x"}, "settings": {"run-for": "3s", "exit-code": 7}},
+            ]
+        }
+    )
+    found = behaviour(pod(labels={"app": "x"}), "a", rules)[0]
+    assert (found.run_for, found.exit_code) == (2, 7)
+    assert behaviour(pod({"run-for": "4s"}), "a", rules)[0].run_for == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("run-for", "soon"), ("run-for", "-1s"), ("exit-code", "256"), ("exit-code", "x"), ("memory", "-1"), ("cpu", "?")],
+)
+def test_a_wish_that_makes_no_sense_is_told_and_not_followed(name: str, value: str) -> None:
+    found, problems = behaviour(pod({name: value}), "a", [])
+    assert found == behaviour(pod(), "a", [])[0]
+    assert len(problems) == 1
+    assert problems[0].startswith(f"{PREFIX}{name}: ")
+
+
+def test_annotations_that_mean_nothing_are_told() -> None:
+    assert unknown(pod({"run-for.a": "1s", "exit-code": "1"})) == []
+    assert [each.partition(":")[0] for each in unknown(pod({"run": "1s", "run-for.c": "1s"}))] == [
+        f"{PREFIX}run",
+        f"{PREFIX}run-for.c",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ([], "a file of rules has a list `rules`, and nothing else"),
+        ({"rules": [], "more": 1}, "a file of rules has a list `rules`, and nothing else"),
+        ({"rules": ["x"]}, "rules[0]: must be an object"),
+        ({"rules": [{"selector": {}}]}, "rules[0]: unknown field 'selector'"),
+        ({"rules": [{}, {"labels": []}]}, "rules[1].labels: must be an object"),
+        ({"rules": [{"settings": {"run": "1s"}}]}, "rules[0].settings: there is no setting 'run'"),
+        ({"rules": [{"name": 1}]}, "rules[0].name: must be text"),
+    ],
+)
+def test_a_file_of_rules_is_refused_where_it_is_wrong(content: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(why)}$"):
+        read_rules(content)

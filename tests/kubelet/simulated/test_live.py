@@ -1,0 +1,113 @@
+"""Simulated nodes beside a real control plane: what users see of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tools
+
+NODES = 5
+
+
+class Simulation:
+    """A cluster with simulated nodes only."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = f"s{os.getpid()}"
+        self.environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(folder / "config")}
+        self.rules = folder / "rules.yaml"
+        self.rules.write_text("rules:\n- name: 'short-*'\n  settings: {run-for: 100ms, exit-code: 4}\n")
+
+    def pyb(self, command: str, *words: str, check: bool = True) -> str:
+        where = (f"--name={self.name}", f"--data-dir={self.folder / 'data'}")
+        done = subprocess.run(
+            [*tools.PYTHON, command, *where, *words], env=self.environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0 or not check, done.stdout + done.stderr
+        return done.stdout
+
+    def pid(self) -> int | None:
+        """Of the process that pretends, if it runs."""
+        parts = json.loads(self.pyb("status", "--output=json", check=False))["components"]
+        found: int | None = next(each["pid"] for each in parts if each["name"] == "simulated-nodes")
+        return found
+
+    def kubectl(self, *words: str, stdin: str = "") -> str:
+        command = [str(tools.kubectl()), *words]
+        done = subprocess.run(command, env=self.environment, input=stdin, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def get(self, *words: str) -> Any:
+        return json.loads(self.kubectl("get", *words, "-o", "json"))
+
+
+@pytest.fixture(scope="module")
+def simulation() -> Iterator[Simulation]:
+    with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
+        made = Simulation(Path(folder))
+        try:
+            made.pyb(
+                "up", "--store=memory", "--port=0", f"--simulated-nodes={NODES}", f"--simulation-rules={made.rules}"
+            )
+            yield made
+        finally:
+            made.pyb("down", "--purge")
+
+
+def test_nodes_are_ready_and_have_leases(simulation: Simulation) -> None:
+    nodes = simulation.get("nodes")["items"]
+    assert [node["metadata"]["name"] for node in nodes] == [f"sim-{number:04}" for number in range(1, NODES + 1)]
+    for node in nodes:
+        ready = {each["type"]: each["status"] for each in node["status"]["conditions"]}
+        assert ready["Ready"] == "True"
+        assert node["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("simulated://")
+    leases = simulation.get("leases", "-n", "kube-node-lease")["items"]
+    assert len(leases) == NODES
+
+
+def test_a_deployment_is_rolled_out_scaled_and_deleted(simulation: Simulation) -> None:
+    simulation.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=20")
+    simulation.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    pods = simulation.get("pods", "-l", "app=web")["items"]
+    assert len({pod["status"]["podIP"] for pod in pods}) == 20
+    assert {pod["spec"]["nodeName"] for pod in pods} == {f"sim-{number:04}" for number in range(1, NODES + 1)}
+    simulation.kubectl("set", "image", "deployment/web", "nginx=nginx:2")
+    simulation.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    simulation.kubectl("delete", "deployment", "web")
+    tools.wait_until(lambda: not simulation.get("pods", "-l", "app=web")["items"], "all pods are gone")
+
+
+def test_a_job_finishes_and_rules_say_what_else_happens(simulation: Simulation) -> None:
+    simulation.kubectl("create", "job", "work", "--image=x", "--", "true")
+    simulation.kubectl("wait", "job/work", "--for=condition=Complete", "--timeout=60s")
+    simulation.kubectl("run", "short-1", "--image=x", "--restart=Never")
+
+    def ended() -> Any:
+        status = simulation.get("pod", "short-1")["status"]
+        return status if status.get("phase") == "Failed" else None
+
+    status = tools.wait_until(ended, "the pod fails")
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
+
+
+def test_pods_outlive_the_process_that_pretends_them(simulation: Simulation) -> None:
+    simulation.kubectl("run", "lasting", "--image=x")
+    simulation.kubectl("wait", "pod/lasting", "--for=condition=Ready", "--timeout=60s")
+    before = simulation.get("pod", "lasting")["status"]
+    first = simulation.pid()
+    assert first is not None
+    os.kill(first, 9)
+    tools.wait_until(lambda: simulation.pid() not in (None, first), "the process is started again")
+    simulation.kubectl("run", "later", "--image=x")
+    simulation.kubectl("wait", "pod/later", "--for=condition=Ready", "--timeout=60s")
+    assert simulation.get("pod", "lasting")["status"] == before
