@@ -11,7 +11,7 @@ from kubelet.observed import observed, pod
 from pybernetes.client.clock import JumpingClock
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.remote import Runtime
-from pybernetes.kubelet.garbage import ImageCollector, dead_containers, dead_sandboxes
+from pybernetes.kubelet.garbage import ImageCollector, dead_containers, dead_sandboxes, remove_orphaned_logs
 from pybernetes.kubelet.pulled_images import PulledImages
 from pybernetes.kubelet.types import replace
 
@@ -87,3 +87,17 @@ async def test_a_node_in_need_removes_all_images_that_nobody_uses(tmp_path: Path
     subject = ImageCollector(cast(Runtime, runtime), JumpingClock(), PulledImages(tmp_path), lambda *_: None)
     await subject.delete_unused()
     assert set(runtime.images) == {"used", "pinned"}
+
+
+def test_logs_of_pods_that_are_gone_go_and_links_that_lead_nowhere(tmp_path: Path) -> None:
+    pods, links = tmp_path / "pods", tmp_path / "containers"
+    for name in ("ns_alive_u1", "ns_gone_u2", "strange"):
+        (pods / name / "c").mkdir(parents=True)
+        (pods / name / "c" / "0.log").write_text("x")
+    links.mkdir()
+    (links / "alive.log").symlink_to(pods / "ns_alive_u1" / "c" / "0.log")
+    (links / "gone.log").symlink_to(pods / "ns_gone_u2" / "c" / "0.log")
+    remove_orphaned_logs(pods, links, {"u1"})
+    assert {each.name for each in pods.iterdir()} == {"ns_alive_u1", "strange"}
+    assert {each.name for each in links.iterdir()} == {"alive.log"}
+    remove_orphaned_logs(tmp_path / "none", tmp_path / "neither", ())

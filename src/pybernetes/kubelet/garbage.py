@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+import shutil
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -95,6 +96,17 @@ class ContainerCollector:
         if self._container_logs is not None:
             name = f"{pod.ref.name}_{pod.ref.namespace}_{container.name}-{container.id}.log"
             (self._container_logs / name).unlink(missing_ok=True)
+
+
+def remove_orphaned_logs(pod_logs: Path, container_logs: Path, alive: Collection[str]) -> None:
+    """Remove the log folders of pods that are not alive (by uid), and links that lead nowhere."""
+    for folder in pod_logs.iterdir() if pod_logs.is_dir() else ():
+        uid = folder.name.rpartition("_")[2]
+        if folder.name.count("_") == 2 and uid not in alive:
+            shutil.rmtree(folder, ignore_errors=True)
+    for link in container_logs.iterdir() if container_logs.is_dir() else ():
+        if link.is_symlink() and not link.exists():
+            link.unlink(missing_ok=True)
 
 
 @dataclass(slots=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from pybernetes.client.clock import Clock
 
 from .backoff import BackOff
 from .cgroups.manager import CgroupManager
+from .garbage import remove_orphaned_logs
 from .mirrors import Mirrors
 from .pleg import PLEG
 from .pod_intake import PodIntake
@@ -40,10 +42,13 @@ class Housekeeping:
         backoff: BackOff,
         clock: Clock,
         ready: Callable[[], bool],
+        pod_logs: Path,
+        container_logs: Path,
     ) -> None:
         self._pods, self._workers, self._intake, self._pleg = pods, workers, intake, pleg
         self._volumes, self._cgroups, self._allocation, self._actuator = volumes, cgroups, allocation, actuator
         self._mirrors, self._backoff, self._clock, self._ready = mirrors, backoff, clock, ready
+        self._pod_logs, self._container_logs = pod_logs, container_logs
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -70,4 +75,5 @@ class Housekeeping:
         self._actuator.remove_orphans(known)
         self._intake.retry_resizes()
         await self._mirrors.delete_orphans()
+        remove_orphaned_logs(self._pod_logs, self._container_logs, alive)
         self._backoff.collect()

@@ -103,6 +103,8 @@ def housekeeping(kubelet: Kubelet) -> Housekeeping:
         kubelet.backoff,
         kubelet.clock,
         kubelet.all_sources_heard,
+        kubelet.settings.pod_logs_dir,
+        kubelet.settings.container_logs_dir,
     )
 
 
