@@ -11,7 +11,13 @@ from kubelet.observed import observed, pod
 from pybernetes.client.clock import JumpingClock
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.remote import Runtime
-from pybernetes.kubelet.garbage import ImageCollector, dead_containers, dead_sandboxes, remove_orphaned_logs
+from pybernetes.kubelet.garbage import (
+    ContainerCollector,
+    ImageCollector,
+    dead_containers,
+    dead_sandboxes,
+    remove_orphaned_logs,
+)
 from pybernetes.kubelet.pulled_images import PulledImages
 from pybernetes.kubelet.types import replace
 
@@ -101,3 +107,27 @@ def test_logs_of_pods_that_are_gone_go_and_links_that_lead_nowhere(tmp_path: Pat
     assert {each.name for each in pods.iterdir()} == {"ns_alive_u1", "strange"}
     assert {each.name for each in links.iterdir()} == {"alive.log"}
     remove_orphaned_logs(tmp_path / "none", tmp_path / "neither", ())
+
+
+async def test_of_all_dead_containers_together_so_many_are_kept(tmp_path: Path) -> None:
+    removed: list[str] = []
+
+    class Removing:
+        async def remove_container(self, request: Any) -> None:
+            removed.append(request.container_id)
+
+    state = observed(TWO, "a running", "a exited 1", "a exited 1", "b running", "b exited 1", "b exited 1")
+    for keep, in_all, expected in (
+        (1, -1, {"a-0", "b-0"}),
+        (2, 1, {"a-0", "b-0", "b-1"}),
+        (2, 0, {"a-0", "a-1", "b-0", "b-1"}),
+    ):
+        removed.clear()
+        subject = ContainerCollector(
+            cast(Runtime, Removing()), JumpingClock(), lambda: [state], None, keep=keep, keep_in_all=in_all
+        )
+        await subject.collect()
+        assert set(removed) == expected, (keep, in_all)
+    removed.clear()
+    await subject.collect(all_dead=True)
+    assert set(removed) == {"a-0", "a-1", "b-0", "b-1"}

@@ -57,13 +57,16 @@ class ContainerCollector:
         container_logs: Path | None,
         *,
         keep: int = 1,
+        keep_in_all: int = -1,
         least_age: float = 0.0,
     ) -> None:
+        """`keep`: old runs of each container; `keep_in_all`: of all together, -1 for any number."""
         self._runtime = runtime
         self._clock = clock
         self._observed = observed
         self._container_logs = container_logs
         self._keep = max(0, keep)
+        self._keep_in_all = keep_in_all
         self._least_age = least_age
 
     async def run(self) -> None:
@@ -74,10 +77,18 @@ class ContainerCollector:
 
     async def collect(self, *, all_dead: bool = False) -> None:
         """Collect now; with `all_dead` nothing that has ended is kept beyond what statuses need."""
-        for pod in list(self._observed()):
-            keep = 0 if all_dead else self._keep
-            for each in dead_containers(pod, keep, self._clock.now(), 0.0 if all_dead else self._least_age):
-                await self._remove(pod, each)
+        keep, least_age = (0, 0.0) if all_dead else (self._keep, self._least_age)
+        now = self._clock.now()
+        pods = list(self._observed())
+        doomed = [(pod, each) for pod in pods for each in dead_containers(pod, keep, now, least_age)]
+        if self._keep_in_all >= 0:
+            chosen = {each.id for _, each in doomed}
+            rest = [(pod, each) for pod in pods for each in dead_containers(pod, 0, now, least_age)]
+            rest = sorted((item for item in rest if item[1].id not in chosen), key=lambda item: -item[1].created_at)
+            doomed += rest[self._keep_in_all :]
+        for pod, each in doomed:
+            await self._remove(pod, each)
+        for pod in pods:
             for id in dead_sandboxes(pod):
                 try:
                     await self._runtime.remove_pod_sandbox(cri.RemovePodSandboxRequest(pod_sandbox_id=id))

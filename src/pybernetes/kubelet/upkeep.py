@@ -51,6 +51,7 @@ def container_collector(kubelet: Kubelet) -> ContainerCollector:
         kubelet.pleg.all,
         settings.container_logs_dir,
         keep=settings.maximum_dead_containers_per_container,
+        keep_in_all=settings.maximum_dead_containers,
         least_age=settings.minimum_container_ttl,
     )
 
