@@ -28,7 +28,7 @@ from pybernetes.net.chains import Trust
 from pybernetes.net.duplex import Dialed, Head, dial, request_head
 from pybernetes.net.tls import ServingTLS
 from pybernetes.net.websocket import WebSocket, new_key
-from tools import ApiServer
+from tools import ApiServer, wait_until
 
 NODE = "worker"
 
@@ -110,6 +110,10 @@ class Place:
         assert head.status == 101, (head.raw, await connection.body(head, 1000))
         assert head.get("sec-websocket-protocol") == protocol
         return WebSocket(connection, server=False)
+
+    async def idle(self) -> None:
+        """Wait until the kubelet serves no stream."""
+        await asyncio.to_thread(wait_until, lambda: not self.kubelet.streams, "all streams have ended")
 
     @property
     def pod(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ class FakeRuntime:
         self.refusal: CRIError | None = None
         self.sizes: list[tuple[int, int]] = []
         self._asked: dict[str, Any] = {}
+        self._numbers = itertools.count()
         self._server: asyncio.Server | None = None
         self.running = True
 
@@ -96,7 +98,7 @@ class FakeRuntime:
             raise self.refusal
 
     def _url(self, what: str, request: Any) -> str:
-        token = f"t{len(self._asked)}"
+        token = f"t{next(self._numbers)}"
         self._asked[token] = request
         return f"http://127.0.0.1:{self.port}/{what}/{token}"
 
