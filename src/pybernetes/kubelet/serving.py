@@ -85,6 +85,7 @@ async def serve(kubelet: Kubelet) -> KubeletServer | None:
         authz=authz,
         system_logs="/var/log" if config.enable_system_log_handler else "",
         debugging=bool(config.enable_debugging_handlers),
+        metrics=kubelet.metrics.registry,
     )
     add_statistics(server, kubelet.stats, kubelet.metrics.registry, kubelet.probes.metrics)
     certificate, key = serving_certificate(kubelet)

@@ -14,6 +14,7 @@ from apiserver.connect.place import NODE, Place, place
 from kubelet.server.fakes import FakeRuntime, FakeSource
 
 from pybernetes import pki
+from pybernetes.client.metrics import Registry
 from pybernetes.cluster import certificates
 from pybernetes.kubelet.server.authz import subresources
 from pybernetes.kubelet.server.server import KubeletServer
@@ -172,3 +173,21 @@ async def test_ports_without_a_credential_tell_of_health_and_perhaps_of_pods(tmp
             connection.abort()
         await server.stop()
         assert found == statuses
+
+
+async def test_requests_are_counted_by_what_they_ask_for(tmp_path: Path) -> None:
+    registry = Registry()
+    server = KubeletServer(FakeSource(NODE), FakeRuntime(tmp_path), authn=None, authz=None, metrics=registry)
+    port = await server.start("127.0.0.1", 0, None)
+    for method, path in (("GET", "/pods"), ("GET", "/pods"), ("PURGE", "/no/such/path"), ("GET", "/metrics/probes")):
+        connection = await dial("127.0.0.1", port)
+        await connection.request(request_head(method, path, [("Host", "x")]))
+        connection.abort()
+    await server.stop()
+    text = registry.render().decode()
+    server_type = 'server_type="readonly",long_running="false"'
+    assert f'kubelet_http_requests_total{{method="GET",path="pods",{server_type}}} 2' in text
+    assert f'kubelet_http_requests_duration_seconds_count{{method="GET",path="pods",{server_type}}} 2' in text
+    assert f'kubelet_http_inflight_requests{{method="GET",path="pods",{server_type}}} 0' in text
+    assert f'kubelet_http_requests_total{{method="GET",path="metrics/probes",{server_type}}} 1' in text
+    assert f'kubelet_http_requests_total{{method="other",path="other",{server_type}}} 1' in text

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 
 from pybernetes.api.errors import APIError
+from pybernetes.client.metrics import Registry
 from pybernetes.cri.remote import Runtime
 from pybernetes.net.http import HTTPServer, Request, Response
 from pybernetes.net.tls import ServingTLS
@@ -23,6 +24,7 @@ from .authn import Authenticator, User
 from .authz import Authorizer, subresources, verb_of
 from .logs import container_logs
 from .pods import pods, running_pods
+from .request_metrics import RequestMetrics
 from .source import Source
 from .streaming import attach, execute, port_forward, run
 from .system_logs import SystemLogs
@@ -66,16 +68,19 @@ class KubeletServer:
         system_logs: str = "/var/log",
         debugging: bool = True,
         health_only: bool = False,
+        metrics: Registry | None = None,
     ) -> None:
         """Without `authn` and `authz` this is the read-only port: pods, and what is added; or health and nothing else.
 
-        `debugging`: upstream's enableDebuggingHandlers; `system_logs`: the folder behind /logs, empty for none.
+        `debugging`: upstream's enableDebuggingHandlers; `system_logs`: the folder behind /logs, empty for none;
+        `metrics`: where requests are counted.
         """
         self.port = 0
         self.streams = 0
         """Execs, attaches and port-forwards under way."""
         self._source = source
         self._runtime = runtime
+        self._metrics = RequestMetrics(metrics, read_only=authn is None) if metrics is not None else None
         self._authn = authn
         self._authz = authz
         self._http: HTTPServer | None = None
@@ -136,6 +141,12 @@ class KubeletServer:
 
     async def __call__(self, request: Request) -> Response | None:
         """Answer a request."""
+        if self._metrics is None:
+            return await self._serve(request)
+        with self._metrics.counted(request.method, request.path):
+            return await self._serve(request)
+
+    async def _serve(self, request: Request) -> Response | None:
         try:
             answer = await self._answer(request)
         except Refused as refused:
