@@ -5,13 +5,16 @@ One node for all, with a KubeletConfiguration that makes all of this happen quic
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kubelet.devices.sample_plugin import SamplePlugin
 from node.cluster import Cluster
 from node.pods import Namespace, container, pod
 
@@ -26,7 +29,7 @@ CONFIG = {
     "kubeReserved": {"cpu": "500m"},
     "systemReserved": {"memory": f"{meminfo()['MemTotal'] // MI - ALL_PODS}Mi"},
     "evictionHard": {"memory.available": "256Mi"},
-    "evictionPressureTransitionPeriod": "5s",
+    "evictionPressureTransitionPeriod": "12s",
     "cpuManagerPolicy": "static",
     "cpuManagerReconcilePeriod": "1s",
     "containerLogMaxSize": "32Ki",
@@ -95,6 +98,43 @@ def test_a_guaranteed_pod_gets_cpus_of_its_own(space: Namespace) -> None:
     space.until("shared", script, f"{everything}\n")
 
 
+def test_a_restarted_kubelet_leaves_devices_with_those_who_have_them(space: Namespace) -> None:
+    folder = space.cluster.layout.node("node-1") / "lib-kubelet/device-plugins"
+    name = "example.com/kept"
+    wanted = {"resources": {"limits": {name: "1"}}}
+
+    def allocatable() -> str | None:
+        return space.cluster.get("node", "node-1")["status"]["allocatable"].get(name)
+
+    async def until(condition: Callable[[], Any], what: str) -> Any:
+        return await asyncio.to_thread(tools.wait_until, condition, what, 60.0, 0.1)
+
+    async def scenario() -> None:
+        plugin = SamplePlugin(folder, name, "g0", "g1")
+        async with plugin:
+            await until(lambda: allocatable() == "2", "the node has the devices")
+            space.apply(*(pod(each, f"echo $SAMPLE_DEVICES; {SLEEP}", main=wanted) for each in ("first", "second")))
+            before = [await asyncio.to_thread(space.running, each) for each in ("first", "second")]
+        await until(lambda: allocatable() == "0", "the plugin is away")
+        socket = folder / "kubelet.sock"
+        old = socket.stat().st_mtime_ns
+        space.cluster.kill("kubelet")
+        await until(lambda: socket.exists() and socket.stat().st_mtime_ns != old, "plugins may register again")
+        async with SamplePlugin(folder, name, "g0", "g1") as again:
+            await until(lambda: allocatable() == "2", "the plugin is back")
+            for old, each in zip(before, ("first", "second"), strict=True):
+                found = space.get(each)["status"]
+                assert found["phase"] == "Running"
+                assert (
+                    found["containerStatuses"][0]["containerID"]
+                    == (old["status"]["containerStatuses"][0]["containerID"])
+                )
+            assert again.allocated == []
+            space.kubectl("delete", "pod", "first", "second")
+
+    asyncio.run(scenario())
+
+
 def test_a_log_is_cut_into_pieces_and_kubectl_reads_on(space: Namespace) -> None:
     script = "i=0; while :; do echo line $i; i=$((i+1)); [ $((i % 50)) = 0 ] && sleep 0.05; done"
     space.apply(pod("chatty", script))
@@ -149,13 +189,25 @@ def test_under_memory_pressure_the_hungriest_pod_goes_and_others_are_refused(spa
         "KubeletHasInsufficientMemory",
         "kubelet has insufficient memory available",
     )
+    space.apply(pod("refused", SLEEP, nodeName="node-1"))
+    found = space.wait("refused", lambda found: found["status"]["phase"] == "Failed", "refused")
+    assert (found["status"]["reason"], found["status"]["message"]) == (
+        "Evicted",
+        "Pod was rejected: The node had condition: [MemoryPressure]. ",
+    )
+    tools.wait_until(lambda: _tainted(space), "nothing more is scheduled here", timeout=10, every=0.1)
     tools.wait_until(
-        lambda: node_conditions(space.cluster)["MemoryPressure"]["status"] == "False",
+        lambda: node_conditions(space.cluster)["MemoryPressure"]["status"] == "False" and not _tainted(space),
         "it is over",
         timeout=60,
         every=0.2,
     )
-    space.kubectl("delete", "pod", "modest", "hungry")
+    space.kubectl("delete", "pod", "modest", "hungry", "refused")
+
+
+def _tainted(space: Namespace) -> bool:
+    taints = space.cluster.get("node", "node-1")["spec"].get("taints") or ()
+    return any(each["key"] == "node.kubernetes.io/memory-pressure" for each in taints)
 
 
 def test_the_kernel_kills_before_all_pods_together_take_more_than_they_may(space: Namespace) -> None:

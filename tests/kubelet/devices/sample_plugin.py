@@ -34,7 +34,11 @@ class SamplePlugin:
 
     async def __aenter__(self) -> SamplePlugin:
         await self.serve()
-        await self.register()
+        try:
+            await self.register()
+        except BaseException:
+            await self.stop()  # a server that is left behind keeps the process from ending
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
