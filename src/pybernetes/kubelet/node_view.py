@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -23,6 +24,8 @@ from .settings import KubeletSettings
 
 IMAGES_EVERY: Final = 30.0
 """Seconds for which a list of images is good enough."""
+PATIENCE: Final = 5.0
+"""Seconds to wait for one: a runtime that hangs must not keep its node from saying so."""
 log = logging.getLogger(__name__)
 
 
@@ -120,10 +123,14 @@ class NodeView:
         if now - self._images_listed <= IMAGES_EVERY:
             return
         try:
-            self._images = list((await self._runtime.list_images()).images)
+            async with asyncio.timeout(PATIENCE):
+                self._images = list((await self._runtime.list_images()).images)
             self._images_listed = now
         except CRIError as error:
             log.info("images cannot be listed: %s", error)
+        except TimeoutError:
+            self._images_listed = now
+            log.warning("images cannot be listed: the runtime does not answer")
 
 
 def _amounts(numbers: Mapping[str, int]) -> Quantities:
