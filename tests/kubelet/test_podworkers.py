@@ -154,12 +154,11 @@ async def test_who_kills_a_pod_is_told_when_its_containers_have_ended() -> None:
         syncer.gate = asyncio.Event()
         subject.update(pod(ONE))
         await until(lambda: syncer.calls == ["sync"])
-        done = subject.kill("u", grace=3, evicted=True)
+        done = subject.kill("u", grace=3)
         await until(lambda: syncer.calls[-1] == "terminating 3")
         assert not done.done()
         syncer.gate.set()
         await _within(done)
-        assert subject.get("u").evicted  # type: ignore[union-attr]
         await _within(subject.kill("nobody"))
 
 

@@ -60,4 +60,4 @@ class Evicting:
             if condition is not None:
                 update_pod_condition(status, condition, rfc3339(self._clock.now()))
 
-        await self._workers().kill(uid_of(pod), grace=int(grace), evicted=True, status_change=change)
+        await self._workers().kill(uid_of(pod), grace=int(grace), status_change=change)

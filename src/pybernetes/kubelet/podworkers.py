@@ -50,8 +50,6 @@ class PodWork:
     stopping: bool = False
     """It shall end."""
     grace: int | None = None
-    evicted: bool = False
-    """The node ends it, not its owner: its phase is Failed whatever its containers do."""
     status_change: StatusChange | None = None
     """What the node has to say about the end."""
     deleted: bool = False
@@ -184,7 +182,7 @@ class PodWorkers:
             self._wake(work)
 
     def kill(
-        self, uid: str, *, grace: int | None = None, evicted: bool = False, status_change: StatusChange | None = None
+        self, uid: str, *, grace: int | None = None, status_change: StatusChange | None = None
     ) -> asyncio.Future[None]:
         """End a pod on the node's behalf; the future is done when its containers have ended."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -194,7 +192,6 @@ class PodWorkers:
             return done
         work.waiters.append(done)
         if not work.stopping:
-            work.evicted = evicted
             work.status_change = status_change
         self._stop(work, grace)
         self._wake(work)
