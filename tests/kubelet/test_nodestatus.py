@@ -1,0 +1,187 @@
+"""The Node of a machine, its status and its Lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from kubelet.conftest import Connect
+
+from pybernetes.api import errors
+from pybernetes.api.coordination.v1 import Lease
+from pybernetes.api.core.v1 import Node, NodeCondition, NodeStatus, Taint
+from pybernetes.api.quantity import parse
+from pybernetes.client.client import Client
+from pybernetes.client.clock import JumpingClock
+from pybernetes.client.events import EventBroadcaster
+from pybernetes.kubelet.allocatable import Machine
+from pybernetes.kubelet.node_reporter import NodeReporter
+from pybernetes.kubelet.nodestatus import (
+    NodeFindings,
+    new_node,
+    node_status,
+    same_but_for_heartbeats,
+    status_images,
+)
+
+NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+MACHINE = Machine(2, 1 << 30, 0, 1000, {}, 1 << 34, "machine", "uuid", "boot")
+
+
+def findings(**more: Any) -> NodeFindings:
+    amounts = {"cpu": parse("2"), "memory": parse("1Gi"), "pods": parse("110")}
+    return NodeFindings("n", MACHINE, amounts, amounts, ["192.0.2.1"], "host", 10250, "containerd://1", **more)
+
+
+def conditions(status: NodeStatus) -> dict[str, NodeCondition]:
+    return {each.type or "": each for each in status.conditions or ()}
+
+
+def test_a_node_that_is_well() -> None:
+    status, turned = node_status(findings(), NodeStatus(), NOW)
+    found = conditions(status)
+    assert [(name, found[name].status, found[name].reason) for name in found] == [
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID"),
+        ("Ready", "True", "KubeletReady"),
+    ]
+    assert turned == ["NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"]
+    assert [(each.type, each.address) for each in status.addresses or ()] == [
+        ("InternalIP", "192.0.2.1"),
+        ("Hostname", "host"),
+    ]
+    assert status.allocatable == {"cpu": "2", "memory": "1Gi", "pods": "110"}
+    assert status.node_info is not None
+    assert status.node_info.container_runtime_version == "containerd://1"
+
+
+def test_a_node_that_is_not_says_why_and_when_it_turned() -> None:
+    before, _ = node_status(findings(), NodeStatus(), NOW)
+    problems = ["container runtime network not ready: NetworkReady=false reason:X message:y", "node is shutting down"]
+    status, turned = node_status(findings(problems=problems, pressures={"DiskPressure": True}), before, LATER)
+    found = conditions(status)
+    assert found["Ready"].message == f"[{problems[0]}, {problems[1]}]"
+    assert (found["Ready"].reason, found["Ready"].last_transition_time) == ("KubeletNotReady", LATER)
+    assert (found["DiskPressure"].status, found["DiskPressure"].reason) == ("True", "KubeletHasDiskPressure")
+    assert found["MemoryPressure"].last_transition_time == NOW
+    assert found["MemoryPressure"].last_heartbeat_time == LATER
+    assert turned == ["NodeHasDiskPressure", "NodeNotReady"]
+    one, _ = node_status(findings(problems=problems[:1]), before, LATER)
+    assert conditions(one)["Ready"].message == problems[0]
+
+
+def test_others_conditions_and_attached_volumes_stay() -> None:
+    old = NodeStatus(conditions=[NodeCondition(type="NetworkUnavailable", status="False")])
+    status, _ = node_status(findings(), old, NOW)
+    assert "NetworkUnavailable" in conditions(status)
+
+
+def test_heartbeats_alone_are_nothing_new() -> None:
+    first, _ = node_status(findings(), NodeStatus(), NOW)
+    second, _ = node_status(findings(), first, LATER)
+    third, _ = node_status(findings(problems=["x"]), first, LATER)
+    assert same_but_for_heartbeats(first, second)
+    assert not same_but_for_heartbeats(first, third)
+
+
+def test_images_are_the_largest_with_a_few_names() -> None:
+    images = [(["a:1"], ["a@sha256:1"], 5), ([f"b:{number}" for number in range(9)], [], 50), (["c:1"], [], 1)]
+    found = status_images(images, 2)
+    assert [(each.names, each.size_bytes) for each in found] == [
+        ([f"b:{number}" for number in range(5)], 50),
+        (["a@sha256:1", "a:1"], 5),
+    ]
+    assert len(status_images(images, -1)) == 3
+
+
+def test_a_new_node_has_the_labels_of_its_machine() -> None:
+    node = new_node("n", "host", {"zone": "a"}, [Taint(key="k", effect="NoSchedule")])
+    assert node.metadata is not None
+    labels = node.metadata.labels or {}
+    assert (labels["kubernetes.io/hostname"], labels["kubernetes.io/os"], labels["zone"]) == ("host", "linux", "a")
+    assert node.spec is not None
+    assert [each.key for each in node.spec.taints or ()] == ["k"]
+
+
+class Reporting:
+    """A reporter whose findings can be changed."""
+
+    def __init__(self, client: Client, name: str, **labels: str) -> None:
+        self.clock = JumpingClock()
+        self.more: dict[str, Any] = {}
+        broadcaster = EventBroadcaster(client, self.clock)
+        self.reporter = NodeReporter(
+            client, self.clock, broadcaster.recorder("kubelet"), new_node(name, name, labels, []), self._findings
+        )
+
+    async def _findings(self) -> NodeFindings:
+        return findings(**self.more)
+
+
+async def until(client: Client, name: str, condition: Callable[[Node], bool]) -> Node:
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                found = await client.get(Node, name)
+                if condition(found):
+                    return found
+            except errors.NotFound:
+                pass
+            await asyncio.sleep(0.01)
+
+
+def ready(node: Node) -> str | None:
+    assert node.status is not None
+    return conditions(node.status)["Ready"].status
+
+
+async def test_a_node_registers_reports_and_renews_its_lease(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        name = f"{namespace}-node"
+        subject = Reporting(client, name, zone="a")
+        running = asyncio.create_task(subject.reporter.run())
+        try:
+            node = await until(client, name, lambda node: ready(node) == "True")
+            assert node.metadata is not None
+            async with asyncio.timeout(10):
+                while True:
+                    try:
+                        lease = await client.get(Lease, name, "kube-node-lease")
+                        break
+                    except errors.NotFound:
+                        await asyncio.sleep(0.01)
+            assert lease.spec is not None
+            assert lease.spec.holder_identity == name
+            assert lease.metadata is not None
+            assert [each.uid for each in lease.metadata.owner_references or ()] == [node.metadata.uid]
+            subject.more["problems"] = ["something broke"]
+            subject.reporter.wake()
+            found = await until(client, name, lambda node: ready(node) == "False")
+            assert found.status is not None
+            assert conditions(found.status)["Ready"].message == "something broke"
+            subject.clock.advance(11.0)
+            async with asyncio.timeout(10):
+                while (await client.get(Lease, name, "kube-node-lease")).spec == lease.spec:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        finally:
+            running.cancel()
+            await client.delete(Node, name)
+
+
+async def test_a_node_that_was_there_before_keeps_what_others_gave_it(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        name = f"{namespace}-old"
+        old = new_node(name, name, {"mine": "x", "zone": "b"}, [])
+        await client.create(old)
+        subject = Reporting(client, name, zone="a")
+        running = asyncio.create_task(subject.reporter.run())
+        try:
+            node = await until(client, name, lambda node: node.status is not None and bool(node.status.conditions))
+            assert node.metadata is not None
+            labels = node.metadata.labels or {}
+            assert (labels["mine"], labels["zone"]) == ("x", "a")
+        finally:
+            running.cancel()
+            await client.delete(Node, name)
