@@ -161,3 +161,22 @@ def test_killed_in_the_midst_of_ending_pods(own_node: Cluster, victim: str) -> N
         cluster.wait_ready()
         remove_all(cluster)
     assert not settle(lambda: leaked(cluster, before))
+
+
+@pytest.mark.soak
+def test_a_runtime_that_hangs_makes_its_node_not_ready_until_it_answers(own_node: Cluster) -> None:
+    cluster = own_node
+
+    def ready() -> tuple[str, str]:
+        conditions = cluster.get("node", "node-1")["status"]["conditions"]
+        return next((each["status"], each["message"]) for each in conditions if each["type"] == "Ready")
+
+    pid = cluster.find("containerd")
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert not settle(lambda: ready()[0] == "True", 60)
+        assert ready() == ("False", "container runtime is down")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    cluster.wait_ready(timeout=10.0)

@@ -57,12 +57,13 @@ class RuntimeState:
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            before = (self._runtime_problem, self._network_problem, self._seen is None)
+            before, seen = (self._runtime_problem, self._network_problem), self._seen
             try:
                 await self.look()
             except CRIError as error:
                 log.info("the runtime does not tell its status: %s", error)
-            if before != (self._runtime_problem, self._network_problem, self._seen is None):
+            back = self._seen is not None and (seen is None or self._seen - seen > DOWN)
+            if back or before != (self._runtime_problem, self._network_problem):
                 self._changed()
             ready = not self.runtime_problem() and not self._network_problem
             await self._clock.sleep(EVERY if ready else WHILE_NOT_READY)
