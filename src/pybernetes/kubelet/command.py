@@ -34,6 +34,8 @@ def main(argv: list[str]) -> int:
     """Run the kubelet; the exit code."""
     options = parse(argv)
     component.log_to_stderr(options.v)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text(PROGRAM)  # tools look for a process of this name: pidof, top
     try:
         config = _configuration(options)
         return component.run_until_done(_run(options, config))
