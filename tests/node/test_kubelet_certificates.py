@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 from pathlib import Path
+from typing import cast
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from node.cluster import Cluster
 
+from pybernetes import pki
 from pybernetes.api.authentication.v1 import SelfSubjectReview
 from pybernetes.client import config
 from pybernetes.client.client import Client
@@ -79,3 +84,49 @@ async def test_a_certificate_is_renewed_before_it_ends_and_used_at_once(node: Cl
         assert answer.status is not None
         assert answer.status.user_info is not None
         assert answer.status.user_info.username == "system:node:other-node"
+
+
+async def test_a_certificate_that_somebody_else_has_renewed_is_taken(tmp_path: Path) -> None:
+    authority = pki.create_authority("ca")
+    old, new = (_pair(authority, days) for days in (10, 20))
+    clock = JumpingClock()
+    found: list[Pair | None] = [None]
+    used: list[Pair] = []
+    got = asyncio.Event()
+
+    def use(pair: Pair) -> None:
+        used.append(pair)
+        got.set()
+
+    rotation = Rotation(
+        cast(Client, None),
+        clock,
+        "n",
+        CertificateStore(tmp_path, "kubelet-client"),
+        use,
+        signer=CLIENT_SIGNER,
+        usages=(),
+        initial=old,
+        reread=lambda: found[0],
+    )
+    running = asyncio.create_task(rotation.run())
+    try:
+        await asyncio.sleep(0.05)
+        assert not used
+        found[0] = new
+        clock.advance(301.0)
+        await asyncio.wait_for(got.wait(), 5)
+        assert used == [new]
+    finally:
+        running.cancel()
+
+
+def _pair(authority: pki.Identity, days: int) -> Pair:
+    """A certificate that is good for so many days from now."""
+    key = pki.new_key()
+    now = datetime.datetime.now(datetime.UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "n")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now).not_valid_after(now + datetime.timedelta(days=days))
+    certificate = builder.sign(authority.key, hashes.SHA256())
+    return Pair(certificate.public_bytes(serialization.Encoding.PEM), pki.private_pem(key))

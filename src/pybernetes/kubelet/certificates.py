@@ -25,6 +25,8 @@ from pybernetes.client.clock import Clock
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
+LOOK: Final = 300.0
+"""Seconds between two looks at certificates that others may have renewed."""
 PATIENCE: Final = 900.0
 """Seconds that a request is waited for; upstream's."""
 log = logging.getLogger(__name__)
@@ -145,7 +147,10 @@ class Rotation:
         usages: Sequence[str],
         names: Sequence[str] = (),
         initial: Pair | None = None,
+        reread: Callable[[], Pair | None] = lambda: None,
     ) -> None:
+        """`initial` is what is used now; `reread` looks whether somebody else has put a newer one where it was read."""
+        self._reread = reread
         self._client, self._clock, self._node, self._store, self._use = client, clock, node, store, use
         self._signer, self._usages, self._names = signer, usages, names
         self._part = 0.7 + 0.2 * random.random()
@@ -156,9 +161,10 @@ class Rotation:
         failures = 0
         while True:
             if self._pair is not None:
+                self._take_others()
                 left = self._pair.renew_at(self._part) - self._clock.now()
                 if left > 0:
-                    await self._clock.sleep(min(left, 3600.0))
+                    await self._clock.sleep(min(left, LOOK))
                     continue
             try:
                 self._pair = await request_certificate(
@@ -176,3 +182,10 @@ class Rotation:
                 failures += 1
                 log.warning("a new certificate cannot be had from %s: %s", self._signer, error)
                 await self._clock.sleep(min(2.0**failures, 300.0))
+
+    def _take_others(self) -> None:
+        other = self._reread()
+        if other is not None and self._pair is not None and other.life[1] > self._pair.life[1]:
+            log.info("somebody has renewed the certificate")
+            self._pair = other
+            self._use(other)

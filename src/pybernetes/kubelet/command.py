@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import signal
 import socket
 import sys
@@ -71,6 +72,8 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
     if options.bootstrap_kubeconfig:
         await _bootstrap(options, name, cert_dir, clock)
     settings = clientconfig.load(options.kubeconfig or None)
+    if config.rotate_certificates:
+        settings = _newest(settings, cert_dir)
     kubelet_settings = KubeletSettings(
         config=config,
         node_name=name,
@@ -91,7 +94,7 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
         await component.wait_for_server(client)
         kubelet = Kubelet(client, runtime, kubelet_settings, clock)
         servers = [await serve(kubelet), await serve_health(kubelet), await serve_read_only(kubelet)]
-        work = asyncio.create_task(_work(kubelet, settings))
+        work = asyncio.create_task(_work(kubelet, settings, options.kubeconfig))
         component.end_on_signals(work)
         try:
             await work
@@ -105,7 +108,7 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
     return 0
 
 
-async def _work(kubelet: Kubelet, settings: clientconfig.Config) -> None:
+async def _work(kubelet: Kubelet, settings: clientconfig.Config, kubeconfig: str) -> None:
     """The kubelet, the renewal of its certificates, and the machine's own end."""
     config = kubelet.settings.config
     freezing = asyncio.create_task(component.freeze_when_started(kubelet))
@@ -114,18 +117,38 @@ async def _work(kubelet: Kubelet, settings: clientconfig.Config) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(kubelet.run())
             if config.rotate_certificates and settings.client_certificate_data:
-                group.create_task(_rotate_client(kubelet, settings))
+                group.create_task(_rotate_client(kubelet, settings, kubeconfig))
             if config.server_tls_bootstrap:
                 group.create_task(_rotate_serving(kubelet))
     finally:
         freezing.cancel()
 
 
-async def _rotate_client(kubelet: Kubelet, settings: clientconfig.Config) -> None:
+def _newest(settings: clientconfig.Config, cert_dir: Path) -> clientconfig.Config:
+    """With the certificate that was got last, if it is good for longer than the kubeconfig's."""
+    if not settings.client_certificate_data or not (cert_dir / "kubelet-client-current.pem").exists():
+        return settings
+    from .certificates import CertificateStore, Pair
+
+    pair = CertificateStore(cert_dir, "kubelet-client").load()
+    if pair is None or pair.life[1] <= Pair(settings.client_certificate_data, settings.client_key_data).life[1]:
+        return settings
+    return dataclasses.replace(settings, client_certificate_data=pair.certificate, client_key_data=pair.key)
+
+
+async def _rotate_client(kubelet: Kubelet, settings: clientconfig.Config, kubeconfig: str) -> None:
     await asyncio.sleep(LATER)  # what is needed for it takes 10 MB and is not needed at the start
     from .certificates import CLIENT_SIGNER, CertificateStore, Pair, Rotation
 
     transport = kubelet.client.transport
+
+    def reread() -> Pair | None:
+        try:
+            found = clientconfig.load(kubeconfig or None)
+        except (clientconfig.ConfigError, OSError):
+            return None  # it is being written, perhaps
+        return Pair(found.client_certificate_data, found.client_key_data) if found.client_certificate_data else None
+
     rotation = Rotation(
         kubelet.client.for_component("certificates"),
         kubelet.clock,
@@ -135,6 +158,7 @@ async def _rotate_client(kubelet: Kubelet, settings: clientconfig.Config) -> Non
         signer=CLIENT_SIGNER,
         usages=("digital signature", "client auth"),
         initial=Pair(settings.client_certificate_data, settings.client_key_data),
+        reread=reread,
     )
     await rotation.run()
 
