@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from pybernetes.api.core.containers import AnyContainer
@@ -74,6 +75,8 @@ from .volumes.manager import VolumeManager
 
 RESIZE_RETRY = 10.0
 """Seconds after which a resize that failed is tried again."""
+UPKEEP_RETRY = 10.0
+"""Seconds after which a part of the upkeep that failed is begun again."""
 log = logging.getLogger(__name__)
 
 
@@ -371,17 +374,20 @@ class Kubelet:
                     self.reporter.run(),
                     self._take_pods(),
                     self.intake.run(),
-                    self.eviction.run(),
-                    self.stats.run(),
-                    self.log_rotator.run(),
-                    self.containers_gc.run(),
-                    self.images_gc.run(),
-                    self.housekeeping.run(),
-                    Leftovers(self.runtime).run(self.clock),
-                    self._reconcile_cpus(),
-                    LogindWatch(self.shutdown, self.clock).run(),
                 ):
                     group.create_task(each)
+                for part in (
+                    self.eviction.run,
+                    self.stats.run,
+                    self.log_rotator.run,
+                    self.containers_gc.run,
+                    self.images_gc.run,
+                    self.housekeeping.run,
+                    partial(Leftovers(self.runtime).run, self.clock),
+                    self._reconcile_cpus,
+                    LogindWatch(self.shutdown, self.clock).run,
+                ):
+                    group.create_task(self._keep_up(part))
         finally:
             self.probes.close()
             await self.workers.close()
@@ -389,6 +395,16 @@ class Kubelet:
             await self.devices.stop()
             await self.objects.close()
             await self.informers.stop()
+
+    async def _keep_up(self, part: Callable[[], Awaitable[None]]) -> None:
+        """Run what pods can do without for a while: its mistake is told, and it is tried again."""
+        while True:
+            try:
+                await part()
+                return
+            except Exception:
+                log.exception("a part of the node's upkeep failed, it is tried again in %g s", UPKEEP_RETRY)
+                await self.clock.sleep(UPKEEP_RETRY)
 
     def _enforce_reserved(self) -> None:
         """Limit what runs beside pods to what is reserved for it, where that is wanted."""
