@@ -189,7 +189,7 @@ class Transport:
                     Backend, address[0], address[1], ssl=self._tls, server_hostname=name
                 )
         except TimeoutError as error:
-            raise ConnectionFailed(f"{address[0]}:{address[1]} did not answer") from error
+            raise ConnectionFailed(f"cannot connect to {address[0]}:{address[1]}: i/o timeout") from error
         except OSError as error:
             raise ConnectionFailed(f"cannot connect to {address[0]}:{address[1]}: {error}") from error
         return backend

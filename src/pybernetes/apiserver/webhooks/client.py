@@ -7,6 +7,7 @@ may hang, send without end, close in the middle or speak no HTTP; each of these 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from typing import Any
@@ -119,7 +120,7 @@ def _tls(bundle: str | None, identity: Identity) -> ssl.SSLContext:
 def words(error: BaseException) -> str:
     """A failure as Go tells it."""
     cause: BaseException = error
-    while cause.__cause__ is not None:
+    while cause.__cause__ is not None and not isinstance(cause, TimeoutError):
         cause = cause.__cause__
     if isinstance(cause, TooLarge):
         return f"http: response body too large: {cause}"
@@ -133,6 +134,8 @@ def words(error: BaseException) -> str:
         return f"dial tcp: lookup {_host(error)}: no such host"
     if isinstance(cause, TimeoutError):
         return f"dial tcp {_address(error)}i/o timeout"
+    if isinstance(cause, OSError) and cause.errno and str(error).startswith("cannot connect to "):
+        return f"dial tcp {_address(error)}connect: {os.strerror(cause.errno).lower()}"
     if isinstance(error, ConnectionFailed) and "closed the connection" in str(error):
         return "EOF"
     return str(error)
