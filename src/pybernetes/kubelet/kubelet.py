@@ -314,6 +314,7 @@ class Kubelet:
             exclusive_cpus=self.cpus.exclusive,
             released=self.admission.released,
             first_running=self.metrics.pod_start_duration.observe,
+            reported=self.metrics.count_ends,
             pods_dir=settings.pods_dir,
             logs_dir=settings.pod_logs_dir,
             container_logs_dir=settings.container_logs_dir,

@@ -8,7 +8,7 @@ from collections import Counter as Count
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from pybernetes.api.core.v1 import Pod
+from pybernetes.api.core.v1 import Pod, PodStatus
 from pybernetes.client.metrics import GaugeFunction, Labels, Registry
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
@@ -87,13 +87,6 @@ class KubeletMetrics:
             "[ALPHA] Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run",
             _START_SECONDS,
         )
-        self.pod_start_total_duration = registry.histogram(
-            "kubelet_pod_start_total_duration_seconds",
-            "[ALPHA] Duration in seconds to start a pod since creation, including time to pull images and run init "
-            "containers, measured from pod creation timestamp to when all its containers are reported as started and "
-            "observed via watch",
-            _START_SECONDS,
-        )
         self.started_pods = registry.counter("kubelet_started_pods_total", "[ALPHA] Cumulative number of pods started")
         self.started_pods_errors = registry.counter(
             "kubelet_started_pods_errors_total", "[ALPHA] Cumulative number of errors when starting pods"
@@ -102,6 +95,11 @@ class KubeletMetrics:
             "kubelet_started_containers_total",
             "[ALPHA] Cumulative number of containers started",
             ("container_type",),
+        )
+        self.terminated_containers = registry.counter(
+            "kubelet_terminated_containers_total",
+            "[ALPHA] Cumulative number of container terminations.",
+            ("container_type", "exit_code", "reason"),
         )
         self.evictions = registry.counter(
             "kubelet_evictions", "[ALPHA] Cumulative number of pod evictions by eviction signal", ("eviction_signal",)
@@ -140,6 +138,19 @@ class KubeletMetrics:
                 self.operation_duration.observe(time.monotonic() - begin, operation)
 
         runtime._call = counted  # type: ignore[method-assign]
+
+    def count_ends(self, old: PodStatus, new: PodStatus) -> None:
+        """Count the containers that have ended since the status before."""
+        for kind, before, after in (
+            ("init_container", old.init_container_statuses, new.init_container_statuses),
+            ("container", old.container_statuses, new.container_statuses),
+            ("ephemeral_container", old.ephemeral_container_statuses, new.ephemeral_container_statuses),
+        ):
+            ended = {each.name for each in before or () if each.state and each.state.terminated}
+            for each in after or ():
+                end = each.state.terminated if each.state else None
+                if end is not None and each.name not in ended:
+                    self.terminated_containers.inc(kind, str(end.exit_code or 0), end.reason or "")
 
     def _add(
         self,

@@ -86,6 +86,8 @@ class Parts:
     """A pod needs nothing of the node any more (devices, CPUs)."""
     first_running: Callable[[float], None]
     """How many seconds after its creation a pod was running for the first time."""
+    reported: Callable[[PodStatus, PodStatus], None]
+    """There is a new status: (the one before, the new one)."""
     pods_dir: Path
     logs_dir: Path
     container_logs_dir: Path | None
@@ -247,6 +249,7 @@ class KubeletPodSyncer:
             work.status_change(status)
         if status.phase == RUNNING and old.phase == PENDING and pod.metadata and pod.metadata.creation_timestamp:
             parts.first_running(parts.clock.now() - parse_time(pod.metadata.creation_timestamp))
+        parts.reported(old, status)
         parts.statuses.set(pod, status)
         return status
 

@@ -138,4 +138,5 @@ async def eviction_manager(kubelet: Kubelet) -> EvictionManager:
         cleaned_up=lambda pod: not kubelet.volumes.has_volumes(uid_of(pod)),
         event=kubelet.node_event,
         changed=kubelet.node_changed,
+        evicted=kubelet.metrics.evictions.inc,
     )

@@ -66,9 +66,12 @@ class EvictionManager:
         cleaned_up: Callable[[Pod], bool] = lambda _: True,
         event: Callable[[str, str, str], None] = lambda *_: None,
         changed: Callable[[], None] = lambda: None,
+        evicted: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`thresholds` from `thresholds.parse_thresholds`; `active_pods` are those that have not ended, in their
-        allocated forms; `event(type, reason, message)` is about the node; `changed`: a condition is another."""
+        allocated forms; `event(type, reason, message)` is about the node; `changed`: a condition is another;
+        `evicted`: a pod was evicted because of this signal."""
+        self._evicted = evicted
         self._thresholds = with_containerfs(thresholds, dedicated_imagefs=source.dedicated_imagefs)
         self._source, self._active_pods, self._evict, self._clock = source, active_pods, evict, clock
         self._transition_period, self._max_pod_grace = pressure_transition_period, max_pod_grace
@@ -185,6 +188,7 @@ class EvictionManager:
                 type="DisruptionTarget", status="True", reason="TerminationByKubelet", message=message
             )
             if await self._evict_pod(pod, self._grace(pod, threshold), message, condition, annotations):
+                self._evicted(threshold.signal)
                 return [pod]
         log.info("eviction manager: unable to evict any pods from the node")
         return []
