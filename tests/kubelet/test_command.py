@@ -1,0 +1,38 @@
+"""`pyb kubelet` says what is wrong with what it was told, in one line, and ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybernetes.kubelet.command import main
+
+HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--config={folder}/none"], "No such file or directory"),
+        (["--config={folder}/bad.yaml"], "cgroupDriver = 'systemd' is not supported"),
+        (["--config={folder}/good.yaml", "--config-dir={folder}/conf.d"], "20.conf: no kind"),
+        (["--config-dir={folder}/conf.d"], "--config-dir needs --config"),
+        (["--kubeconfig={folder}/none"], "cannot read the kubeconfig"),
+        (["--bootstrap-kubeconfig={folder}/none"], "--bootstrap-kubeconfig needs --kubeconfig"),
+    ],
+)
+def test_what_is_wrong_is_told(
+    flags: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    (tmp_path / "bad.yaml").write_text(HEAD + "cgroupDriver: systemd\n")
+    (tmp_path / "good.yaml").write_text(HEAD)
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d" / "10.conf").write_text(HEAD + "maxPods: 5\n")
+    (tmp_path / "conf.d" / "20.conf").write_text("kind: Nonsense\n")
+    assert main([each.format(folder=tmp_path) for each in flags]) == 1
+    told = capsys.readouterr().err
+    assert words in told
+    assert told.startswith("pyb kubelet: ")
+    assert told.count("\n") == 1
