@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import tools
-from pybernetes.cluster.images import oci, pause
+from pybernetes.cluster.images import oci
+from pybernetes.cri.embedded import pause
 
 RUN = {"amd64": [], "arm64": ["qemu-aarch64-static"]}
 

@@ -9,7 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from pybernetes.cluster.images import oci, pause
+from pybernetes.cluster.images import oci
+from pybernetes.cri.embedded import pause
 
 PAUSE = "localhost/pybernetes/pause:1"
 """The sandbox image. Not registry.k8s.io's name: it is another program that does the same."""

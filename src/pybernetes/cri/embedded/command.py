@@ -1,0 +1,68 @@
+"""`pyb runtime`: a container runtime behind a socket, until SIGTERM. Pods outlive it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+
+CNI_BIN = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"]
+
+
+def main(argv: list[str]) -> int:
+    """Run the runtime; the exit code."""
+    parser = argparse.ArgumentParser(prog="pyb runtime", description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path("/var/lib/pybernetes/runtime"), help="images and containers")
+    parser.add_argument("--state", type=Path, default=Path("/run/pybernetes"), help="what need not outlive a reboot")
+    parser.add_argument("--listen", type=Path, help="the socket (STATE/runtime.sock)")
+    parser.add_argument("--cni-conf-dir", type=Path, default=Path("/etc/cni/net.d"), help="the pods' network")
+    parser.add_argument("--cni-conf-template", type=Path, help="written there with the node's pod range filled in")
+    parser.add_argument("--cni-bin-dir", action="append", help=f"plugins that are not ours ({', '.join(CNI_BIN)})")
+    parser.add_argument("--images", type=Path, help="a folder of image archives (*.tar) to take in")
+    parser.add_argument("-v", type=int, default=0, help="2: what happens, 4: everything")
+    options = parser.parse_args(argv)
+    level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
+    try:
+        return asyncio.run(_serve(options))
+    except (OSError, RuntimeError) as error:
+        print(f"pyb runtime: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+async def _serve(options: argparse.Namespace) -> int:
+    from pybernetes.cri.service import server_at
+
+    from .server import EmbeddedRuntime, Settings, lock
+
+    state = options.state.absolute()
+    try:
+        lock(state)
+    except BlockingIOError:
+        raise RuntimeError(f"another runtime has {state}") from None
+    runtime = EmbeddedRuntime(
+        Settings(
+            root=options.root.absolute(),
+            state=state,
+            cni_conf_dir=options.cni_conf_dir.absolute(),
+            cni_bin_dirs=options.cni_bin_dir or CNI_BIN,
+            cni_conf_template=options.cni_conf_template,
+            images=options.images,
+        )
+    )
+    await runtime.recover()
+    socket = options.listen or state / "runtime.sock"
+    server = server_at(socket, runtime)
+    await server.start()
+    done = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, done.set)
+    await done.wait()
+    await server.stop(1.0)
+    runtime.close()
+    return 0

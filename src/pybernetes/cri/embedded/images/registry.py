@@ -1,0 +1,339 @@
+"""A client of one registry server: manifests and blobs over the distribution API (v2), for a thread.
+
+A server that wants to know who asks says so (401); then a token is fetched where it points to, or the password is sent
+to it, and the request is made again. Redirects are followed, without the password when they lead to another server.
+Errors are in containerd's words, since these end up in events that people search for.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from .hosts import Host
+
+MANIFESTS = (
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.oci.image.index.v1+json",
+)
+DIAL_TIMEOUT = 30.0
+READ_TIMEOUT = 60.0
+"""Seconds without a byte."""
+LARGEST_MANIFEST = 4 << 20  # what registries take
+LARGEST_ANSWER = 1 << 20
+REDIRECTS = 10
+USER_AGENT = "pybernetes"
+_PARAMETER = re.compile(r'\s*([A-Za-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,|$)')
+
+
+class RegistryError(Exception):
+    """What went wrong with one server. `code` is CRI's, `status` HTTP's (0 if there was no answer)."""
+
+    def __init__(self, message: str, code: str = "Unknown", status: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
+
+    @property
+    def transient(self) -> bool:
+        """Whether it may work a moment later."""
+        return self.status in (0, 408, 429, 500, 502, 503, 504) and self.code == "Unknown"
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What CRI's AuthConfig says."""
+
+    username: str = ""
+    password: str = ""
+    identity_token: str = ""
+    """A refresh token of OAuth 2."""
+    registry_token: str = ""
+    """A bearer token for the registry itself."""
+
+    @property
+    def basic(self) -> str:
+        """The value of an Authorization header; empty without a name."""
+        if not self.username:
+            return ""
+        return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest or an index: the bytes, what they are said to be and what digest is said to be theirs."""
+
+    body: bytes
+    media_type: str
+    digest: str
+
+
+class Registry:
+    """See the module. `registry` is the host of the image's name, which a mirror is told (`?ns=`)."""
+
+    def __init__(self, host: Host, registry: str, repository: str, credentials: Credentials | None) -> None:
+        self.host = host
+        self.repository = repository
+        self._credentials = credentials or Credentials()
+        self._authorization = ""
+        if self._credentials.registry_token:
+            self._authorization = f"Bearer {self._credentials.registry_token}"
+        own = {registry, "registry-1.docker.io"} if registry == "docker.io" else {registry}
+        self._query = "" if host.authority in own else "?" + urlencode({"ns": registry})
+
+    def resolve(self, reference: str) -> Manifest:
+        """What a tag or digest stands for, without the bytes; the digest is empty if the server does not tell."""
+        with self._ask("HEAD", f"manifests/{reference}", _accepting(MANIFESTS)) as answer:
+            return Manifest(b"", _media_type(answer), answer.headers.get("Docker-Content-Digest", ""))
+
+    def manifest(self, reference: str, accept: tuple[str, ...] = MANIFESTS) -> Manifest:
+        """The manifest or index of a tag or digest."""
+        with self._ask("GET", f"manifests/{reference}", _accepting(accept)) as answer:
+            body = answer.read(LARGEST_MANIFEST + 1)
+            if len(body) > LARGEST_MANIFEST:
+                raise RegistryError(f"the manifest of {reference} is larger than {LARGEST_MANIFEST} bytes", "Internal")
+            return Manifest(body, _media_type(answer), answer.headers.get("Docker-Content-Digest", ""))
+
+    @contextmanager
+    def blob(self, digest: str, start: int = 0) -> Iterator[tuple[http.client.HTTPResponse, int]]:
+        """A stream of a blob's bytes, and where it begins: at `start`, or at 0 if the server can only begin there."""
+        headers = {"Range": f"bytes={start}-"} if start else {}
+        with self._ask("GET", f"blobs/{digest}", headers) as answer:
+            begins = 0
+            if answer.status == 206:
+                found = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", ""))
+                begins = int(found[1]) if found else -1
+                if begins != start:
+                    raise RegistryError(f"{self.host.authority} sent another part of {digest} than was asked for")
+            yield answer, begins
+
+    @contextmanager
+    def _ask(self, method: str, path: str, headers: dict[str, str]) -> Iterator[http.client.HTTPResponse]:
+        url = f"{self.host.scheme}://{self.host.authority}{self.host.path}/{self.repository}/{path}{self._query}"
+        for attempt in range(2):
+            sent = dict(headers)
+            if self._authorization:
+                sent["Authorization"] = self._authorization
+            with self._follow(method, url, sent) as answer:
+                if answer.status == 401 and attempt == 0 and self._authorize(answer):
+                    continue
+                if answer.status not in (200, 206):
+                    raise _refusal(method, url, answer)
+                yield answer
+                return
+
+    @contextmanager
+    def _follow(self, method: str, url: str, headers: dict[str, str]) -> Iterator[http.client.HTTPResponse]:
+        here = urlsplit(url)
+        for _ in range(REDIRECTS):
+            with self._send(method, url, headers) as answer:
+                target = answer.headers.get("Location", "")
+                if answer.status not in (301, 302, 303, 307, 308) or not target:
+                    yield answer
+                    return
+                url = urljoin(url, target)
+            there = urlsplit(url)
+            if there.scheme not in ("http", "https") or (here.scheme, there.scheme) == ("https", "http"):
+                raise RegistryError(f"{here.netloc} leads from {here.scheme} to {there.scheme}: refused", "Internal")
+            if there.netloc != here.netloc:
+                headers = {name: value for name, value in headers.items() if name != "Authorization"}
+        raise RegistryError(f"stopped after {REDIRECTS} redirects", "Internal")
+
+    @contextmanager
+    def _send(
+        self, method: str, url: str, headers: dict[str, str], body: bytes | None = None
+    ) -> Iterator[http.client.HTTPResponse]:
+        parts = urlsplit(url)
+        connection = self._connect(method, url)
+        try:
+            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            connection.putrequest(method, path, skip_accept_encoding=True)
+            own = self.host.headers if parts.netloc == self.host.authority else {}
+            for name, value in [*headers.items(), ("User-Agent", USER_AGENT)]:
+                connection.putheader(name, value)
+            for name, values in own.items():
+                for value in values:
+                    connection.putheader(name, value)
+            if body is not None:
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            yield answer
+        except (OSError, http.client.HTTPException) as error:
+            raise RegistryError(f"failed to do request: {_asked(method, url)}: {_words(error)}") from error
+        finally:
+            connection.close()
+
+    def _connect(self, method: str, url: str) -> http.client.HTTPConnection:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        within = self.host.dial_timeout or DIAL_TIMEOUT
+        proxy = _proxy(parts.scheme, parts.netloc)
+        to, via = (host, port), None
+        if proxy is not None and parts.scheme == "https":
+            to, via = proxy, (host, port)
+        connection = http.client.HTTPConnection(*to, timeout=within)
+        if via is not None:
+            connection.set_tunnel(*via)
+        try:
+            connection.connect()
+            sock = connection.sock
+            if parts.scheme == "https":
+                # What is set for the host is not for others that it leads to.
+                own = self.host if parts.netloc == self.host.authority else Host("https", parts.netloc)
+                connection.sock = sock = own.tls().wrap_socket(sock, server_hostname=host)
+            sock.settimeout(READ_TIMEOUT)
+        except ssl.SSLError as error:
+            connection.close()
+            if self.host.plain_too and parts.netloc == self.host.authority and error.reason in _NO_TLS:
+                raise SpeaksPlainHTTP(self.host) from error
+            raise RegistryError(f"failed to do request: {_asked(method, url)}: {_words(error)}") from error
+        except OSError as error:
+            connection.close()
+            where = f"[{to[0]}]:{to[1]}" if ":" in to[0] else f"{to[0]}:{to[1]}"
+            told = f"dial tcp: lookup {to[0]}: no such host"
+            if not isinstance(error, socket.gaierror):
+                told = f"dial tcp {where}: {_words(error, 'connect: ')}"
+            raise RegistryError(f"failed to do request: {_asked(method, url)}: {told}") from error
+        return connection
+
+    def _authorize(self, refused: http.client.HTTPResponse) -> bool:
+        """Prepares the answer to a 401; whether there is any."""
+        for kind, parameters in challenges(refused.headers.get_all("WWW-Authenticate") or []):
+            if kind == "bearer" and not self._credentials.registry_token:
+                self._authorization = f"Bearer {self._token(parameters)}"
+                return True
+            if kind == "basic" and self._credentials.basic:
+                self._authorization = self._credentials.basic
+                return True
+        return False
+
+    def _token(self, parameters: dict[str, str]) -> str:
+        realm = parameters.get("realm", "")
+        if urlsplit(realm).scheme not in ("http", "https"):
+            raise RegistryError(f"failed to authorize: {self.host.authority} names no realm for tokens: {realm!r}")
+        fields = {"service": parameters["service"]} if "service" in parameters else {}
+        fields["scope"] = parameters.get("scope") or f"repository:{self.repository}:pull"
+        if self._credentials.identity_token:
+            wanted = {"grant_type": "refresh_token", "refresh_token": self._credentials.identity_token}
+            body = urlencode({**wanted, **fields, "client_id": USER_AGENT}).encode()
+            headers = {"Content-Type": "application/x-www-form-urlencoded"}
+            what = "oauth token"
+            sending = self._send("POST", realm, headers, body)
+        else:
+            headers = {"Authorization": self._credentials.basic} if self._credentials.basic else {}
+            what = "oauth token" if headers else "anonymous token"
+            sending = self._follow("GET", f"{realm}{'&' if '?' in realm else '?'}{urlencode(fields)}", headers)
+        try:
+            with sending as answer:
+                if answer.status != 200:
+                    raise _refusal("GET", realm, answer)
+                content = json.loads(answer.read(LARGEST_ANSWER))
+                token = content.get("token") or content.get("access_token")
+        except RegistryError as error:
+            raise RegistryError(
+                f"failed to authorize: failed to fetch {what}: {error}", error.code, error.status
+            ) from None
+        except (ValueError, AttributeError):
+            token = None
+        if not isinstance(token, str) or not token or any(character.isspace() for character in token):
+            raise RegistryError(f"failed to authorize: failed to fetch {what}: the answer has no token")
+        return token
+
+
+class SpeaksPlainHTTP(Exception):
+    """A registry on loopback that does not speak TLS; `host` is how it can be asked."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host.authority)
+        self.host = replace(host, scheme="http", plain_too=False)
+
+
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING", "HTTP_REQUEST")
+
+
+def challenges(headers: list[str]) -> list[tuple[str, dict[str, str]]]:
+    """WWW-Authenticate's ways to come in, by kind in lower case, each with its parameters."""
+    found = []
+    for header in headers:
+        kind, _, rest = header.strip().partition(" ")
+        parameters: dict[str, str] = {}
+        while match := _PARAMETER.match(rest):
+            quoted = re.sub(r"\\(.)", r"\1", match[2]) if match[2] is not None else match[3]
+            parameters[match[1].lower()] = quoted
+            rest = rest[match.end() :]
+        found.append((kind.lower(), parameters))
+    return found
+
+
+def _accepting(kinds: tuple[str, ...]) -> dict[str, str]:
+    return {"Accept": ", ".join([*kinds, "*/*"])}
+
+
+def _media_type(answer: http.client.HTTPResponse) -> str:
+    return answer.headers.get("Content-Type", "").partition(";")[0].strip()
+
+
+def _refusal(method: str, url: str, answer: http.client.HTTPResponse) -> RegistryError:
+    if answer.status == 404:
+        return RegistryError("not found", "NotFound", 404)
+    parts = urlsplit(url)
+    where = f"{parts.scheme}://{parts.netloc}{parts.path}"
+    text = f"unexpected status from {method} request to {where}: {answer.status} {answer.reason}".rstrip()
+    if details := _details(answer):
+        text += f": {details}"
+    return RegistryError(text, status=answer.status)
+
+
+def _details(answer: http.client.HTTPResponse) -> str:
+    """What the registry says in the body of a refusal."""
+    try:
+        errors = json.loads(answer.read(LARGEST_ANSWER))["errors"]
+        told = [f"{str(each['code']).lower()}: {each.get('message', '')}".rstrip(": ") for each in errors]
+        return ", ".join(told)[:500]
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
+        return ""
+
+
+def _asked(method: str, url: str) -> str:
+    return f'{method.capitalize()} "{url}"'
+
+
+def _words(error: BaseException, doing: str = "") -> str:
+    """In Go's words, as far as people know them."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"tls: failed to verify certificate: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"tls: {error.reason or error}"
+    if isinstance(error, TimeoutError):
+        return "i/o timeout"
+    if isinstance(error, http.client.IncompleteRead):
+        return "unexpected EOF"
+    if isinstance(error, (http.client.RemoteDisconnected, http.client.BadStatusLine)):
+        return "EOF"
+    if isinstance(error, OSError) and error.errno:
+        return doing + os.strerror(error.errno).lower()
+    return str(error) or type(error).__name__
+
+
+def _proxy(scheme: str, authority: str) -> tuple[str, int] | None:
+    """The machine's proxy (HTTPS_PROXY, NO_PROXY); only for HTTPS, which it cannot look into."""
+    from urllib.request import getproxies_environment, proxy_bypass_environment
+
+    proxies: dict[str, Any] = getproxies_environment()
+    if scheme != "https" or not proxies.get("https") or proxy_bypass_environment(authority, proxies):
+        return None
+    parts = urlsplit(proxies["https"] if "://" in proxies["https"] else f"http://{proxies['https']}")
+    return (parts.hostname, parts.port or 3128) if parts.hostname else None

@@ -1,0 +1,340 @@
+"""The images on this node: configurations by id, layers unpacked once and shared, a writable folder for each container.
+
+    index.json          names and digests -> ids, archives that were read
+    configs/ID          an image's configuration, as it is
+    layers/DIFF         a layer, unpacked (the first characters of its diff id: overlayfs has little room for names)
+    containers/ID/      a container's own files: fs (upper), work, layers (those it stands on)
+
+A layer counts only when it has its final name, an image only when it is in the index: a crash in between leaves
+rubbish that `collect` takes away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from .archive import Archive, Contained
+from .names import full_name, is_id
+from .unpack import unpack
+from .usage import Usage, measure, remove_tree
+
+log = logging.getLogger(__name__)
+
+SHORT = 24
+"""Characters of a layer's name: 96 bits, and 150 layers fit into one mount."""
+RESERVE = 0.05
+"""The part of the file system that no layer may fill."""
+
+
+TRAILER = 1 << 24
+"""Bytes after the end of a layer's tar: padding, not more."""
+
+
+@dataclass
+class Image:
+    """An image that is here."""
+
+    id: str
+    layers: list[str]
+    size: int
+    names: list[str] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ImageConfig:
+    """How a container of an image starts, if it says nothing else."""
+
+    user: str
+    env: tuple[str, ...]
+    entrypoint: tuple[str, ...]
+    cmd: tuple[str, ...]
+    workdir: str
+    stop_signal: str
+    volumes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rootfs:
+    """What a container's root is made of: names of folders in `layers`, topmost first, and its own folder on top."""
+
+    layers: Path
+    lower: tuple[str, ...]
+    upper: Path
+    work: Path
+    config: ImageConfig
+
+
+class Layers(Protocol):
+    """Where the layers of a new image are read from: an archive, or what a registry gave."""
+
+    def layer(self, member: str) -> IO[bytes]:
+        """A layer as a plain tar stream."""
+
+
+class ImageStore:
+    """See the module. Its methods block for as long as disks do; one that unpacks is for a thread."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.layers = root / "layers"
+        for folder in ("configs", "layers", "containers"):
+            (root / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._images: dict[str, Image] = {}
+        self._archives: dict[str, list[int]] = {}
+        self._configs: dict[str, ImageConfig] = {}
+        self._usages: dict[str, Usage] = {}
+        # Held by all that changes images or layers: what one unpacks, another must not collect before it is an image's.
+        self._changing = threading.RLock()
+        for rubbish in self.layers.glob(".new-*"):
+            remove_tree(rubbish)
+        self._load()
+
+    def images(self) -> list[Image]:
+        """All of them."""
+        return list(self._images.values())
+
+    def find(self, reference: str) -> Image | None:
+        """The image of a name, a name with a digest, or an id. ValueError for what cannot be a name."""
+        if is_id(reference):
+            return self._images.get("sha256:" + reference.removeprefix("sha256:"))
+        wanted = full_name(reference)
+        return next((each for each in self._images.values() if wanted in each.names or wanted in each.digests), None)
+
+    def config(self, image: Image) -> ImageConfig:
+        """How its containers start."""
+        if image.id not in self._configs:
+            raw = json.loads(self.raw_config(image))
+            config = raw.get("config") or {}
+            self._configs[image.id] = ImageConfig(
+                user=config.get("User") or "",
+                env=tuple(config.get("Env") or ()),
+                entrypoint=tuple(config.get("Entrypoint") or ()),
+                cmd=tuple(config.get("Cmd") or ()),
+                workdir=config.get("WorkingDir") or "",
+                stop_signal=config.get("StopSignal") or "",
+                volumes=tuple(sorted(config.get("Volumes") or ())),
+            )
+        return self._configs[image.id]
+
+    def raw_config(self, image: Image) -> bytes:
+        """Its configuration as it is."""
+        return (self.root / "configs" / image.id.removeprefix("sha256:")).read_bytes()
+
+    def has_layer(self, diff: str) -> bool:
+        """Whether a layer is here, unpacked."""
+        name = _short(diff)
+        return (self.layers / name).is_dir() and (self.layers / f"{name}.size").exists()
+
+    def rootfs(self, reference: str, container_id: str) -> Rootfs:
+        """A root for a container; KeyError if the image is not here."""
+        with self._changing:
+            image = self.find(reference)
+            if image is None:
+                raise KeyError(reference)
+            folder = self.root / "containers" / container_id
+            for name in ("fs", "work"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+            (folder / "layers").write_text("\n".join(image.layers))
+        # overlayfs needs a lower folder
+        lower = tuple(reversed(image.layers)) or (self._empty(),)
+        return Rootfs(self.layers, lower, folder / "fs", folder / "work", self.config(image))
+
+    def release(self, container_id: str) -> None:
+        """Takes a container's files away, and the layers if its image has gone; may be repeated."""
+        folder = self.root / "containers" / container_id
+        try:
+            stood_on = set((folder / "layers").read_text().split())
+        except OSError:
+            stood_on = set()
+        remove_tree(folder)
+        if stood_on - {layer for image in self.images() for layer in image.layers}:
+            self.collect()
+
+    def containers(self) -> list[str]:
+        """Whose files are here."""
+        return [each.name for each in (self.root / "containers").iterdir()]
+
+    def import_archive(self, path: Path) -> list[Image]:
+        """Takes the images of an archive in. ValueError says what is wrong with it."""
+        archive = Archive(path)
+        try:
+            with self._changing:
+                found = [self._take(archive, each) for each in archive.images()]
+                self._save()
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path}: the archive's documents are not those of an image: {error!r}") from None
+        finally:
+            archive.close()
+        return found
+
+    def add(self, source: Layers, contained: Contained, digests: tuple[str, ...] = ()) -> Image:
+        """Takes one image in; `digests` are names with the digest of the manifest, as `repository@sha256:...`."""
+        with self._changing:
+            image = self._take(source, contained)
+            image.digests += [digest for digest in digests if digest not in image.digests]
+            self._save()
+            return image
+
+    def import_folder(self, folder: Path) -> list[Image]:
+        """Takes in the archives of a folder that are new or changed; a bad one is told and passed over."""
+        found: list[Image] = []
+        for path in sorted(folder.glob("*.tar")):
+            with contextlib.suppress(FileNotFoundError):
+                stamp = [path.stat().st_size, path.stat().st_mtime_ns]
+                if self._archives.get(str(path)) == stamp:
+                    continue
+                try:
+                    found += self.import_archive(path)
+                except ValueError as error:
+                    log.error("cannot import %s: %s", path, error)
+                self._archives[str(path)] = stamp
+                self._save()
+        return found
+
+    def remove(self, reference: str) -> None:
+        """Removes an image with all its names; one that is not here is no error."""
+        with self._changing:
+            image = self.find(reference)
+            if image is None:
+                return
+            del self._images[image.id]
+            self._configs.pop(image.id, None)
+            self._archives.clear()  # so that an archive which is still there can be read again
+            self._save()
+            (self.root / "configs" / image.id.removeprefix("sha256:")).unlink(missing_ok=True)
+            self.collect()
+
+    def usage(self) -> tuple[Usage, Usage]:
+        """What layers take on disk, and what containers have written. A layer is measured once: it does not change."""
+        names = {each.name for each in self.layers.iterdir() if each.is_dir()}
+        self._usages = {name: self._usages.get(name) or measure(self.layers / name) for name in names}
+        written = [measure(self.root / "containers" / each) for each in self.containers()]
+        return sum(self._usages.values(), Usage()), sum(written, Usage())
+
+    def collect(self) -> None:
+        """Takes layers away that neither an image nor a container stands on."""
+        with self._changing:
+            self._collect()
+
+    def _collect(self) -> None:
+        used = {layer for image in self._images.values() for layer in image.layers}
+        for each in self.containers():
+            with contextlib.suppress(OSError):
+                used |= set((self.root / "containers" / each / "layers").read_text().split())
+        for layer in self.layers.iterdir():
+            if layer.name.removesuffix(".size") in used or layer.name == "empty" or layer.name.startswith("."):
+                continue  # those with a dot are being unpacked
+            if layer.is_dir():
+                remove_tree(layer)
+            else:
+                layer.unlink(missing_ok=True)
+
+    def _take(self, archive: Layers, contained: Contained) -> Image:
+        config = json.loads(contained.config)
+        diffs = config["rootfs"]["diff_ids"]
+        if len(diffs) != len(contained.layers):
+            raise ValueError(f"{len(contained.layers)} layers, but the configuration tells of {len(diffs)}")
+        size = len(contained.config)
+        names = []
+        for diff, member in zip(diffs, contained.layers, strict=True):
+            names.append(_short(diff))
+            size += self._layer(archive, diff, member)
+        (self.root / "configs" / contained.id.removeprefix("sha256:")).write_bytes(contained.config)
+        image = self._images.setdefault(contained.id, Image(contained.id, names, size))
+        for name in contained.names:
+            for other in self._images.values():
+                if name in other.names and other is not image:
+                    other.names.remove(name)
+            if name not in image.names:
+                image.names.append(name)
+        return image
+
+    def _layer(self, archive: Layers, diff: str, member: str) -> int:
+        """Unpacks a layer if it is not here yet; its size."""
+        final = self.layers / _short(diff)
+        record = self.layers / f"{_short(diff)}.size"
+        if self.has_layer(diff):
+            return int(record.read_text())
+        disk = os.statvfs(self.root)
+        room = int(disk.f_bavail * disk.f_frsize - RESERVE * disk.f_blocks * disk.f_frsize)
+        temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=self.layers))
+        try:
+            temporary.chmod(0o755)
+            with archive.layer(member) as plain:
+                checked = Hashed(plain)
+                size = unpack(checked, temporary, most_bytes=max(0, room))  # type: ignore[arg-type]
+                checked.finish()
+            if f"sha256:{checked.digest}" != diff:
+                raise ValueError(f"layer {member} has other content than its image says ({diff})")
+            remove_tree(final)
+            record.write_text(str(size))
+            temporary.rename(final)
+        except EOFError as error:
+            raise ValueError(f"layer {member} ends too early: {error}") from None
+        finally:
+            remove_tree(temporary)
+        return size
+
+    def _empty(self) -> str:
+        (self.layers / "empty").mkdir(exist_ok=True)
+        return "empty"
+
+    def _load(self) -> None:
+        try:
+            raw = json.loads((self.root / "index.json").read_bytes())
+        except (OSError, ValueError):
+            return
+        for each in raw["images"]:
+            image = Image(**each)
+            if all((self.layers / layer).is_dir() for layer in image.layers):
+                self._images[image.id] = image
+        self._archives = raw["archives"]
+
+    def _save(self) -> None:
+        document: dict[str, Any] = {"images": [vars(each) for each in self.images()], "archives": self._archives}
+        temporary = self.root / ".index.json"
+        temporary.write_text(json.dumps(document))
+        temporary.rename(self.root / "index.json")
+
+
+class Hashed:
+    """A stream whose digest is known when it has been read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._hash = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        """The stream's."""
+        data = self._stream.read(size)
+        self._hash.update(data)
+        return data
+
+    def finish(self) -> None:
+        """Reads what the archive's reader had no need of."""
+        left = TRAILER
+        while data := self.read(1 << 16):
+            left -= len(data)
+            if left < 0:
+                raise ValueError("the layer goes on after its end")
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def _short(diff: str) -> str:
+    algorithm, _, value = diff.partition(":")
+    if algorithm != "sha256" or len(value) != 64 or any(each not in "0123456789abcdef" for each in value):
+        raise ValueError(f"{diff!r} is no sha256 digest")
+    return value[:SHORT]

@@ -1,0 +1,193 @@
+"""Unpacks a layer into a folder such that overlayfs can use it as a lower one; trusts nothing in the archive.
+
+Every path is opened as if the folder were the root (openat2), so neither `..` nor links lead out of it, and nothing is
+ever written through a link as its last part. Device nodes are left out: a container gets its devices from the runtime.
+Size and number of entries are bounded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tarfile
+from pathlib import Path
+from typing import IO
+
+from ..syscalls import open_in_root
+
+WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
+ENTRIES = 1_000_000
+"""More than any image has; less than what fills a file system with empty files."""
+LONGEST = 4096
+_XATTR = "SCHILY.xattr."
+_KEPT = ("security.capability", "user.")
+
+
+class UnsafeArchive(ValueError):
+    """The archive has what no image needs."""
+
+
+def unpack(stream: IO[bytes], target: Path, *, most_bytes: int, most_entries: int = ENTRIES) -> int:
+    """Unpacks a plain tar stream; the bytes of its files. Raises `UnsafeArchive`, ValueError or OSError."""
+    root = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
+    total = entries = 0
+    folders: list[tuple[str, tarfile.TarInfo]] = []
+    try:
+        with tarfile.open(fileobj=stream, mode="r|", encoding="utf-8", errors="surrogateescape") as archive:
+            for member in archive:
+                entries, total = entries + 1, total + (member.size if member.isreg() else 0)
+                if entries > most_entries:
+                    raise UnsafeArchive(f"more than {most_entries} entries in a layer")
+                if total > most_bytes:
+                    raise UnsafeArchive(f"a layer of more than {most_bytes} bytes")
+                path = _checked(member.name)
+                if path:
+                    _entry(root, path, member, archive)
+                if member.isdir():
+                    folders.append((path or ".", member))
+                archive.members = []  # type: ignore[attr-defined] # it remembers all of them otherwise
+        for path, member in reversed(folders):
+            _finish_folder(root, path, member)
+    except tarfile.TarError as error:
+        raise ValueError(f"not a layer: {error}") from None
+    finally:
+        os.close(root)
+    return total
+
+
+def _checked(name: str) -> str:
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise UnsafeArchive(f"the path {name!r} leads out of the layer")
+    if "\0" in name or len(os.fsencode(name)) > LONGEST:
+        raise UnsafeArchive(f"the path {name[:80]!r} is none")
+    return "/".join(parts)
+
+
+def _entry(root: int, path: str, member: tarfile.TarInfo, archive: tarfile.TarFile) -> None:
+    folder, _, name = path.rpartition("/")
+    above = _folder(root, folder)
+    try:
+        if name == OPAQUE:
+            os.setxattr(above, "trusted.overlay.opaque", b"y")
+            return
+        if name.startswith(WHITEOUT):
+            hidden = name.removeprefix(WHITEOUT)
+            if hidden in ("", ".", ".."):
+                raise UnsafeArchive(f"the whiteout {path!r} hides nothing that can be hidden")
+            _remove(above, hidden)
+            os.mknod(hidden, stat.S_IFCHR, 0, dir_fd=above)
+            return
+        if member.isdir():
+            _make_folder(above, name)
+            return
+        if member.islnk():
+            _link(root, member, above, name)
+            return
+        if not (member.isreg() or member.issym() or member.isfifo()):
+            return
+        _remove(above, name)
+        if member.isreg():
+            _file(above, name, member, archive)
+        elif member.issym():
+            os.symlink(member.linkname, name, dir_fd=above)
+            os.chown(name, member.uid, member.gid, dir_fd=above, follow_symlinks=False)
+        else:
+            os.mkfifo(name, member.mode & 0o7777, dir_fd=above)
+            os.chown(name, member.uid, member.gid, dir_fd=above, follow_symlinks=False)
+        if not member.isreg():
+            os.utime(name, (member.mtime, member.mtime), dir_fd=above, follow_symlinks=False)
+    finally:
+        os.close(above)
+
+
+def _folder(root: int, path: str) -> int:
+    """A descriptor of a folder in the layer; made if it is missing."""
+    try:
+        return open_in_root(root, path or ".", os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        pass
+    except NotADirectoryError:
+        raise UnsafeArchive(f"{path!r} is no folder") from None
+    folder, _, name = path.rpartition("/")
+    above = _folder(root, folder)
+    try:
+        _make_folder(above, name)
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    finally:
+        os.close(above)
+
+
+def _make_folder(above: int, name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
+            return
+        os.unlink(name, dir_fd=above)
+    os.mkdir(name, 0o755, dir_fd=above)
+
+
+def _file(above: int, name: str, member: tarfile.TarInfo, archive: tarfile.TarFile) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(name, flags, 0o600, dir_fd=above), "wb") as out:
+        source = archive.extractfile(member)
+        if source is not None:
+            shutil.copyfileobj(source, out, 1 << 16)
+        out.flush()
+        _finish(out.fileno(), member)
+
+
+def _link(root: int, member: tarfile.TarInfo, above: int, name: str) -> None:
+    target = _checked(member.linkname)
+    folder, _, last = target.rpartition("/")
+    try:
+        place = open_in_root(root, folder or ".", os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        raise UnsafeArchive(f"the hard link {member.name!r} leads to {member.linkname!r}, not in the layer") from None
+    try:
+        if not stat.S_ISREG(os.stat(last, dir_fd=place, follow_symlinks=False).st_mode):
+            raise UnsafeArchive(f"the hard link {member.name!r} leads to {member.linkname!r}, which is no file")
+        if os.path.samestat(os.fstat(place), os.fstat(above)) and last == name:
+            return
+        _remove(above, name)
+        os.link(last, name, src_dir_fd=place, dst_dir_fd=above, follow_symlinks=False)
+    except FileNotFoundError:
+        raise UnsafeArchive(f"the hard link {member.name!r} leads to {member.linkname!r}, not in the layer") from None
+    finally:
+        os.close(place)
+
+
+def _remove(above: int, name: str) -> None:
+    """What an earlier entry made at this place."""
+    try:
+        found = os.stat(name, dir_fd=above, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(found.st_mode):
+        shutil.rmtree(name, dir_fd=above)
+    else:
+        os.unlink(name, dir_fd=above)
+
+
+def _finish(descriptor: int, member: tarfile.TarInfo) -> None:
+    """Owner, mode, attributes and time; the owner first, because changing it takes set-uid bits away."""
+    os.fchown(descriptor, member.uid, member.gid)
+    os.fchmod(descriptor, member.mode & 0o7777)
+    for key, value in member.pax_headers.items():
+        name = key.removeprefix(_XATTR)
+        if key.startswith(_XATTR) and name.startswith(_KEPT):
+            with contextlib.suppress(OSError):
+                os.setxattr(descriptor, name, value.encode(errors="surrogateescape"))
+    os.utime(descriptor, (member.mtime, member.mtime))
+
+
+def _finish_folder(root: int, path: str, member: tarfile.TarInfo) -> None:
+    try:
+        descriptor = open_in_root(root, path, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError):
+        return  # a later entry took its place
+    try:
+        _finish(descriptor, member)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,316 @@
+"""What a forked process does to become a sandbox, a container or a command in one: it never returns.
+
+Volumes are opened (`open_tree`) while the node's files are still to be seen, and put in their places when the root is
+already the container's: a link in an image or a volume then leads nowhere but into the container itself. For the same
+reason users are looked up after that.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from . import syscalls as sys
+from . import users
+
+Spec = Mapping[str, Any]
+Report = Callable[[dict[str, Any], list[int]], None]
+"""Tells the launcher something, with descriptors."""
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NODES = (("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0))
+LINKS = (
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+)
+NOBODY = 65535  # whom upstream's pause image runs as
+USUAL = sys.MS_NOSUID | sys.MS_NODEV | sys.MS_NOEXEC
+
+
+class Refused(Exception):
+    """What the user is told."""
+
+
+def sandbox(spec: Spec, report: Report) -> NoReturn:
+    """Becomes the process that holds a pod's namespaces: alone in an empty root, as nobody, without capabilities."""
+    _enter_cgroups(spec)
+    sys.unshare(sys.NEWNS | int(spec["unshare"]))
+    if spec.get("hostname"):
+        sys.sethostname(spec["hostname"])
+    for name, value in spec.get("sysctls", {}).items():
+        _write(f"/proc/sys/{name.replace('.', '/')}", value, f'sysctl "{name}"')
+    if spec["unshare"] & sys.NEWNET:
+        _up_loopback()
+    sys.mount("", "/", flags=sys.MS_REC | sys.MS_PRIVATE)
+    root = spec["rootfs"]
+    sys.mount(root, root, flags=sys.MS_BIND)
+    sys.mount("", root, flags=sys.MS_REMOUNT | sys.MS_BIND | sys.MS_RDONLY | sys.MS_NOSUID | sys.MS_NODEV)
+    sys.pivot_root(root)
+    _become(users.User(NOBODY, NOBODY, [], "/"), 0, 0, no_new_privs=True, seccomp=b"")
+    os.execve("/pause", ["/pause"], {})
+
+
+def container(spec: Spec, sandbox: int, report: Report) -> NoReturn:
+    """Becomes the first process of a container; `sandbox` is a descriptor of the sandbox's process."""
+    _enter_cgroups(spec)
+    _oom_score(spec.get("oom_score_adj", 0))
+    trees = [sys.open_tree(each["source"]) for each in spec["mounts"]]
+    nodes = [_node(each["host_path"]) for each in spec["devices"]]
+    cgroups = spec["cgroup_mounts"]
+    if spec["join"]:
+        sys.setns(sandbox, spec["join"])
+    sys.unshare(sys.NEWNS | sys.NEWCGROUP)
+    # After the trees were opened, which keep their ties to the node; nothing mounted from here on is seen by it.
+    sys.mount("", "/", flags=sys.MS_REC | sys.MS_PRIVATE)
+    os.chdir(spec["layers_dir"])  # short names: all options of a mount must fit into one page
+    root, lower = spec["rootfs"], ":".join(spec["lower"])
+    sys.mount("overlay", root, "overlay", 0, f"lowerdir={lower},upperdir={spec['upper']},workdir={spec['work']}")
+    sys.pivot_root(root)
+    _special_mounts(spec, cgroups)
+    for each, tree in zip(spec["mounts"], trees, strict=True):
+        _attach(each, tree)
+    for each, node in zip(spec["devices"], nodes, strict=True):
+        _make_node(each["path"], *node)
+    _hide(spec)
+    if spec["readonly_rootfs"]:
+        sys.mount("", "/", flags=sys.MS_REMOUNT | sys.MS_BIND | sys.MS_RDONLY)
+    if spec["tty"]:
+        _terminal(report, console=True)
+    _run(spec, report)
+
+
+def command(spec: Spec, target: int, report: Report) -> NoReturn:
+    """Becomes a command in a running container; `target` is a descriptor of its first process."""
+    _enter_cgroups(spec)
+    _oom_score(spec.get("oom_score_adj", 0))
+    sys.setns(target, sys.NEWNS | sys.NEWNET | sys.NEWIPC | sys.NEWUTS | sys.NEWCGROUP)
+    if spec["tty"]:
+        _terminal(report, console=False)
+    _run(spec, report)
+
+
+def _run(spec: Spec, report: Report) -> NoReturn:
+    try:
+        user = users.resolve(spec["user"])
+    except users.UserError as error:
+        raise Refused(str(error)) from None
+    environment = {os.fsencode(key): os.fsencode(value) for key, value in spec["env"]}
+    environment.setdefault(b"PATH", PATH.encode())
+    environment.setdefault(b"HOME", os.fsencode(user.home))
+    if spec["tty"]:
+        environment.setdefault(b"TERM", b"xterm")
+    else:
+        for stream in (1, 2):
+            os.fchown(stream, user.uid, user.gid)  # so that /dev/stdout can be opened again
+    folder = spec["cwd"] or "/"
+    if spec.get("make_cwd") and not os.path.isdir(folder):
+        try:
+            os.makedirs(folder, 0o755)
+        except OSError as error:
+            raise Refused(f'failed to create working directory "{folder}": {_text(error)}') from None
+    capabilities = int(spec["capabilities"])
+    os.umask(0o022)
+    report({"user": [user.uid, user.gid, user.groups]}, [])
+    _become(user, capabilities, spec["ambient"], spec["no_new_privs"], bytes.fromhex(spec.get("seccomp", "")))
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise Refused(f'chdir to cwd ("{folder}") set in config.json failed: {_text(error)}') from None
+    program = [os.fsencode(each) for each in spec["args"]]
+    os.execve(_find(program[0], environment[b"PATH"]), program, environment)
+
+
+def _find(name: bytes, path: bytes) -> bytes:
+    shown = os.fsdecode(name)
+    if b"/" in name:
+        try:
+            found = os.stat(name)
+        except OSError as error:
+            raise Refused(f'exec: "{shown}": stat {shown}: {_text(error)}') from None
+        if stat.S_ISDIR(found.st_mode):
+            raise Refused(f'exec: "{shown}": is a directory')
+        if not os.access(name, os.X_OK, effective_ids=True):
+            raise Refused(f'exec: "{shown}": permission denied')
+        return name
+    for folder in path.split(b":"):
+        whole = os.path.join(folder or b".", name)
+        if os.path.isfile(whole) and os.access(whole, os.X_OK, effective_ids=True):
+            return whole
+    raise Refused(f'exec: "{shown}": executable file not found in $PATH')
+
+
+def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: bool, seccomp: bytes) -> None:
+    """Takes on a user and its capabilities; nothing that needs the old ones may come after."""
+    for number in range(64):
+        if not capabilities >> number & 1:
+            try:
+                sys.prctl(sys.PR_CAPBSET_DROP, number)
+            except OSError:
+                break  # there are no more
+    if seccomp and not no_new_privs:
+        sys.seccomp(seccomp)  # needs SYS_ADMIN, unless privileges cannot come back
+    os.setgroups(user.groups)
+    os.setresgid(user.gid, user.gid, user.gid)
+    sys.prctl(sys.PR_SET_KEEPCAPS, 1)
+    os.setresuid(user.uid, user.uid, user.uid)
+    sys.prctl(sys.PR_SET_KEEPCAPS, 0)
+    try:
+        sys.capset(capabilities, ambient)
+    except OSError as error:
+        raise Refused(f"unable to apply caps: {_text(error)}") from None
+    for number in range(64):
+        if ambient >> number & 1:
+            sys.prctl(sys.PR_CAP_AMBIENT, sys.PR_CAP_AMBIENT_RAISE, number)
+    if no_new_privs:
+        sys.prctl(sys.PR_SET_NO_NEW_PRIVS, 1)
+        if seccomp:
+            sys.seccomp(seccomp)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores two of them, and a program would inherit that
+
+
+def _special_mounts(spec: Spec, cgroups: list[list[str]]) -> None:
+    """/proc, /sys, /dev and what belongs below them."""
+    read_only = 0 if spec["privileged"] else sys.MS_RDONLY
+    for path in ("/proc", "/sys", "/dev"):
+        _folder(path)
+    sys.mount("proc", "/proc", "proc", USUAL)
+    sys.mount("sysfs", "/sys", "sysfs", USUAL | read_only)
+    if cgroups:
+        if cgroups[0][1] == "cgroup2":
+            sys.mount("cgroup", "/sys/fs/cgroup", "cgroup2", USUAL | read_only)
+        else:
+            sys.mount("cgroup", "/sys/fs/cgroup", "tmpfs", USUAL, "mode=755")
+            for name, kind, options in cgroups:
+                os.mkdir(f"/sys/fs/cgroup/{name}")
+                sys.mount("cgroup", f"/sys/fs/cgroup/{name}", kind, USUAL | read_only, options)
+            sys.mount("", "/sys/fs/cgroup", flags=sys.MS_REMOUNT | sys.MS_BIND | USUAL | sys.MS_RDONLY)
+    sys.mount("tmpfs", "/dev", "tmpfs", sys.MS_NOSUID, "mode=755,size=65536k")
+    old = os.umask(0)
+    for name, major, minor in NODES:
+        os.mknod(f"/dev/{name}", 0o666 | stat.S_IFCHR, os.makedev(major, minor))
+    os.umask(old)
+    for name, target in LINKS:
+        os.symlink(target, f"/dev/{name}")
+    for name in ("pts", "mqueue", "shm"):
+        os.mkdir(f"/dev/{name}")
+    options = "newinstance,ptmxmode=0666,mode=0620,gid=5"
+    sys.mount("devpts", "/dev/pts", "devpts", sys.MS_NOSUID | sys.MS_NOEXEC, options)
+    sys.mount("mqueue", "/dev/mqueue", "mqueue", USUAL)
+
+
+def _attach(mount: Mapping[str, Any], tree: int) -> None:
+    target = mount["target"]
+    try:
+        if stat.S_ISDIR(os.fstat(tree).st_mode):
+            _folder(target)
+        else:
+            _file(target)
+        sys.move_mount(tree, target)
+        sys.mount("", target, flags=sys.MS_REC | int(mount["propagation"]))
+        if mount["readonly"]:
+            sys.make_read_only(target, recursive=bool(mount["recursive"]))
+    except OSError as error:
+        source = mount["source"]
+        raise Refused(f'error mounting "{source}" to rootfs at "{target}": {_text(error)}') from None
+    os.close(tree)
+
+
+def _folder(path: str) -> None:
+    os.makedirs(path, 0o755, exist_ok=True)
+
+
+def _file(path: str) -> None:
+    _folder(os.path.dirname(path))
+    if not os.path.exists(path):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644))
+
+
+def _hide(spec: Spec) -> None:
+    """Masked and read-only paths."""
+    for path in spec["masked_paths"]:
+        if os.path.isdir(path):
+            sys.mount("tmpfs", path, "tmpfs", sys.MS_RDONLY, "size=0k")
+        elif os.path.lexists(path):
+            sys.mount("/dev/null", path, flags=sys.MS_BIND)
+    for path in spec["readonly_paths"]:
+        if os.path.exists(path):
+            sys.mount(path, path, flags=sys.MS_BIND | sys.MS_REC)
+            sys.make_read_only(path, recursive=True)
+
+
+def _node(path: str) -> tuple[int, int, int]:
+    found = os.stat(path)
+    return found.st_mode, found.st_rdev, found.st_gid
+
+
+def _make_node(path: str, mode: int, device: int, group: int) -> None:
+    _folder(os.path.dirname(path))
+    if os.path.lexists(path):
+        return
+    os.mknod(path, mode, device)
+    os.chmod(path, stat.S_IMODE(mode))
+    os.chown(path, 0, group)
+
+
+def _terminal(report: Report, *, console: bool) -> None:
+    """A terminal of the container's own as the three streams; the launcher gets the other end."""
+    import fcntl
+    import termios
+
+    master = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    fcntl.ioctl(master, 0x40045431, b"\0\0\0\0")  # TIOCSPTLCK
+    number = int.from_bytes(fcntl.ioctl(master, 0x80045430, b"\0\0\0\0"), "little")  # TIOCGPTN
+    report({"terminal": True}, [master])
+    os.close(master)
+    slave = os.open(f"/dev/pts/{number}", os.O_RDWR | os.O_NOCTTY)
+    if console:
+        _file("/dev/console")
+        sys.mount(f"/dev/pts/{number}", "/dev/console", flags=sys.MS_BIND)
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    for stream in range(3):
+        os.dup2(slave, stream)
+    if slave > 2:
+        os.close(slave)
+
+
+def _enter_cgroups(spec: Spec) -> None:
+    for path in spec["cgroups"]:
+        _write(f"{path}/cgroup.procs", "0", path)
+
+
+def _oom_score(value: int) -> None:
+    try:
+        _write("/proc/self/oom_score_adj", str(value), "oom_score_adj")
+    except Refused:
+        # Lowering it needs SYS_RESOURCE. Upstream's runtimes have a setting for such machines; we see it ourselves.
+        with open("/proc/self/oom_score_adj") as file:
+            if value >= int(file.read()):
+                raise
+
+
+def _up_loopback() -> None:
+    import fcntl
+    import socket
+    import struct
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, 0x8914, struct.pack("16sH14x", b"lo", 0x1 | 0x40))  # SIOCSIFFLAGS: UP, RUNNING
+
+
+def _write(path: str, value: str, subject: str) -> None:
+    try:
+        with open(path, "w") as file:
+            file.write(value)
+    except OSError as error:
+        raise Refused(f"{subject}: {_text(error)}") from None
+
+
+def _text(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

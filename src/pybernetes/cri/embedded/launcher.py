@@ -1,0 +1,368 @@
+"""The parent of all processes of pods: forks them, pumps their output into logs, writes down how they ended.
+
+It outlives the runtime, which talks to it over a SOCK_SEQPACKET socket, one JSON document a packet; what is long (how a
+container looks) is in files. Started with next to no modules, because every process of a pod is forked from it. One
+thread, one epoll: nothing is polled. It ends by itself when it has neither a runtime nor a process.
+
+Requests: `start` (a sandbox or container by the file of its spec), `exec` (a command, with descriptors of its streams),
+`signal`, `reopen`, `list`. Answers carry the request's `id`; the end of a process is told without being asked, after it
+was written to `exits/NAME` - a runtime that was away reads it there.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, NoReturn
+
+from . import inside, syscalls
+from .logs import LogFile, Pump
+
+READY = b"ready"
+CHUNK = 65536
+DESCRIPTORS = 3
+"""At most so many come with a request: stdin, stdout, stderr."""
+LINE, TARGET = 3, 4
+"""In a new process: the line to the launcher, and the process whose namespaces it joins."""
+FULL_PIPE = 32
+"""Reads after which a pipe cannot hold what was written before: it has at most 1 MiB; children may go on."""
+
+
+class Process:
+    """A process of a pod; its name is the container's id, or that of the command's request."""
+
+    def __init__(self, name: str, pid: int, request: int) -> None:
+        self.name = name
+        self.pid = pid
+        self.request: int | None = request
+        """Whose answer is due as soon as the program runs, or could not."""
+        self.own_pids = False
+        self.log: LogFile | None = None
+        self.streams: set[int] = set()
+        self.stdin = -1
+        self.terminal = -1
+        self.facts: dict[str, Any] = {}
+
+
+class Launcher:
+    """See the module."""
+
+    def __init__(self, state: str) -> None:
+        self._state = state
+        self._exits = f"{state}/exits"
+        os.makedirs(self._exits, 0o700, exist_ok=True)
+        self._processes: dict[str, Process] = {}
+        self._by_pid: dict[int, Process] = {}
+        self._handlers: dict[int, Any] = {}
+        self._epoll = select.epoll()
+        self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self._runtime: socket.socket | None = None
+        self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        path = f"{state}/launcher.sock"
+        if os.path.exists(path):
+            os.unlink(path)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(path)
+        os.chmod(path, 0o600)
+        self._listener.listen(4)
+        self._watch(self._listener.fileno(), self._accept)
+        read, write = socket.socketpair()
+        read.setblocking(False)
+        write.setblocking(False)
+        self._wakeups = (read, write)
+        signal.set_wakeup_fd(write.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self._watch(read.fileno(), self._reap)
+
+    def run(self) -> None:
+        """Works until nobody needs it any more."""
+        connected = False
+        while self._runtime is not None or self._processes or not connected:
+            connected = connected or self._runtime is not None
+            for descriptor, _ in self._epoll.poll():
+                handler = self._handlers.get(descriptor)
+                if handler is not None:
+                    handler()
+        os.unlink(f"{self._state}/launcher.sock")
+
+    def _watch(self, descriptor: int, handler: Any) -> None:
+        self._handlers[descriptor] = handler
+        self._epoll.register(descriptor, select.EPOLLIN)
+
+    def _unwatch(self, descriptor: int) -> None:
+        if self._handlers.pop(descriptor, None) is not None:
+            self._epoll.unregister(descriptor)
+
+    # The runtime
+
+    def _accept(self) -> None:
+        """The newest runtime is the one: an older one is dead, or about to be."""
+        connection, _ = self._listener.accept()
+        connection.settimeout(5.0)
+        self._hang_up()
+        self._runtime = connection
+        self._watch(connection.fileno(), self._receive)
+
+    def _hang_up(self) -> None:
+        if self._runtime is not None:
+            self._unwatch(self._runtime.fileno())
+            self._runtime.close()
+            self._runtime = None
+
+    def _receive(self) -> None:
+        assert self._runtime is not None
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._runtime, CHUNK, DESCRIPTORS)
+        except OSError:
+            data, descriptors = b"", []
+        if not data:
+            self._hang_up()
+            return
+        request = json.loads(data)
+        try:
+            answer = getattr(self, f"_do_{request['do']}")(request, descriptors)
+        except Exception as error:
+            answer = {"error": str(error)}
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        if answer is not None:
+            self._send({"id": request["id"], **answer})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._runtime is not None:
+            try:
+                self._runtime.send(json.dumps(message).encode())
+            except OSError:
+                self._hang_up()
+
+    # Requests
+
+    def _do_list(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
+        return {"processes": {each.name: each.pid for each in self._processes.values()}}
+
+    def _do_start(self, request: dict[str, Any], _: list[int]) -> dict[str, Any] | None:
+        with open(request["spec"]) as file:
+            spec = json.load(file)
+        name = spec["id"]
+        if name in self._processes:
+            return {"error": f"{name} runs already"}
+        if spec["kind"] == "sandbox":
+            self._fork(request["id"], spec, [self._null] * 3, lambda report: inside.sandbox(spec, report), None)
+            return None
+        holder = self._processes.get(spec["sandbox"])
+        if holder is None:
+            return {"error": f"sandbox {spec['sandbox']} does not run"}
+        log = LogFile(spec["log_path"])
+        pipes = [] if spec["tty"] else [os.pipe(), os.pipe()]
+        streams = [self._null] * 3 if spec["tty"] else [self._null, pipes[0][1], pipes[1][1]]
+        feeding = os.pipe() if spec["stdin"] and not spec["tty"] else None
+        if feeding:
+            streams[0] = feeding[0]
+        process = self._fork(
+            request["id"], spec, streams, lambda report: inside.container(spec, TARGET, report), holder
+        )
+        process.log = log
+        for stream, (read, write) in zip(("stdout", "stderr"), pipes, strict=False):
+            os.close(write)
+            self._pump(process, read, stream)
+        if feeding:
+            os.close(feeding[0])
+            process.stdin = feeding[1]
+        return None
+
+    def _do_exec(self, request: dict[str, Any], streams: list[int]) -> dict[str, Any] | None:
+        with open(request["spec"]) as file:
+            spec = {**json.load(file), **request["changes"]}
+        target = self._processes.get(spec["id"])
+        if target is None:
+            return {"error": f"container {spec['id']} does not run"}
+        spec["id"], spec["pid"] = request["name"], ["join", target.name]
+        given = (streams + [self._null] * 3)[:3]
+        self._fork(request["id"], spec, given, lambda report: inside.command(spec, TARGET, report), target)
+        return None
+
+    def _do_signal(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
+        process = self._processes.get(request["name"])
+        if process is not None:
+            # Not reaped yet, so the number is still its own.
+            os.kill(process.pid, request["signal"])
+        return {"sent": process is not None}
+
+    def _do_reopen(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
+        process = self._processes.get(request["name"])
+        if process is None or process.log is None:
+            return {"error": "container is not running"}
+        process.log.reopen()
+        return {}
+
+    # Processes
+
+    def _fork(
+        self, request: int, spec: dict[str, Any], streams: list[int], become: Any, target: Process | None
+    ) -> Process:
+        kind, joined = spec["pid"]
+        seen = self._processes.get(joined)
+        if kind == "join" and seen is None:
+            raise ProcessLookupError(f"container {joined} does not run")
+        # By a descriptor, because numbers of processes mean something else in another PID namespace.
+        holder = os.pidfd_open(target.pid) if target else self._null
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if kind == "own":
+            syscalls.unshare(syscalls.NEWPID)
+        elif seen is not None:
+            namespace = os.open(f"/proc/{seen.pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+            syscalls.setns(namespace, syscalls.NEWPID)
+            os.close(namespace)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._child(theirs, holder, streams, become)
+        finally:
+            if kind != "node":
+                syscalls.setns(self._own_pids, syscalls.NEWPID)
+            theirs.close()
+            if target:
+                os.close(holder)
+        process = Process(spec["id"], pid, request)
+        process.own_pids = kind == "own"
+        self._processes[process.name] = self._by_pid[pid] = process
+        self._watch(ours.fileno(), lambda: self._hear(process, ours))
+        return process
+
+    def _child(self, pipe: socket.socket, holder: int, streams: list[int], become: Any) -> NoReturn:
+        """In the new process: it ends here, as a program or with an error told."""
+        try:
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            # Copies above all others first: none of them may be in the way of another's new number.
+            wanted = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 16) for each in (*streams, pipe.fileno(), holder)]
+            for number, each in enumerate(wanted):
+                os.dup2(each, number, inheritable=number < LINE)
+            os.closerange(TARGET + 1, 1 << 30)
+            line = socket.socket(fileno=LINE)
+
+            def report(message: dict[str, Any], descriptors: list[int]) -> None:
+                socket.send_fds(line, [json.dumps(message).encode()], descriptors)
+
+            become(report)
+        except BaseException as error:
+            text = str(error)
+            if isinstance(error, OSError):
+                where = f" {error.filename}" if error.filename else ""
+                text = f"{(error.strerror or '').lower()}{where}"
+            try:
+                line.send(json.dumps({"error": text}).encode())
+            except BaseException:
+                pass
+        finally:
+            os._exit(128)
+
+    def _hear(self, process: Process, line: socket.socket) -> None:
+        """A new process tells: who it is, its terminal, an error; the end of the line means that its program runs."""
+        try:
+            data, descriptors, _, _ = socket.recv_fds(line, CHUNK, 1)
+        except OSError:
+            data, descriptors = b"", []
+        if data:
+            message = json.loads(data)
+            process.facts |= message
+            if message.get("terminal") and descriptors:
+                process.terminal = descriptors[0]
+                if process.log is not None:
+                    self._pump(process, descriptors[0], "stdout")
+            return
+        self._unwatch(line.fileno())
+        line.close()
+        if process.request is not None:
+            self._send({"id": process.request, "pid": process.pid, **process.facts})
+            process.request = None
+
+    def _pump(self, process: Process, descriptor: int, stream: str) -> None:
+        assert process.log is not None
+        os.set_blocking(descriptor, False)
+        process.streams.add(descriptor)
+        pump = Pump(stream, process.log)
+
+        def read() -> bool:
+            """Whether there may be more."""
+            try:
+                data = os.read(descriptor, CHUNK)
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                if error.errno != errno.EIO:  # a terminal without anybody on the other side
+                    raise
+                data = b""
+            if data:
+                pump.feed(data)
+                return True
+            pump.end()
+            self._unwatch(descriptor)
+            os.close(descriptor)
+            process.streams.discard(descriptor)
+            if not process.streams and process.name not in self._processes and process.log is not None:
+                process.log.close()
+            return False
+
+        self._watch(descriptor, read)
+
+    def _reap(self) -> None:
+        try:
+            while self._wakeups[0].recv(4096):
+                pass
+        except BlockingIOError:
+            pass
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            process = self._by_pid.pop(pid, None)
+            if process is not None:
+                self._ended(process, status)
+
+    def _ended(self, process: Process, status: int) -> None:
+        code = os.waitstatus_to_exitcode(status)
+        code = 128 - code if code < 0 else code
+        # Everything that was written before the end belongs into the log before the end is told.
+        for descriptor in list(process.streams):
+            for _ in range(FULL_PIPE):
+                if not self._handlers[descriptor]():
+                    break
+        del self._processes[process.name]
+        if process.stdin >= 0:
+            os.close(process.stdin)
+        if not process.streams and process.log is not None:
+            process.log.close()
+        end = {"name": process.name, "code": code, "at": time.time_ns(), **process.facts}
+        temporary = f"{self._exits}/.{process.name}"
+        with open(temporary, "w") as file:
+            json.dump(end, file)
+        os.rename(temporary, f"{self._exits}/{process.name}")
+        if process.request is not None:
+            self._send({"id": process.request, "pid": process.pid, **process.facts})
+            process.request = None
+        self._send({"exit": end})
+
+
+def main(state: str) -> None:
+    """Serves a runtime whose state is in this folder, until nobody needs it."""
+    launcher = Launcher(state)
+    os.write(1, READY)
+    os.dup2(launcher._null, 1)
+    launcher.run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,172 @@
+"""The runtime's side of the launcher: finds the one that runs or starts one, asks it, hears of ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+PACKET = 65536
+_START = "import sys; sys.path.insert(0, sys.argv[2]); from {module} import main; main(sys.argv[1])"
+
+
+class LauncherError(Exception):
+    """What the launcher, or the process it started, complained of."""
+
+
+class Launching:
+    """A connection to the launcher. `ended` is called with the end of each process: name, code, time."""
+
+    def __init__(self, state: Path, ended: Callable[[dict[str, Any]], None], lost: Callable[[], None]) -> None:
+        self._state = state
+        self._ended = ended
+        self._lost = lost
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._socket: socket.socket | None = None
+        self.is_new = False
+        """Whether it was started now, so that processes of an earlier one have lost their parent."""
+
+    async def connect(self) -> None:
+        """Connects to the launcher of this state folder; starts one if there is none."""
+        try:
+            self._open()
+        except OSError:
+            await asyncio.to_thread(self._spawn)
+            self._open()
+            self.is_new = True
+
+    def _open(self) -> None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            connection.connect(str(self._state / "launcher.sock"))
+        except OSError:
+            connection.close()
+            raise
+        connection.setblocking(False)
+        self._socket = connection
+        asyncio.get_running_loop().add_reader(connection.fileno(), self._readable)
+
+    def _spawn(self) -> None:
+        from . import launcher
+
+        package = str(Path(launcher.__file__).parents[3])
+        # Neither site-packages nor the environment: it needs our own modules and a few of the standard library.
+        command = [sys.executable, "-S", "-E", "-c", _START.format(module=launcher.__name__), str(self._state), package]
+        with open(self._state / "launcher.log", "ab") as log_file:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log_file,
+                start_new_session=True,
+                cwd="/",
+                env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "PYTHONUTF8": "1"},
+            )
+        assert process.stdout is not None
+        with process.stdout:
+            if process.stdout.read(len(launcher.READY)) != launcher.READY:
+                text = (self._state / "launcher.log").read_text(errors="replace")[-2000:]
+                raise LauncherError(f"the launcher did not start: {text}")
+
+    def close(self) -> None:
+        """Hangs up; processes go on."""
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(LauncherError("the launcher is gone"))
+        self._waiting.clear()
+
+    async def start(self, spec: Path) -> dict[str, Any]:
+        """Starts what a spec file describes; answers its pid and user when its program runs."""
+        return await self._ask({"do": "start", "spec": str(spec)})
+
+    async def exec(self, name: str, spec: Path, changes: dict[str, Any], streams: Sequence[int]) -> dict[str, Any]:
+        """Starts a command in a container, under a name of its own."""
+        request = {"do": "exec", "name": name, "spec": str(spec), "changes": changes}
+        return await self._ask(request, streams)
+
+    async def signal(self, name: str, number: int) -> bool:
+        """Sends a signal to a process; whether there was one."""
+        return bool((await self._ask({"do": "signal", "name": name, "signal": number}))["sent"])
+
+    async def reopen(self, name: str) -> None:
+        """Lets a container's log be opened again."""
+        await self._ask({"do": "reopen", "name": name})
+
+    async def running(self) -> dict[str, int]:
+        """All processes: pid by name."""
+        answer = await self._ask({"do": "list"})
+        return dict(answer["processes"])
+
+    def exits(self) -> dict[str, dict[str, Any]]:
+        """The ends that were written down and not yet forgotten."""
+        found = {}
+        for path in (self._state / "exits").glob("[!.]*"):
+            with contextlib.suppress(ValueError, OSError):
+                found[path.name] = json.loads(path.read_bytes())
+        return found
+
+    def forget(self, name: str) -> None:
+        """An end that is known and kept elsewhere."""
+        (self._state / "exits" / name).unlink(missing_ok=True)
+
+    async def _ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
+        if self._socket is None:
+            raise LauncherError("the launcher is gone")
+        number = next(self._numbers)
+        data = json.dumps({"id": number, **request}).encode()
+        if len(data) > PACKET:
+            raise LauncherError(f"a request of {len(data)} bytes is too long")
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        try:
+            while True:
+                try:
+                    socket.send_fds(self._socket, [data], list(descriptors))
+                    break
+                except BlockingIOError:
+                    await asyncio.sleep(0.001)  # its queue is full: it forks; there is nothing to wait on in asyncio
+                except OSError as error:
+                    raise LauncherError(f"the launcher is gone: {error}") from None
+            answer = await future
+        finally:
+            self._waiting.pop(number, None)
+        if "error" in answer:
+            raise LauncherError(answer["error"])
+        return dict(answer)
+
+    def _readable(self) -> None:
+        assert self._socket is not None
+        try:
+            data = self._socket.recv(PACKET)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            log.error("the launcher is gone: processes of pods have lost their parent")
+            self.close()
+            self._lost()
+            return
+        message = json.loads(data)
+        if "exit" in message:
+            self._ended(message["exit"])
+            return
+        future = self._waiting.get(message["id"])
+        if future is not None and not future.done():
+            future.set_result(message)

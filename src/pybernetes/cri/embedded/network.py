@@ -1,0 +1,132 @@
+"""Networks of sandboxes, by CNI: the first configuration of a folder, our own plugins without a process.
+
+A sandbox's network namespace is kept by a mount, so that it can be given back properly even when the sandbox's process
+was killed. A configuration template (`{{.PodCIDR}}`) is filled in when the kubelet tells the node's range.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pybernetes.cni import config as cni_config
+from pybernetes.cni.errors import CNIError
+from pybernetes.cni.libcni import CNI, RuntimeConf
+from pybernetes.cri.errors import CRIError
+
+from . import syscalls
+from .state import Sandbox
+
+INTERFACE = "eth0"
+_RANGES = re.compile(r"\{\{\s*range\s.*?\.PodCIDRRanges\s*\}\}(.*?)\{\{\s*end\s*\}\}(?=\])", re.DOTALL)
+
+
+class Network:
+    """Gives sandboxes their networks and takes them away."""
+
+    def __init__(self, state: Path, conf_dir: Path, bin_dirs: Sequence[str], template: Path | None = None) -> None:
+        self._folder = state / "netns"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._conf_dir = conf_dir
+        self._template = template
+        self._cni = CNI(list(bin_dirs), state / "cni")
+
+    def problem(self) -> str:
+        """Why no pod can get a network now; empty if nothing is wrong."""
+        try:
+            self._cni.validate(cni_config.first(self._conf_dir))
+        except CNIError as error:
+            return str(error)
+        return ""
+
+    def set_pod_cidr(self, pod_cidr: str) -> None:
+        """Fills in the template, if there is one."""
+        if self._template is None or not pod_cidr:
+            return
+        ranges = [each for each in pod_cidr.split(",") if each]
+        text = self._template.read_text()
+        text = _RANGES.sub(lambda _: ", ".join(json.dumps([{"subnet": each}]) for each in ranges), text)
+        text = text.replace("{{.PodCIDR}}", ranges[0])
+        self._conf_dir.mkdir(parents=True, exist_ok=True)
+        temporary = self._conf_dir / ".10-pods.new"
+        temporary.write_text(text)
+        os.rename(temporary, self._conf_dir / "10-pods.conflist")
+
+    def path(self, id: str) -> Path:
+        """Where a sandbox's network namespace is kept."""
+        return self._folder / id
+
+    def keep(self, id: str, pid: int) -> None:
+        """Keeps the network namespace of a process."""
+        path = self.path(id)
+        path.touch()
+        syscalls.mount(f"/proc/{pid}/ns/net", str(path), flags=syscalls.MS_BIND)
+
+    async def add(self, sandbox: Sandbox) -> list[str]:
+        """Attaches a sandbox; its addresses."""
+        result = await asyncio.to_thread(self._add, sandbox)
+        found = [str(each["address"]).partition("/")[0] for each in result.get("ips", [])]
+        if not found:
+            raise CRIError("Unknown", f'failed to setup network for sandbox "{sandbox.id}": no addresses')
+        return found
+
+    def _add(self, sandbox: Sandbox) -> dict[str, Any]:
+        try:
+            return self._cni.add(cni_config.first(self._conf_dir), self._conf(sandbox))
+        except CNIError as error:
+            raise CRIError("Unknown", f'failed to setup network for sandbox "{sandbox.id}": {error}') from None
+
+    async def delete(self, sandbox: Sandbox) -> None:
+        """Gives a sandbox's network back; may be repeated."""
+        await asyncio.to_thread(self._delete, sandbox)
+
+    def _delete(self, sandbox: Sandbox) -> None:
+        try:
+            self._cni.delete(cni_config.first(self._conf_dir), self._conf(sandbox))
+        except CNIError as error:
+            raise CRIError("Unknown", f'failed to destroy network for sandbox "{sandbox.id}": {error}') from None
+        self.let_go(sandbox.id)
+
+    def let_go(self, id: str) -> None:
+        """Keeps a namespace no longer."""
+        with contextlib.suppress(OSError):
+            syscalls.umount(str(self.path(id)))
+        self.path(id).unlink(missing_ok=True)
+
+    def kept(self) -> list[str]:
+        """Whose namespaces are kept."""
+        return [each.name for each in self._folder.iterdir()]
+
+    def _conf(self, sandbox: Sandbox) -> RuntimeConf:
+        metadata = sandbox.config.metadata
+        protocols = {0: "tcp", 1: "udp", 2: "sctp"}
+        mappings = [
+            {
+                "hostPort": each.host_port,
+                "containerPort": each.container_port,
+                "protocol": protocols[each.protocol],
+                **({"hostIP": each.host_ip} if each.host_ip else {}),
+            }
+            for each in sandbox.config.port_mappings
+            if each.host_port
+        ]
+        path = self.path(sandbox.id)
+        return RuntimeConf(
+            sandbox.id,
+            str(path) if path.exists() else "",
+            INTERFACE,
+            (
+                ("IgnoreUnknown", "1"),
+                ("K8S_POD_NAMESPACE", metadata.namespace),
+                ("K8S_POD_NAME", metadata.name),
+                ("K8S_POD_INFRA_CONTAINER_ID", sandbox.id),
+                ("K8S_POD_UID", metadata.uid),
+            ),
+            {"portMappings": mappings} if mappings else {},
+        )

@@ -1,0 +1,288 @@
+"""CRI's RuntimeService and ImageService: each call finds its part, and a start finds out what there was before."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pybernetes.cri import v1 as cri
+from pybernetes.version import GIT_VERSION
+
+from .commands import Commands
+from .containers import UNKNOWN_END, Containers
+from .events import Events
+from .images.service import ImageService
+from .images.store import ImageStore
+from .launching import Launching
+from .network import Network
+from .sandboxes import Sandboxes, matches
+from .stats import Stats, disk_usage
+
+log = logging.getLogger(__name__)
+
+NAME = "pybernetes"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where a runtime has its things."""
+
+    root: Path
+    """What outlives a reboot: images, containers' files, records."""
+    state: Path
+    """What does not: mounts, sockets."""
+    cni_conf_dir: Path
+    cni_bin_dirs: Sequence[str]
+    cni_conf_template: Path | None = None
+    images: Path | None = None
+    """A folder of archives whose images are taken in."""
+
+
+class EmbeddedRuntime:
+    """The servicer; `recover` before it is served."""
+
+    def __init__(self, settings: Settings) -> None:
+        for folder in (settings.root, settings.state):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+        self.network = Network(settings.state, settings.cni_conf_dir, settings.cni_bin_dirs, settings.cni_conf_template)
+        self.events = Events(self._described)
+        self.images = ImageStore(settings.root / "images")
+        self._images = ImageService(self.images, settings.images, disk_usage)
+        self.launching = Launching(settings.state, self._ended, self._lost)
+        self.sandboxes = Sandboxes(settings.root, settings.state, self.launching, self.network, self.events)
+        self.containers = Containers(
+            settings.root, settings.state, self.launching, self.sandboxes, self.images, self.events
+        )
+        self.commands = Commands(self.launching, self.containers)
+        self.stats = Stats(self.sandboxes, self.containers, self.images)
+        self.list_images = self._images.list_images
+        self.image_status = self._images.image_status
+        self.pull_image = self._images.pull_image
+        self.remove_image = self._images.remove_image
+        self.image_fs_info = self._images.image_fs_info
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def recover(self) -> None:
+        """Connects to the launcher and learns what runs and what ended meanwhile."""
+        await self.launching.connect()
+        running = await self.launching.running()
+        exits = self.launching.exits()
+        self.sandboxes.recover(running)
+        self.containers.recover(running, exits)
+        known = self.sandboxes.all.keys() | self.containers.all.keys()
+        for name in exits.keys() - known:
+            self.launching.forget(name)
+        for name in running.keys() - known:
+            await self.launching.signal(name, 9)  # of a request that was never answered
+        for name in self.network.kept():
+            if name not in self.sandboxes.all:
+                self.network.let_go(name)
+        await self._images.look()
+
+    def close(self) -> None:
+        """Lets go of the launcher; pods go on."""
+        self.launching.close()
+
+    def _ended(self, end: dict[str, Any]) -> None:
+        if self.commands.ended(end):
+            return
+        if end["name"] in self.sandboxes.all:
+            self.sandboxes.ended(end["name"])
+        else:
+            self.containers.ended(end)
+
+    def _lost(self) -> None:
+        """The launcher was killed: nobody can know how its processes end, so they end now and a new one is started."""
+        task = asyncio.get_running_loop().create_task(self._relaunch())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _relaunch(self) -> None:
+        await self.launching.connect()
+        for container in list(self.containers.all.values()):
+            if container.running:
+                self.containers.cgroup(container).kill()
+                self.containers.ended({"name": container.id, "code": UNKNOWN_END, "at": time.time_ns()})
+        for sandbox in list(self.sandboxes.all.values()):
+            self.sandboxes.cgroup(sandbox).kill()
+            self.sandboxes.ended(sandbox.id)
+
+    def _described(self, sandbox_id: str) -> tuple[Any, list[Any]]:
+        sandbox = self.sandboxes.all.get(sandbox_id)
+        status = self.sandboxes.status(sandbox) if sandbox else cri.PodSandboxStatus(id=sandbox_id)
+        return status, [self.containers.status(each) for each in self.containers.in_sandbox(sandbox_id)]
+
+    # The runtime
+
+    async def version(self, request: Any) -> Any:
+        """Who this is."""
+        return cri.VersionResponse(
+            version="0.1.0", runtime_name=NAME, runtime_version=GIT_VERSION, runtime_api_version=cri.VERSION
+        )
+
+    async def status(self, request: Any) -> Any:
+        """Whether pods can be run."""
+        problem = self.network.problem()
+        conditions = [
+            cri.RuntimeCondition(type="RuntimeReady", status=True),
+            cri.RuntimeCondition(
+                type="NetworkReady",
+                status=not problem,
+                reason="NetworkPluginNotReady" if problem else "",
+                message=f"Network plugin returns error: {problem}" if problem else "",
+            ),
+        ]
+        features = cri.RuntimeHandlerFeatures(recursive_read_only_mounts=True, user_namespaces=False)
+        return cri.StatusResponse(
+            status=cri.RuntimeStatus(conditions=conditions),
+            runtime_handlers=[cri.RuntimeHandler(name=name, features=features) for name in ("", "embedded")],
+            features=cri.RuntimeFeatures(supplemental_groups_policy=True),
+        )
+
+    async def runtime_config(self, request: Any) -> Any:
+        """cgroups are folders here, not systemd's slices."""
+        return cri.RuntimeConfigResponse(linux=cri.LinuxRuntimeConfiguration(cgroup_driver=cri.CGROUPFS))
+
+    async def update_runtime_config(self, request: Any) -> Any:
+        """The node's pod range."""
+        self.network.set_pod_cidr(request.runtime_config.network_config.pod_cidr)
+        return cri.UpdateRuntimeConfigResponse()
+
+    async def get_container_events(self, request: Any) -> AsyncIterator[Any]:
+        """What happens, as it happens."""
+        async for event in self.events.listen():
+            yield event
+
+    # Sandboxes
+
+    async def run_pod_sandbox(self, request: Any) -> Any:
+        """Makes and starts a sandbox."""
+        # A caller that hangs up must not leave half of one.
+        id = await asyncio.shield(self.sandboxes.run(request.config, request.runtime_handler))
+        return cri.RunPodSandboxResponse(pod_sandbox_id=id)
+
+    async def stop_pod_sandbox(self, request: Any) -> Any:
+        """Stops all in a sandbox."""
+        await asyncio.shield(self.sandboxes.stop(request.pod_sandbox_id))
+        return cri.StopPodSandboxResponse()
+
+    async def remove_pod_sandbox(self, request: Any) -> Any:
+        """Removes a sandbox and its containers."""
+        await asyncio.shield(self.sandboxes.remove(request.pod_sandbox_id))
+        self.stats.forget(request.pod_sandbox_id)
+        return cri.RemovePodSandboxResponse()
+
+    async def pod_sandbox_status(self, request: Any) -> Any:
+        """A sandbox's state."""
+        sandbox = self.sandboxes.get(request.pod_sandbox_id)
+        status, statuses = self._described(sandbox.id)
+        pid = str(self.sandboxes.pids.get(sandbox.id, 0))
+        info = {"pid": pid, "netns": str(self.network.path(sandbox.id))} if request.verbose else {}
+        return cri.PodSandboxStatusResponse(
+            status=status, info=info, containers_statuses=statuses, timestamp=time.time_ns()
+        )
+
+    async def list_pod_sandbox(self, request: Any) -> Any:
+        """The sandboxes that match a filter."""
+        return cri.ListPodSandboxResponse(items=self.sandboxes.list(request.filter))
+
+    async def update_pod_sandbox_resources(self, request: Any) -> Any:
+        """The kubelet has changed the pod's cgroup itself; there is nothing else to change."""
+        self.sandboxes.get(request.pod_sandbox_id)
+        return cri.UpdatePodSandboxResourcesResponse()
+
+    # Containers
+
+    async def create_container(self, request: Any) -> Any:
+        """Makes a container."""
+        return cri.CreateContainerResponse(container_id=await asyncio.shield(self.containers.create(request)))
+
+    async def start_container(self, request: Any) -> Any:
+        """Starts a container."""
+        await asyncio.shield(self.containers.start(request.container_id))
+        return cri.StartContainerResponse()
+
+    async def stop_container(self, request: Any) -> Any:
+        """Stops a container."""
+        await self.containers.stop(request.container_id, request.timeout)
+        return cri.StopContainerResponse()
+
+    async def remove_container(self, request: Any) -> Any:
+        """Removes a container."""
+        await asyncio.shield(self.containers.remove(request.container_id))
+        self.stats.forget(request.container_id)
+        return cri.RemoveContainerResponse()
+
+    async def list_containers(self, request: Any) -> Any:
+        """The containers that match a filter."""
+        return cri.ListContainersResponse(containers=self.containers.list(request.filter))
+
+    async def container_status(self, request: Any) -> Any:
+        """A container's state."""
+        container = self.containers.get(request.container_id)
+        info = {"pid": str(self.containers.pids.get(container.id, 0))} if request.verbose else {}
+        return cri.ContainerStatusResponse(status=self.containers.status(container), info=info)
+
+    async def update_container_resources(self, request: Any) -> Any:
+        """Changes limits."""
+        self.containers.update(request.container_id, request.linux)
+        return cri.UpdateContainerResourcesResponse()
+
+    async def reopen_container_log(self, request: Any) -> Any:
+        """Lets a log be a new file."""
+        await self.containers.reopen_log(request.container_id)
+        return cri.ReopenContainerLogResponse()
+
+    async def exec_sync(self, request: Any) -> Any:
+        """Runs a command to its end."""
+        return await self.commands.run(request.container_id, list(request.cmd), request.timeout)
+
+    # Usage
+
+    async def container_stats(self, request: Any) -> Any:
+        """What a container uses."""
+        return cri.ContainerStatsResponse(stats=self.stats.container(self.containers.get(request.container_id)))
+
+    async def list_container_stats(self, request: Any) -> Any:
+        """What containers use."""
+        wanted = request.filter
+        found = [
+            each
+            for each in self.containers.all.values()
+            if (not wanted.id or each.id == wanted.id)
+            and (not wanted.pod_sandbox_id or each.sandbox_id == wanted.pod_sandbox_id)
+            and matches(each.config.labels, wanted.label_selector)
+        ]
+        return cri.ListContainerStatsResponse(stats=[self.stats.container(each) for each in found])
+
+    async def pod_sandbox_stats(self, request: Any) -> Any:
+        """What a pod uses."""
+        return cri.PodSandboxStatsResponse(stats=self.stats.sandbox(self.sandboxes.get(request.pod_sandbox_id)))
+
+    async def list_pod_sandbox_stats(self, request: Any) -> Any:
+        """What pods use."""
+        wanted = request.filter
+        found = [
+            each
+            for each in self.sandboxes.all.values()
+            if each.ready
+            and (not wanted.id or each.id == wanted.id)
+            and matches(each.config.labels, wanted.label_selector)
+        ]
+        return cri.ListPodSandboxStatsResponse(stats=[self.stats.sandbox(each) for each in found])
+
+
+def lock(state: Path) -> int:
+    """Makes sure that one runtime has this state folder; OSError if another one has it."""
+    import fcntl
+
+    state.mkdir(parents=True, exist_ok=True, mode=0o711)
+    descriptor = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor

@@ -1,0 +1,247 @@
+"""From CRI's requests to what the launcher is told: pure, except for looking at the node's devices."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pybernetes.cri import v1 as cri
+from pybernetes.cri.errors import CRIError
+
+from . import capabilities, syscalls
+from .images.store import ImageConfig, Rootfs
+from .state import Container, Sandbox
+
+JOINED = syscalls.NEWNET | syscalls.NEWIPC | syscalls.NEWUTS
+NOT_GIVEN = ("pts", "shm", "mqueue", "fd", "hugepages")
+"""Folders of the node's /dev that a privileged container does not get: it has its own."""
+
+
+def sandbox_spec(sandbox: Sandbox, rootfs: Path, cgroups: Sequence[Path]) -> dict[str, Any]:
+    """How a sandbox's process is started."""
+    options = sandbox.config.linux.security_context.namespace_options
+    unshared = 0
+    if options.network != cri.NODE:
+        unshared |= syscalls.NEWNET | syscalls.NEWUTS
+    if options.ipc != cri.NODE:
+        unshared |= syscalls.NEWIPC
+    if sandbox.config.hostname and options.network == cri.NODE:
+        raise CRIError("InvalidArgument", "unable to set hostname without a private UTS namespace")
+    return {
+        "kind": "sandbox",
+        "id": sandbox.id,
+        "cgroups": [str(each) for each in cgroups],
+        "unshare": unshared,
+        "pid": ["node" if options.pid == cri.NODE else "own", ""],
+        "hostname": sandbox.config.hostname,
+        "sysctls": dict(sandbox.config.linux.sysctls),
+        "rootfs": str(rootfs),
+    }
+
+
+def container_spec(
+    container: Container,
+    sandbox: Sandbox,
+    rootfs: Rootfs,
+    mount_point: Path,
+    cgroups: Sequence[Path],
+    cgroup_mounts: Sequence[tuple[str, str, str]],
+    defaults: Mapping[str, Path],
+) -> dict[str, Any]:
+    """How a container is started; `defaults` are files of the sandbox that it gets where nothing else is mounted."""
+    config = container.config
+    context = config.linux.security_context
+    return {
+        "kind": "container",
+        "id": container.id,
+        "sandbox": sandbox.id,
+        "cgroups": [str(each) for each in cgroups],
+        "cgroup_mounts": [list(each) for each in cgroup_mounts],
+        "oom_score_adj": config.linux.resources.oom_score_adj,
+        "join": JOINED,
+        "pid": pid_namespace(context.namespace_options, sandbox.id),
+        "layers_dir": str(rootfs.layers),
+        "lower": list(rootfs.lower),
+        "upper": str(rootfs.upper),
+        "work": str(rootfs.work),
+        "rootfs": str(mount_point),
+        "mounts": mounts(config.mounts, defaults),
+        "devices": devices(config, privileged=context.privileged),
+        "privileged": context.privileged,
+        "readonly_rootfs": context.readonly_rootfs,
+        "masked_paths": [] if context.privileged else list(context.masked_paths),
+        "readonly_paths": [] if context.privileged else list(context.readonly_paths),
+        "user": user(context, rootfs.config.user),
+        **granted(context),
+        "args": arguments(config, rootfs.config),
+        "env": environment(config, rootfs.config, sandbox.config.hostname or os.uname().nodename),
+        "cwd": config.working_dir or rootfs.config.workdir or "/",
+        "make_cwd": True,
+        "tty": config.tty,
+        "stdin": config.stdin,
+        "log_path": container.log_path,
+    }
+
+
+def pid_namespace(options: Any, sandbox_id: str) -> list[str]:
+    """Whose processes a container sees: its own, the pod's, the node's, or those of another container."""
+    if options.pid == cri.NODE:
+        return ["node", ""]
+    if options.pid == cri.POD:
+        return ["join", sandbox_id]
+    if options.pid == cri.TARGET:
+        return ["join", options.target_id]
+    return ["own", ""]
+
+
+def mounts(wanted: Sequence[Any], defaults: Mapping[str, Path]) -> list[dict[str, Any]]:
+    """What is mounted, folders before what is in them; a missing folder of the node is made, as docker began it."""
+    propagation = {
+        cri.PROPAGATION_PRIVATE: syscalls.MS_PRIVATE,
+        cri.PROPAGATION_HOST_TO_CONTAINER: syscalls.MS_SLAVE,
+        cri.PROPAGATION_BIDIRECTIONAL: syscalls.MS_SHARED,
+    }
+    found = []
+    for each in wanted:
+        if each.HasField("image") and each.image.image:
+            raise CRIError("Unimplemented", f"mount {each.container_path}: image volumes are not supported yet")
+        if not each.container_path.startswith("/"):
+            raise CRIError("InvalidArgument", f"mount target {each.container_path!r} must be an absolute path")
+        if not os.path.exists(each.host_path):
+            os.makedirs(each.host_path, 0o755, exist_ok=True)
+        if each.recursive_read_only and not each.readonly:
+            raise CRIError("InvalidArgument", f"mount {each.container_path}: recursive read-only needs read-only")
+        found.append(
+            {
+                "source": each.host_path,
+                "target": os.path.normpath(each.container_path),
+                "readonly": each.readonly,
+                "recursive": each.recursive_read_only,
+                "propagation": propagation[each.propagation],
+            }
+        )
+    taken = {each["target"] for each in found}
+    for target, source in defaults.items():
+        if target not in taken:
+            found.append(
+                {
+                    "source": str(source),
+                    "target": target,
+                    "readonly": False,
+                    "recursive": False,
+                    "propagation": syscalls.MS_PRIVATE,
+                }
+            )
+    return sorted(found, key=lambda each: str(each["target"]).count("/") if each["target"] != "/" else 0)
+
+
+def devices(config: Any, *, privileged: bool) -> list[dict[str, str]]:
+    """Device nodes that a container gets beyond the usual ones; a privileged one gets all."""
+    found = {}
+    if privileged:
+        for folder, names, files in os.walk("/dev"):
+            if folder == "/dev":
+                names[:] = [name for name in names if name not in NOT_GIVEN]
+            for path in (f"{folder}/{name}" for name in files):
+                mode = os.lstat(path).st_mode
+                if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+                    found[path] = {"path": path, "host_path": path}
+    for each in config.devices:
+        if not os.path.exists(each.host_path):
+            raise CRIError("InvalidArgument", f"failed to stat device {each.host_path!r}: no such file or directory")
+        found[each.container_path] = {"path": each.container_path, "host_path": os.path.realpath(each.host_path)}
+    return list(found.values())
+
+
+def device_rules(config: Any) -> list[str] | None:
+    """The rules of the devices' cgroup; None allows everything."""
+    if config.linux.security_context.privileged:
+        return None
+    rules = []
+    for each in config.devices:
+        found = os.stat(each.host_path)
+        kind = "b" if stat.S_ISBLK(found.st_mode) else "c"
+        rules.append(f"{kind} {os.major(found.st_rdev)}:{os.minor(found.st_rdev)} {each.permissions or 'rwm'}")
+    return rules
+
+
+def user(context: Any, image_user: str) -> dict[str, Any]:
+    """Whom `users.resolve` is asked for."""
+    name = image_user
+    if context.HasField("run_as_user"):
+        # The image's group goes with the image's user.
+        name = str(context.run_as_user.value)
+        if image_user.partition(":")[0] == name:
+            name = image_user
+    elif context.run_as_username:
+        name = context.run_as_username
+    if context.HasField("run_as_group") and not name:
+        raise CRIError("InvalidArgument", "user is empty, but run_as_group is set")
+    return {
+        "user": name,
+        "group": context.run_as_group.value if context.HasField("run_as_group") else None,
+        "groups": list(context.supplemental_groups),
+        "strict": context.supplemental_groups_policy == cri.Strict,
+    }
+
+
+def granted(context: Any) -> dict[str, Any]:
+    """Capabilities, and whether more can be had."""
+    everything = capabilities.current()
+    try:
+        asked = context.capabilities
+        own = everything if context.privileged else 0
+        own |= capabilities.wanted(asked.add_capabilities, asked.drop_capabilities, everything)
+        ambient = capabilities.mask(asked.add_ambient_capabilities, everything)
+    except ValueError as error:
+        raise CRIError("InvalidArgument", str(error)) from None
+    return {"capabilities": own | ambient, "ambient": ambient, "no_new_privs": context.no_new_privs}
+
+
+def arguments(config: Any, image: ImageConfig) -> list[str]:
+    """What is run: a command of its own goes without the image's arguments."""
+    command, args = list(config.command), list(config.args)
+    if not command:
+        command = list(image.entrypoint)
+        args = args or list(image.cmd)
+    if not command and not args:
+        raise CRIError("InvalidArgument", "no command specified")
+    return command + args
+
+
+def environment(config: Any, image: ImageConfig, hostname: str) -> list[list[str]]:
+    """The variables: the image's, over them the container's."""
+    found = {"HOSTNAME": hostname}
+    found |= {key: value for key, _, value in (each.partition("=") for each in image.env)}
+    found |= {each.key: each.value.decode(errors="surrogateescape") for each in config.envs}
+    return [[key, value] for key, value in found.items()]
+
+
+def stop_signal(config: Any, image: ImageConfig) -> int:
+    """The signal that asks a container to end."""
+    name = image.stop_signal
+    if config.stop_signal != cri.RUNTIME_DEFAULT:
+        name = _signal_names().get(config.stop_signal, "")
+    return signal_number(name)
+
+
+def signal_number(name: str) -> int:
+    """`SIGTERM`, `TERM`, `15` or `SIGRTMIN+3` as a number; what is none of them is TERM."""
+    if name.isdigit():
+        return int(name)
+    name = "SIG" + name.upper().removeprefix("SIG").replace("PLUS", "+").replace("MINUS", "-")
+    for base in ("SIGRTMIN", "SIGRTMAX"):
+        offset = name.removeprefix(base)
+        if name.startswith(base) and (not offset or offset[1:].isdigit()):
+            return int(getattr(signal, base)) + int(offset or 0)
+    return int(getattr(signal, name, signal.SIGTERM))
+
+
+def _signal_names() -> dict[int, str]:
+    return {
+        value: name for name, value in cri.proto().names.items() if name.startswith("SIG") and isinstance(value, int)
+    }

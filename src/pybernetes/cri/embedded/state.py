@@ -1,0 +1,122 @@
+"""What the runtime knows of sandboxes and containers, on disk before it is acted on.
+
+A folder each, `sandboxes/ID` and `containers/ID`: the request as it came (`config`, protobuf), what became of it
+(`state.json`) and what the launcher is told (`spec.json`). A folder without a readable state is of a request that was
+never answered: whoever asked will ask again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import shutil
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Sandbox:
+    """A pod's sandbox. `config` is its PodSandboxConfig."""
+
+    id: str
+    config: Any
+    handler: str = ""
+    created_at: int = 0
+    ready: bool = False
+    ips: list[str] = field(default_factory=list)
+    network: bool = False
+    """Whether it has, or may have, a network of its own that is to be given back."""
+
+
+@dataclass
+class Container:
+    """A container. `config` is its ContainerConfig; times are nanoseconds since 1970, 0 if not yet."""
+
+    id: str
+    config: Any
+    sandbox_id: str = ""
+    image_id: str = ""
+    log_path: str = ""
+    stop_signal: int = 15
+    created_at: int = 0
+    started_at: int = 0
+    finished_at: int = 0
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    user: list[Any] = field(default_factory=list)
+    """uid, gid and groups, once it runs."""
+
+    @property
+    def running(self) -> bool:
+        return bool(self.started_at and not self.finished_at)
+
+
+class Records:
+    """The folders of one kind."""
+
+    def __init__(self, folder: Path, kind: type[Sandbox] | type[Container], message: Any) -> None:
+        self._folder = folder
+        self._kind = kind
+        self._message = message
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def folder(self, id: str) -> Path:
+        """Where a record's files are."""
+        return self._folder / id
+
+    def spec(self, id: str) -> Path:
+        """The file that the launcher reads."""
+        return self._folder / id / "spec.json"
+
+    def create(self, record: Sandbox | Container) -> None:
+        """Writes a new record down."""
+        folder = self.folder(record.id)
+        folder.mkdir(mode=0o700)
+        (folder / "config").write_bytes(record.config.SerializeToString())
+        self.save(record)
+
+    def save_config(self, record: Sandbox | Container) -> None:
+        """Writes a changed request down."""
+        _replace(self.folder(record.id) / "config", record.config.SerializeToString())
+
+    def save(self, record: Sandbox | Container) -> None:
+        """Writes down what became of it."""
+        values = {each.name: getattr(record, each.name) for each in fields(record) if each.name != "config"}
+        _replace(self.folder(record.id) / "state.json", json.dumps(values).encode())
+
+    def write_spec(self, id: str, spec: dict[str, Any]) -> None:
+        """Writes down how it is to be started."""
+        _replace(self.spec(id), json.dumps(spec).encode())
+
+    def remove(self, id: str) -> None:
+        """Forgets a record; may be repeated."""
+        shutil.rmtree(self.folder(id), ignore_errors=True)
+
+    def load(self) -> list[Any]:
+        """All records; what cannot be read is taken away."""
+        found = []
+        for folder in self._folder.iterdir():
+            try:
+                config = self._message.FromString((folder / "config").read_bytes())
+                found.append(self._kind(config=config, **json.loads((folder / "state.json").read_bytes())))
+            except Exception as error:
+                log.warning("%s cannot be read and is forgotten: %r", folder, error)
+                shutil.rmtree(folder, ignore_errors=True)
+        return found
+
+
+def new_id() -> str:
+    """An id as runtimes have them: 64 hex digits."""
+    return secrets.token_hex(32)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_bytes(data)
+    os.rename(temporary, path)

@@ -1,0 +1,139 @@
+"""What Python has no function for: namespaces, mounts (the old and the new calls), capabilities and prctl.
+
+Imported by the launcher, which every process of a pod is forked from: nothing but ctypes may be imported here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID, NEWNET = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x20000000, 0x40000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
+MS_PRIVATE, MS_SLAVE, MS_SHARED = 1 << 18, 1 << 19, 1 << 20
+MNT_DETACH = 2
+
+PR_CAPBSET_DROP, PR_SET_KEEPCAPS, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_SET_SECCOMP = 24, 8, 38, 47, 22
+PR_CAP_AMBIENT_RAISE, PR_CAP_AMBIENT_CLEAR_ALL = 2, 4
+SECCOMP_MODE_FILTER = 2
+
+# The numbers of calls from 424 on are the same on all processors.
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_AT_FDCWD, _AT_RECURSIVE, _AT_EMPTY_PATH = -100, 0x8000, 0x1000
+_OPEN_TREE_CLONE = 1
+_MOVE_MOUNT_F_EMPTY_PATH = 4
+_MOUNT_ATTR_RDONLY = 1
+_RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 2, 16
+_CAPABILITY_VERSION_3 = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_long = ctypes.c_long
+
+
+def unshare(flags: int) -> None:
+    """Leaves namespaces for new ones; a new PID namespace is for the children."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def setns(descriptor: int, flags: int) -> None:
+    """Enters namespaces, by a pid descriptor or by a file of /proc/PID/ns."""
+    _check(_libc.setns(descriptor, flags), "setns")
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
+    """Mounts; OSError names the target."""
+    result = _libc.mount(
+        os.fsencode(source), os.fsencode(target), kind.encode() or None, ctypes.c_ulong(flags), os.fsencode(options)
+    )
+    _check(result, target)
+
+
+def umount(target: str, flags: int = MNT_DETACH) -> None:
+    """Takes a mount away."""
+    _check(_libc.umount2(os.fsencode(target), flags), target)
+
+
+def open_tree(path: str) -> int:
+    """A copy of what is at a path with all that is mounted below, not yet anywhere; a descriptor."""
+    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
+    return _check(_libc.syscall(_long(_OPEN_TREE), _long(_AT_FDCWD), os.fsencode(path), ctypes.c_uint(flags)), path)
+
+
+def move_mount(descriptor: int, target: str) -> None:
+    """Puts a copy that `open_tree` made to its place."""
+    result = _libc.syscall(
+        _long(_MOVE_MOUNT),
+        _long(descriptor),
+        b"",
+        _long(_AT_FDCWD),
+        os.fsencode(target),
+        _long(_MOVE_MOUNT_F_EMPTY_PATH),
+    )
+    _check(result, target)
+
+
+def make_read_only(target: str, *, recursive: bool) -> None:
+    """Makes a mount read-only, or it and all below."""
+    attributes = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY, 0, 0, 0)
+    flags = _AT_RECURSIVE if recursive else 0
+    result = _libc.syscall(
+        _long(_MOUNT_SETATTR), _long(_AT_FDCWD), os.fsencode(target), ctypes.c_uint(flags), attributes, _long(32)
+    )
+    _check(result, target)
+
+
+def open_in_root(root: int, path: str, flags: int, mode: int = 0) -> int:
+    """Opens a path as a process would whose root is `root`: neither `..` nor links lead out of it."""
+    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, mode, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
+    return _check(_libc.syscall(_long(_OPENAT2), _long(root), os.fsencode(path), how, _long(24)), path)
+
+
+def pivot_root(new: str) -> None:
+    """Makes `new`, a mount point, the root, and takes the old one away."""
+    os.chdir(new)
+    # With both at one place no folder for the old root is needed: it lies on top of the new one and is taken off.
+    _check(_libc.syscall(_long(_PIVOT_ROOT[os.uname().machine]), b".", b"."), new)
+    mount("", ".", flags=MS_SLAVE | MS_REC)  # what happens to the old root here must not happen to the node
+    umount(".", MNT_DETACH)
+    os.chdir("/")
+
+
+def sethostname(name: str) -> None:
+    """Names the machine of this UTS namespace."""
+    _check(_libc.sethostname(name.encode(), ctypes.c_size_t(len(name.encode()))), name)
+
+
+def prctl(option: int, argument: int = 0, third: int = 0) -> None:
+    """prctl(2)."""
+    result = _libc.prctl(option, ctypes.c_ulong(argument), ctypes.c_ulong(third), ctypes.c_ulong(0), ctypes.c_ulong(0))
+    _check(result, "prctl")
+
+
+def seccomp(program: bytes) -> None:
+    """Filters the calls of this process from now on, by a BPF program."""
+
+    class Filter(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
+
+    wanted = Filter(len(program) // 8, program)
+    result = _libc.prctl(
+        PR_SET_SECCOMP, ctypes.c_ulong(SECCOMP_MODE_FILTER), ctypes.byref(wanted), ctypes.c_ulong(0), ctypes.c_ulong(0)
+    )
+    _check(result, "seccomp")
+
+
+def capset(permitted: int, inheritable: int) -> None:
+    """Gives this process these capabilities, in effect at once."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    low, high = permitted & 0xFFFFFFFF, permitted >> 32
+    kept_low, kept_high = inheritable & 0xFFFFFFFF, inheritable >> 32
+    data = (ctypes.c_uint32 * 6)(low, low, kept_low, high, high, kept_high)
+    _check(_libc.capset(header, data), "capset")
+
+
+def _check(result: int, subject: str) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), subject)
+    return result
