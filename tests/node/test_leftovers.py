@@ -24,7 +24,8 @@ from pybernetes.kubelet.leftovers import Leftovers
 
 async def main():
     async with Runtime(sys.argv[1]) as runtime:
-        print(*await Leftovers(runtime).remove(), sep="\\n")
+        leftovers = Leftovers(runtime)
+        print(*await leftovers.remove(), *await leftovers.remove(), sep="\\n")
 
 asyncio.run(main())
 """
@@ -78,6 +79,27 @@ async def test_nothing_is_left_of_pods_that_were_being_made_when_containerd_was_
         assert {each.id: each.state for each in listed.containers} == {steady: cri.CONTAINER_RUNNING}
         await remove(runtime, sandbox)
         assert await asyncio.to_thread(settle, lambda: leaked(containerd, before), 10) == {}
+
+
+async def test_a_shim_that_its_own_containerd_does_not_know_is_removed_at_the_second_look(containerd: Machine) -> None:
+    async with containerd.runtime() as runtime:
+        await make(runtime, sandbox_config(containerd))
+        # A process that looks like a shim: a real one without a container ends by itself.
+        program = containerd.folder / "containerd-shim-lookalike"
+        program.symlink_to("/bin/sh")
+        words = ["-namespace", "k8s.io", "-address", str(containerd.socket), "-id", "nobodys"]
+        command = containerd.enter([str(program), "-c", "sleep 1000; :", *words])
+        process = await asyncio.create_subprocess_exec(*command)
+        try:
+            found = await asyncio.to_thread(remove_leftovers, containerd)
+            assert found == ["container nobodys", ""]
+            await asyncio.wait_for(process.wait(), 10)
+        finally:
+            program.unlink()
+            if process.returncode is None:
+                process.kill()
+        assert [each.state for each in (await runtime.list_containers()).containers] == [cri.CONTAINER_RUNNING]
+        await remove_all(runtime)
 
 
 async def test_what_is_being_made_is_not_taken_for_left_over(containerd: Machine) -> None:

@@ -5,6 +5,8 @@ with its processes and its bundle whose container is not known (any more), a net
 Nobody else would ever remove them. What is known to the runtime is never touched, nor what it is just making:
 - A bundle (a container's folder) older than containerd's socket, or a shim that began before containerd did, is of an
   earlier one. If containerd knows no container of its id it is left over, because ids are never used again.
+- A younger shim is left over if containerd does not know its id at two looks: a container is known before its shim is
+  started, and one that has just been removed has had its time.
 - A network namespace is left over if no sandbox has it, now and after all sandboxes that were being made now are made.
 """
 
@@ -36,7 +38,7 @@ NAMESPACE = "k8s.io"
 TASKS = "io.containerd.runtime.v2.task"
 SETTLING = 2.0
 """Seconds between the end of the last sandbox's making and the look at who has which network namespace."""
-EVERY = 30.0
+EVERY = 20.0
 """Seconds between two looks."""
 log = logging.getLogger(__name__)
 
@@ -56,6 +58,8 @@ class Leftovers:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._places: Places | None = None
+        self._unknown: set[str] = set()
+        """The shims that nobody knew at the last look."""
         self._networks: dict[str, str] = {}
         """The network namespace of each sandbox; it never changes."""
 
@@ -77,14 +81,18 @@ class Leftovers:
         return [*await self._remove_bundles(self._places), *await self._remove_networks(self._places)]
 
     async def _remove_bundles(self, places: Places) -> list[str]:
-        shims = old_shims(self._runtime.socket)
-        old = old_bundles(places.bundles, self._runtime.socket) | shims.keys()
-        if not old:
-            return []
+        shims = find_shims(self._runtime.socket)
+        started = _started(containerd_process(self._runtime.socket))
+        old = {name for name, pids in shims.items() if max(map(_started, pids)) < started}
+        old |= old_bundles(places.bundles, self._runtime.socket)
+        before, self._unknown = self._unknown, set()
         removed = []
-        for name in sorted(old - await self._known()):
+        for name in sorted((old | shims.keys()) - await self._known()):
             if await is_known(self._runtime, name):
-                continue  # somebody's, made without CRI
+                continue  # somebody's, made without CRI, or just being made
+            if name not in old | before:
+                self._unknown.add(name)
+                continue
             log.info("removing what a killed containerd left of container %s", name)
             # A sandbox's shim is that of its containers too; their ids are no shim's, so they end without it.
             for pid in shims.get(name, ()):
@@ -194,9 +202,8 @@ async def remove_bundle(places: Places, name: str, address: Path) -> None:
         shutil.rmtree(places.work / name, ignore_errors=True)
 
 
-def old_shims(address: Path) -> dict[str, list[int]]:
-    """The shims of the containerd at this address that began before it did, by the id of their sandbox."""
-    started = _started(containerd_process(address))
+def find_shims(address: Path) -> dict[str, list[int]]:
+    """The shims of the containerd at this address, by the id of their sandbox."""
     wanted = [f"-namespace\0{NAMESPACE}\0", f"-address\0{address}\0"]
     found: dict[str, list[int]] = {}
     for entry in os.scandir("/proc"):
@@ -206,7 +213,7 @@ def old_shims(address: Path) -> dict[str, list[int]]:
         if "containerd-shim" not in text.partition("\0")[0] or not all(part in text for part in wanted):
             continue
         words = text.split("\0")
-        if 0 < _started(int(entry.name)) < started and "-id" in words[:-1]:
+        if "-id" in words[:-1]:
             found.setdefault(words[words.index("-id") + 1], []).append(int(entry.name))
     return found
 
