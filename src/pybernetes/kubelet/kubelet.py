@@ -520,8 +520,13 @@ class Kubelet:
         return self.view.with_own_reckoning(found)
 
     def _known(self) -> set[str]:
-        """The uids of all pods that a source has or a worker works on."""
-        return {uid_of(each) for each in self.pods.all()} | {each.ref.uid for each in self.workers.all()}
+        """The uids of pods that may keep devices and CPUs: those that a source has.
+
+        A pod that no source has any more may still be ending, but who comes after it shall not be refused for that.
+        Until all sources have been heard, whoever has something may be one of theirs.
+        """
+        known = {uid_of(each) for each in self.pods.all()}
+        return known if self._all_sources_heard() else known | self.devices.holders() | self.cpus.holders()
 
     def _update_qos(self) -> None:
         with contextlib.suppress(CgroupError):

@@ -36,7 +36,7 @@ class NodeAdmission:
     shutdown: Callable[[], ShutdownManager]
     eviction: Callable[[], EvictionManager | None]
     known: Callable[[], set[str]]
-    """The uids of all pods that a source has or a worker works on."""
+    """The uids of pods that may keep devices and CPUs."""
     apparmor: bool
 
     def admit(self, pod: Pod, others: list[Pod]) -> None:
@@ -48,6 +48,7 @@ class NodeAdmission:
         apparmor.admit(pod, enabled=self.apparmor)
         self.shutdown().admit(pod)
         admission.admit(pod, others, self.node())
+        self.cpus.remove_orphans(self.known())
         self.cpus.admit(pod)
 
     def fits(self, pod: Pod, others: list[Pod]) -> None:

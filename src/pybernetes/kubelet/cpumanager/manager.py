@@ -94,6 +94,10 @@ class CPUManager:
         assigned = self._state.assignments.get(uid, {})
         return container in assigned if container else bool(assigned)
 
+    def holders(self) -> set[str]:
+        """The uids of pods that have CPUs of their own."""
+        return set(self._state.assignments)
+
     def remove(self, uid: str) -> None:
         """Take back the CPUs of a pod that has ended."""
         if uid in self._state.assignments:

@@ -103,6 +103,10 @@ class DeviceManager:
         healthy = {name: len(each.healthy()) for name, each in self._resources.items()}
         return everything, healthy, self._removed - set(everything)
 
+    def holders(self) -> set[str]:
+        """The uids of pods that have devices."""
+        return {key[0] for key in self._entries}
+
     def allocated(self) -> dict[str, int]:
         """How many devices pods have: the node must not seem to have fewer when it admits these pods again."""
         counts: dict[str, int] = {}
