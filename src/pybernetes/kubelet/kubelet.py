@@ -526,7 +526,7 @@ class Kubelet:
         Until all sources have been heard, whoever has something may be one of theirs.
         """
         known = {uid_of(each) for each in self.pods.all()}
-        return known if self._all_sources_heard() else known | self.devices.holders() | self.cpus.holders()
+        return known if self.all_sources_heard() else known | self.devices.holders() | self.cpus.holders()
 
     def _update_qos(self) -> None:
         with contextlib.suppress(CgroupError):
