@@ -26,15 +26,14 @@ def sandbox_config(machine: Machine) -> Any:
     )
 
 
-async def start(runtime: Runtime, config: Any, sandbox: str, *command: str, **more: Any) -> str:
+async def start(runtime: Runtime, config: Any, sandbox: str, *command: str, attempt: int = 0, **more: Any) -> str:
     config_of_container = cri.ContainerConfig(
-        metadata=cri.ContainerMetadata(name="main"),
+        metadata=cri.ContainerMetadata(name="main", attempt=attempt),
         image=cri.ImageSpec(image=BUSYBOX),
         command=command,
         log_path="main.log",
         labels={"io.kubernetes.pod.uid": config.metadata.uid},
-        linux=cri.LinuxContainerConfig(),
-        **more,
+        **({"linux": cri.LinuxContainerConfig()} | more),
     )
     created = await runtime.create_container(
         cri.CreateContainerRequest(pod_sandbox_id=sandbox, config=config_of_container, sandbox_config=config)

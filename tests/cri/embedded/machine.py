@@ -11,10 +11,10 @@ import subprocess
 from pathlib import Path
 
 from node.machine import Machine, child_of
-from tools import PYTHON
 
 from pybernetes.cluster.images import oci
 from pybernetes.cri import v1 as cri
+from tools import PYTHON
 
 PROGRAMS = ("busybox", "ip", "nsenter", "unshare")
 
