@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 
@@ -158,10 +157,3 @@ class ProbeWorker:
         if result is not None and container_id == probing.container_id:
             self._metrics.count(probing, result, self._clock.now() - began)
             probing.answer(result)
-
-
-async def ended(worker: ProbeWorker) -> None:
-    """Return when the worker's task has ended (for tests)."""
-    if worker._task is not None:
-        with contextlib.suppress(asyncio.CancelledError):
-            await worker._task

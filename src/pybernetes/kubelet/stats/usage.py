@@ -6,14 +6,17 @@ lately. That is also what the kernel's OOM killer goes by, as near as can be.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from ..allocatable import meminfo
-from ..cgroups.hierarchy import CgroupError, Mounts, find_mounts, folder, read_text
+from ..cgroups.hierarchy import CgroupError, Mounts, find_mounts
 
 NO_LIMIT: Final = 1 << 62
+_MOST: Final = 16384
+"""Bytes; no file here has as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +76,26 @@ def reader(mountinfo: Path = Path("/proc/self/mountinfo")) -> UsageReader:
 
 class _V1:
     def __init__(self, mounts: Mounts) -> None:
-        self._mounts = mounts
+        controllers = {name: str(mount) for name, mount in mounts.controllers.items()}
+        self._memory, self._cpuacct = controllers["memory"], controllers["cpuacct"]
+        self._cpu, self._pids = controllers.get("cpu", self._cpuacct), controllers.get("pids", "")
+        self._unified = str(mounts.unified) if mounts.unified else ""
 
     def read(self, name: str) -> Usage | None:
-        controllers = self._mounts.controllers
-        memory, cpu = folder(controllers["memory"], name), folder(controllers["cpuacct"], name)
-        try:
-            used = int(read_text(memory / "memory.usage_in_bytes"))
-            stat = numbers(read_text(memory / "memory.stat"))
-            limit = int(read_text(memory / "memory.limit_in_bytes"))
-            nanos = int(read_text(cpu / "cpuacct.usage"))
-        except CgroupError:
+        below = f"/{name.strip('/')}/" if name.strip("/") else "/"
+        memory, cpu = self._memory + below, self._cpuacct + below
+        used_text, nanos = _text(f"{memory}memory.usage_in_bytes"), _text(f"{cpu}cpuacct.usage")
+        if not used_text or not nanos:
             return None
-        ticks = numbers(_optional(cpu / "cpuacct.stat"))
-        throttling = numbers(_optional(folder(controllers.get("cpu", cpu), name) / "cpu.stat"))
-        with_swap = _optional(memory / "memory.memsw.usage_in_bytes")
-        swap_limit = _optional(memory / "memory.memsw.limit_in_bytes")
-        pids = controllers.get("pids")
+        used = int(used_text)
+        stat = numbers(_text(f"{memory}memory.stat"))
+        limit = int(_text(f"{memory}memory.limit_in_bytes") or NO_LIMIT)
+        ticks = numbers(_text(f"{cpu}cpuacct.stat"))
+        throttling = numbers(_text(f"{self._cpu}{below}cpu.stat"))
+        with_swap = _text(f"{memory}memory.memsw.usage_in_bytes")
+        swap_limit = _text(f"{memory}memory.memsw.limit_in_bytes")
         return Usage(
-            cpu=nanos,
+            cpu=int(nanos),
             memory=used,
             working_set=max(0, used - stat.get("total_inactive_file", 0)),
             rss=stat.get("total_rss", 0),
@@ -102,30 +106,27 @@ class _V1:
             memory_limit=limit if limit < NO_LIMIT else None,
             swap=max(0, int(with_swap) - used) if with_swap else 0,
             swap_limit=max(0, int(swap_limit) - limit) if swap_limit and int(swap_limit) < NO_LIMIT else None,
-            processes=_count(_optional(folder(pids, name) / "pids.current")) if pids else None,
+            processes=_count(_text(f"{self._pids}{below}pids.current")) if self._pids else None,
             cpu_user=ticks.get("user", 0) * 10_000_000,  # ticks of 1/100 s
             cpu_system=ticks.get("system", 0) * 10_000_000,
             periods=throttling.get("nr_periods", 0),
             throttled_periods=throttling.get("nr_throttled", 0),
             throttled=throttling.get("throttled_time", 0),
-            pressure=_pressure(folder(self._mounts.unified, name)) if self._mounts.unified else None,
+            pressure=_pressure(self._unified + below) if self._unified else None,
         )
 
 
 class _V2:
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self._root = str(root)
 
     def read(self, name: str) -> Usage | None:
-        here = folder(self._root, name)
-        try:
-            cpu = numbers(read_text(here / "cpu.stat"))
-            stat = numbers(read_text(here / "memory.stat"))
-        except CgroupError:
+        here = f"{self._root}/{name.strip('/')}/"
+        cpu, stat = numbers(_text(f"{here}cpu.stat")), numbers(_text(f"{here}memory.stat"))
+        if not cpu or not stat:
             return None
-        current = _optional(here / "memory.current")
+        current = _text(f"{here}memory.current")
         used = int(current) if current else _used_memory()  # the root has no such file
-        limit = _limit(_optional(here / "memory.max"))
         return Usage(
             cpu=cpu.get("usage_usec", 0) * 1000,
             memory=used,
@@ -135,10 +136,10 @@ class _V2:
             mapped_file=stat.get("file_mapped", 0),
             page_faults=stat.get("pgfault", 0),
             major_page_faults=stat.get("pgmajfault", 0),
-            memory_limit=limit,
-            swap=int(_optional(here / "memory.swap.current") or 0),
-            swap_limit=_limit(_optional(here / "memory.swap.max")),
-            processes=_count(_optional(here / "pids.current")),
+            memory_limit=_limit(_text(f"{here}memory.max")),
+            swap=int(_text(f"{here}memory.swap.current") or 0),
+            swap_limit=_limit(_text(f"{here}memory.swap.max")),
+            processes=_count(_text(f"{here}pids.current")),
             cpu_user=cpu.get("user_usec", 0) * 1000,
             cpu_system=cpu.get("system_usec", 0) * 1000,
             periods=cpu.get("nr_periods", 0),
@@ -167,8 +168,8 @@ def parse_pressure(text: str) -> tuple[Pressure, Pressure]:
     return found.get("some", nothing), found.get("full", nothing)
 
 
-def _pressure(here: Path) -> dict[str, tuple[Pressure, Pressure]] | None:
-    texts = {kind: _optional(here / f"{kind}.pressure") for kind in ("cpu", "memory", "io")}
+def _pressure(here: str) -> dict[str, tuple[Pressure, Pressure]] | None:
+    texts = {kind: _text(f"{here}{kind}.pressure") for kind in ("cpu", "memory", "io")}
     return {kind: parse_pressure(text) for kind, text in texts.items() if text} or None
 
 
@@ -185,8 +186,15 @@ def _count(text: str) -> int | None:
     return int(text) if text else None
 
 
-def _optional(path: Path) -> str:
+def _text(path: str) -> str:
+    """A small file, or nothing. Paths are texts here: this is done for each container every few seconds."""
     try:
-        return path.read_text().strip()
+        file = os.open(path, os.O_RDONLY)
     except OSError:
         return ""
+    try:
+        return os.read(file, _MOST).decode().strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
