@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+REGISTRIES = "/etc/containerd/certs.d"
 CNI_BIN = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"]
 
 
@@ -22,6 +23,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--cni-conf-template", type=Path, help="written there with the node's pod range filled in")
     parser.add_argument("--cni-bin-dir", action="append", help=f"plugins that are not ours ({', '.join(CNI_BIN)})")
     parser.add_argument("--images", type=Path, help="a folder of image archives (*.tar) to take in")
+    parser.add_argument(
+        "--registries", type=Path, action="append", help=f"folders of HOST/hosts.toml as containerd's ({REGISTRIES})"
+    )
     parser.add_argument("-v", type=int, default=0, help="2: what happens, 4: everything")
     options = parser.parse_args(argv)
     level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
@@ -53,6 +57,7 @@ async def _serve(options: argparse.Namespace) -> int:
             cni_bin_dirs=options.cni_bin_dir or CNI_BIN,
             cni_conf_template=options.cni_conf_template,
             images=options.images,
+            registries=options.registries or [Path(REGISTRIES)],
         )
     )
     await runtime.recover()
@@ -64,5 +69,5 @@ async def _serve(options: argparse.Namespace) -> int:
         asyncio.get_running_loop().add_signal_handler(number, done.set)
     await done.wait()
     await server.stop(1.0)
-    runtime.close()
+    await runtime.close()
     return 0

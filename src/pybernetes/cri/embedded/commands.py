@@ -7,6 +7,7 @@ import contextlib
 import os
 import secrets
 import signal
+from collections.abc import Sequence
 from typing import Any
 
 from pybernetes.cri import v1 as cri
@@ -72,8 +73,7 @@ class Commands:
     ) -> None:
         null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            changes = {"args": command, "tty": False, "stdin": False, "make_cwd": False}
-            await self._launching.exec(name, self._containers.spec(id), changes, [null, out.write, err.write])
+            await self._start(id, name, command, [null, out.write, err.write], tty=False)
         finally:
             os.close(null)
             out.close_write()
@@ -81,6 +81,36 @@ class Commands:
         await end
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(out.ended.wait(), err.ended.wait()), LINGER)
+
+    async def _start(self, id: str, name: str, command: Sequence[str], streams: Sequence[int], tty: bool) -> Any:
+        changes = {"args": list(command), "tty": tty, "stdin": False, "make_cwd": False}
+        return await self._launching.exec(name, self._containers.spec(id), changes, streams)
+
+    async def begin(self, id: str, command: Sequence[str], streams: Sequence[int], tty: bool) -> Begun:
+        """Starts a command with these streams, or with a terminal."""
+        name = f"exec-{secrets.token_hex(16)}"
+        end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        end.add_done_callback(lambda _: self._running.pop(name, None))
+        self._running[name] = end
+        try:
+            answer = await self._start(id, name, command, streams, tty)
+        except LauncherError as error:
+            end.cancel()
+            raise CRIError("Unknown", f'failed to exec in container: failed to start exec "{name}": {error}') from None
+        return Begun(next(iter(answer["descriptors"]), -1), end)
+
+
+class Begun:
+    """A command that runs."""
+
+    def __init__(self, terminal: int, end: asyncio.Future[int]) -> None:
+        self.terminal = terminal
+        """The other end of its terminal, which whoever asked closes; -1 = it has none."""
+        self._end = end
+
+    async def wait(self) -> int:
+        """Its exit code, when it has ended."""
+        return await asyncio.shield(self._end)
 
 
 class _Output:

@@ -5,7 +5,8 @@ container looks) is in files. Started with next to no modules, because every pro
 thread, one epoll: nothing is polled. It ends by itself when it has neither a runtime nor a process.
 
 Requests: `start` (a sandbox or container by the file of its spec), `exec` (a command, with descriptors of its streams),
-`signal`, `reopen`, `list`. Answers carry the request's `id`; the end of a process is told without being asked, after it
+`signal`, `reopen`, `attach`, `close_stdin`, `list`. Answers carry the request's `id`; the end of a process is told
+unasked, after it
 was written to `exits/NAME` - a runtime that was away reads it there.
 """
 
@@ -20,6 +21,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from . import inside, syscalls
@@ -29,10 +31,33 @@ READY = b"ready"
 CHUNK = 65536
 DESCRIPTORS = 3
 """At most so many come with a request: stdin, stdout, stderr."""
+MOST_WAITING = 4 << 20
+"""Bytes of output that wait for a client that is shown a container's output."""
 LINE, TARGET = 3, 4
 """In a new process: the line to the launcher, and the process whose namespaces it joins."""
 FULL_PIPE = 32
 """Reads after which a pipe cannot hold what was written before: it has at most 1 MiB; children may go on."""
+
+
+class Copy:
+    """A client that is shown a container's output. One that does not read is left behind: nobody waits for it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.waiting = b""
+        os.set_blocking(descriptor, False)
+
+    def write(self, data: bytes) -> bool:
+        """Whether the client is still there."""
+        self.waiting += data
+        try:
+            while self.waiting:
+                self.waiting = self.waiting[os.write(self.descriptor, self.waiting) :]
+        except BlockingIOError:
+            return len(self.waiting) < MOST_WAITING
+        except OSError:
+            return False
+        return True
 
 
 class Process:
@@ -48,6 +73,8 @@ class Process:
         self.streams: set[int] = set()
         self.stdin = -1
         self.terminal = -1
+        self.copies: dict[str, list[Copy]] = {"stdout": [], "stderr": []}
+        """Who else gets its output, by stream."""
         self.facts: dict[str, Any] = {}
 
 
@@ -137,10 +164,10 @@ class Launcher:
         if answer is not None:
             self._send({"id": request["id"], **answer})
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         if self._runtime is not None:
             try:
-                self._runtime.send(json.dumps(message).encode())
+                socket.send_fds(self._runtime, [json.dumps(message).encode()], descriptors)
             except OSError:
                 self._hang_up()
 
@@ -196,6 +223,25 @@ class Launcher:
             # Not reaped yet, so the number is still its own.
             os.kill(process.pid, request["signal"])
         return {"sent": process is not None}
+
+    def _do_attach(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any] | None:
+        process = self._processes.get(request["name"])
+        if process is None or process.log is None:
+            return {"error": "container is not running"}
+        for stream, descriptor in zip(request["copies"], descriptors, strict=True):
+            process.copies[stream].append(Copy(os.dup(descriptor)))
+        stdin = process.terminal if process.terminal >= 0 else process.stdin
+        found = [stdin, process.terminal]
+        there = [each for each in found if each >= 0]
+        self._send({"id": request["id"], "there": [each >= 0 for each in found]}, there)
+        return None
+
+    def _do_close_stdin(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
+        process = self._processes.get(request["name"])
+        if process is not None and process.stdin >= 0:
+            os.close(process.stdin)
+            process.stdin = -1
+        return {}
 
     def _do_reopen(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
         process = self._processes.get(request["name"])
@@ -283,8 +329,13 @@ class Launcher:
         self._unwatch(line.fileno())
         line.close()
         if process.request is not None:
-            self._send({"id": process.request, "pid": process.pid, **process.facts})
+            # A command's terminal is the runtime's; a container's stays here, where its log is written.
+            command = [process.terminal] if process.terminal >= 0 and process.log is None else []
+            self._send({"id": process.request, "pid": process.pid, **process.facts}, command)
             process.request = None
+            for descriptor in command:
+                os.close(descriptor)
+                process.terminal = -1
 
     def _pump(self, process: Process, descriptor: int, stream: str) -> None:
         assert process.log is not None
@@ -304,8 +355,14 @@ class Launcher:
                 data = b""
             if data:
                 pump.feed(data)
+                self._copy(process, stream, data)
                 return True
             pump.end()
+            for copy in process.copies[stream]:
+                self._end_copy(copy)
+            process.copies[stream] = []
+            if descriptor == process.terminal:
+                process.terminal = -1
             self._unwatch(descriptor)
             os.close(descriptor)
             process.streams.discard(descriptor)
@@ -314,6 +371,33 @@ class Launcher:
             return False
 
         self._watch(descriptor, read)
+
+    def _copy(self, process: Process, stream: str, data: bytes) -> None:
+        copies = process.copies[stream]
+        for copy in list(copies):
+            if not copy.write(data):
+                copies.remove(copy)
+                self._end_copy(copy)
+            elif copy.waiting and copy.descriptor not in self._handlers:
+                self._drain(process, stream, copy)
+
+    def _drain(self, process: Process, stream: str, copy: Copy) -> None:
+        """Goes on when the client has read."""
+
+        def writable() -> None:
+            there = copy.write(b"")
+            if not there or not copy.waiting:
+                self._unwatch(copy.descriptor)
+            if not there and copy in process.copies[stream]:
+                process.copies[stream].remove(copy)
+                os.close(copy.descriptor)
+
+        self._handlers[copy.descriptor] = writable
+        self._epoll.register(copy.descriptor, select.EPOLLOUT)
+
+    def _end_copy(self, copy: Copy) -> None:
+        self._unwatch(copy.descriptor)
+        os.close(copy.descriptor)
 
     def _reap(self) -> None:
         try:

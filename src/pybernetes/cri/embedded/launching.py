@@ -96,9 +96,20 @@ class Launching:
         return await self._ask({"do": "start", "spec": str(spec)})
 
     async def exec(self, name: str, spec: Path, changes: dict[str, Any], streams: Sequence[int]) -> dict[str, Any]:
-        """Starts a command in a container, under a name of its own."""
+        """Starts a command in a container, under a name of its own; its terminal, if any, is in `descriptors`."""
         request = {"do": "exec", "name": name, "spec": str(spec), "changes": changes}
         return await self._ask(request, streams)
+
+    async def attach(self, name: str, copies: dict[str, int]) -> list[int]:
+        """Copies the output of a container to descriptors, by stream; answers its stdin and terminal, -1 if none."""
+        request = {"do": "attach", "name": name, "copies": list(copies)}
+        answer = await self._ask(request, list(copies.values()))
+        found = iter(answer["descriptors"])
+        return [next(found, -1) if there else -1 for there in answer["there"]]
+
+    async def close_stdin(self, name: str) -> None:
+        """Lets a container read the end of its stdin."""
+        await self._ask({"do": "close_stdin", "name": name})
 
     async def signal(self, name: str, number: int) -> bool:
         """Sends a signal to a process; whether there was one."""
@@ -153,11 +164,11 @@ class Launching:
     def _readable(self) -> None:
         assert self._socket is not None
         try:
-            data = self._socket.recv(PACKET)
+            data, descriptors, _, _ = socket.recv_fds(self._socket, PACKET, 2)
         except BlockingIOError:
             return
         except OSError:
-            data = b""
+            data, descriptors = b"", []
         if not data:
             log.error("the launcher is gone: processes of pods have lost their parent")
             self.close()
@@ -169,4 +180,7 @@ class Launching:
             return
         future = self._waiting.get(message["id"])
         if future is not None and not future.done():
-            future.set_result(message)
+            future.set_result({**message, "descriptors": descriptors})
+        else:
+            for descriptor in descriptors:
+                os.close(descriptor)

@@ -22,7 +22,9 @@ from .images.store import ImageStore
 from .launching import Launching
 from .network import Network
 from .sandboxes import Sandboxes, matches
-from .stats import Stats, disk_usage
+from .stats import Stats
+from .streaming import StreamingServer
+from .streams import Streams
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +44,8 @@ class Settings:
     cni_conf_template: Path | None = None
     images: Path | None = None
     """A folder of archives whose images are taken in."""
+    registries: Sequence[Path] = ()
+    """Folders of registries' settings: HOST/hosts.toml, as containerd's."""
 
 
 class EmbeddedRuntime:
@@ -53,7 +57,7 @@ class EmbeddedRuntime:
         self.network = Network(settings.state, settings.cni_conf_dir, settings.cni_bin_dirs, settings.cni_conf_template)
         self.events = Events(self._described)
         self.images = ImageStore(settings.root / "images")
-        self._images = ImageService(self.images, settings.images, disk_usage)
+        self._images = ImageService(self.images, settings.images, settings.registries)
         self.launching = Launching(settings.state, self._ended, self._lost)
         self.sandboxes = Sandboxes(settings.root, settings.state, self.launching, self.network, self.events)
         self.containers = Containers(
@@ -62,10 +66,17 @@ class EmbeddedRuntime:
         self.commands = Commands(self.launching, self.containers)
         self.stats = Stats(self.sandboxes, self.containers, self.images)
         self.list_images = self._images.list_images
+        self.stream_images = self._images.stream_images
         self.image_status = self._images.image_status
         self.pull_image = self._images.pull_image
         self.remove_image = self._images.remove_image
         self.image_fs_info = self._images.image_fs_info
+        self.streaming = StreamingServer(
+            Streams(self.launching, self.sandboxes, self.containers, self.commands, self.network)
+        )
+        self.exec = self.streaming.exec
+        self.attach = self.streaming.attach
+        self.port_forward = self.streaming.port_forward
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def recover(self) -> None:
@@ -84,9 +95,11 @@ class EmbeddedRuntime:
             if name not in self.sandboxes.all:
                 self.network.let_go(name)
         await self._images.look()
+        await self.streaming.start()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Lets go of the launcher; pods go on."""
+        await self.streaming.stop()
         self.launching.close()
 
     def _ended(self, end: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
-from . import capabilities, syscalls
+from . import capabilities, seccomp, syscalls
 from .images.store import ImageConfig, Rootfs
 from .state import Container, Sandbox
 
@@ -190,7 +190,7 @@ def user(context: Any, image_user: str) -> dict[str, Any]:
 
 
 def granted(context: Any) -> dict[str, Any]:
-    """Capabilities, and whether more can be had."""
+    """Capabilities, whether more can be had, and which calls are refused."""
     everything = capabilities.current()
     try:
         asked = context.capabilities
@@ -199,7 +199,12 @@ def granted(context: Any) -> dict[str, Any]:
         ambient = capabilities.mask(asked.add_ambient_capabilities, everything)
     except ValueError as error:
         raise CRIError("InvalidArgument", str(error)) from None
-    return {"capabilities": own | ambient, "ambient": ambient, "no_new_privs": context.no_new_privs}
+    return {
+        "capabilities": own | ambient,
+        "ambient": ambient,
+        "no_new_privs": context.no_new_privs,
+        "seccomp": seccomp.filter_of(context, own | ambient).hex(),
+    }
 
 
 def arguments(config: Any, image: ImageConfig) -> list[str]:
