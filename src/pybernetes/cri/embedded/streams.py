@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
-from .commands import Commands, Started
+from .commands import Begun, Commands
 from .containers import Containers
 from .launching import LauncherError, Launching
 from .network import Network
@@ -43,21 +43,19 @@ class Streams:
             return ""
         return str(self._network.path(sandbox_id))
 
-    async def execute(self, container_id: str, command: Sequence[str], streams: Sequence[int], tty: bool) -> Started:
+    async def execute(self, container_id: str, command: Sequence[str], streams: Sequence[int], tty: bool) -> Begun:
         """Runs a command: in a terminal, or with three descriptors as its streams."""
-        return await self._commands.start(container_id, list(command), streams, tty=tty)
+        self.check_running(container_id)
+        return await self._commands.begin(container_id, command, streams, tty)
 
     async def attach(self, container_id: str, stdout: int, stderr: int) -> Attachment:
         """Copies a container's output from now on."""
         self.check_running(container_id)
-        wanted = {name: each for name, each in (("stdout", stdout), ("stderr", stderr)) if each >= 0}
+        copies = {name: each for name, each in (("stdout", stdout), ("stderr", stderr)) if each >= 0}
         try:
-            answer = await self._launching.attach(container_id, wanted)
+            stdin, terminal = await self._launching.attach(container_id, copies)
         except LauncherError as error:
             raise CRIError("Unknown", f"failed to attach container: {error}") from None
-        descriptors = iter(answer["descriptors"])
-        stdin = next(descriptors) if answer["stdin"] else -1
-        terminal = next(descriptors) if answer["terminal"] else -1
         return Attachment(stdin, terminal, self._containers.get(container_id).config.stdin_once)
 
     async def close_stdin(self, container_id: str) -> None:
