@@ -22,7 +22,9 @@ def full_name(name: str) -> str:
     else:
         host, path = "docker.io", name
     folder, slash, last = path.rpartition("/")
-    repository, _, tag = last.partition(":")
+    repository, colon, tag = last.partition(":")
+    if colon and not tag:
+        raise ValueError(f"invalid image name {name!r}: the tag is empty")
     base = f"{host}/{folder}{slash}{repository}"
     return f"{base}@{digest}" if at else f"{base}:{tag or 'latest'}"
 

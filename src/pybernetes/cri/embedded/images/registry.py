@@ -330,7 +330,7 @@ def _words(error: BaseException, doing: str = "") -> str:
 
 def _proxy(scheme: str, authority: str) -> tuple[str, int] | None:
     """The machine's proxy (HTTPS_PROXY, NO_PROXY); only for HTTPS, which it cannot look into."""
-    from urllib.request import getproxies_environment, proxy_bypass_environment
+    from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
     proxies: dict[str, Any] = getproxies_environment()
     if scheme != "https" or not proxies.get("https") or proxy_bypass_environment(authority, proxies):

@@ -18,6 +18,8 @@ import logging
 import os
 import tempfile
 import threading
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -90,12 +92,17 @@ class ImageStore:
         for folder in ("configs", "layers", "containers"):
             (root / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._images: dict[str, Image] = {}
-        self._archives: dict[str, list[int]] = {}
+        self._archives: dict[str, dict[str, Any]] = {}
+        """What was read of a folder: `stamp` (size and time) and `names` of each archive."""
         self._configs: dict[str, ImageConfig] = {}
         self._usages: dict[str, Usage] = {}
-        # Held by all that changes images or layers: what one unpacks, another must not collect before it is an image's.
+        self._adding = threading.RLock()
+        """Held for as long as an image is taken in."""
+        self._wanted: set[str] = set()
+        """Layers of the image that is being taken in: in use, though no image in the index says so yet."""
         self._changing = threading.RLock()
-        for rubbish in self.layers.glob(".new-*"):
+        """Held for moments, by all that changes the index or the set of layers; a container's start waits for it."""
+        for rubbish in self.layers.glob(".*"):
             remove_tree(rubbish)
         self._load()
 
@@ -168,9 +175,8 @@ class ImageStore:
         """Takes the images of an archive in. ValueError says what is wrong with it."""
         archive = Archive(path)
         try:
-            with self._changing:
+            with self._adding:
                 found = [self._take(archive, each) for each in archive.images()]
-                self._save()
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: the archive's documents are not those of an image: {error!r}") from None
         finally:
@@ -179,11 +185,8 @@ class ImageStore:
 
     def add(self, source: Layers, contained: Contained, digests: tuple[str, ...] = ()) -> Image:
         """Takes one image in; `digests` are names with the digest of the manifest, as `repository@sha256:...`."""
-        with self._changing:
-            image = self._take(source, contained)
-            image.digests += [digest for digest in digests if digest not in image.digests]
-            self._save()
-            return image
+        with self._adding:
+            return self._take(source, contained, digests)
 
     def import_folder(self, folder: Path) -> list[Image]:
         """Takes in the archives of a folder that are new or changed; a bad one is told and passed over."""
@@ -191,15 +194,28 @@ class ImageStore:
         for path in sorted(folder.glob("*.tar")):
             with contextlib.suppress(FileNotFoundError):
                 stamp = [path.stat().st_size, path.stat().st_mtime_ns]
-                if self._archives.get(str(path)) == stamp:
+                if self._archives.get(str(path), {}).get("stamp") == stamp:
                     continue
+                images: list[Image] = []
                 try:
-                    found += self.import_archive(path)
+                    images = self.import_archive(path)
                 except ValueError as error:
                     log.error("cannot import %s: %s", path, error)
-                self._archives[str(path)] = stamp
-                self._save()
+                with self._changing:
+                    names = [name for image in images for name in image.names]
+                    self._archives[str(path)] = {"stamp": stamp, "names": names}
+                    self._save()
+                found += images
         return found
+
+    def from_archive(self, reference: str) -> Image | None:
+        """The image that an archive of a folder has under a name; read again if it was removed since."""
+        wanted = full_name(reference)
+        for path, archive in self._archives.items():
+            if wanted in archive["names"] and os.path.exists(path):
+                found = self.find(wanted)
+                return found or next((each for each in self.import_archive(Path(path)) if wanted in each.names), None)
+        return None
 
     def remove(self, reference: str) -> None:
         """Removes an image with all its names; one that is not here is no error."""
@@ -209,10 +225,9 @@ class ImageStore:
                 return
             del self._images[image.id]
             self._configs.pop(image.id, None)
-            self._archives.clear()  # so that an archive which is still there can be read again
             self._save()
             (self.root / "configs" / image.id.removeprefix("sha256:")).unlink(missing_ok=True)
-            self.collect()
+        self.collect()
 
     def usage(self) -> tuple[Usage, Usage]:
         """What layers take on disk, and what containers have written. A layer is measured once: it does not change."""
@@ -224,42 +239,58 @@ class ImageStore:
     def collect(self) -> None:
         """Takes layers away that neither an image nor a container stands on."""
         with self._changing:
-            self._collect()
+            doomed = [self._doom(layer) for layer in self._unused()]
+        for layer in doomed:
+            remove_tree(layer)
 
-    def _collect(self) -> None:
-        used = {layer for image in self._images.values() for layer in image.layers}
+    def _unused(self) -> list[Path]:
+        used = self._wanted | {layer for image in self._images.values() for layer in image.layers} | {"empty"}
         for each in self.containers():
             with contextlib.suppress(OSError):
                 used |= set((self.root / "containers" / each / "layers").read_text().split())
-        for layer in self.layers.iterdir():
-            if layer.name.removesuffix(".size") in used or layer.name == "empty" or layer.name.startswith("."):
-                continue  # those with a dot are being unpacked
-            if layer.is_dir():
-                remove_tree(layer)
-            else:
-                layer.unlink(missing_ok=True)
+        # Those with a dot are being unpacked or removed.
+        found = [each for each in self.layers.iterdir() if not each.name.startswith(".")]
+        return [each for each in found if each.name.removesuffix(".size") not in used]
 
-    def _take(self, archive: Layers, contained: Contained) -> Image:
+    def _doom(self, layer: Path) -> Path:
+        """Takes a layer's name from it, which is quick."""
+        doomed = Path(tempfile.mkdtemp(prefix=".old-", dir=self.layers)) / layer.name
+        with contextlib.suppress(OSError):
+            layer.rename(doomed)
+        return doomed.parent
+
+    def _take(self, source: Layers, contained: Contained, digests: tuple[str, ...] = ()) -> Image:
         config = json.loads(contained.config)
         diffs = config["rootfs"]["diff_ids"]
         if len(diffs) != len(contained.layers):
             raise ValueError(f"{len(contained.layers)} layers, but the configuration tells of {len(diffs)}")
-        size = len(contained.config)
-        names = []
-        for diff, member in zip(diffs, contained.layers, strict=True):
-            names.append(_short(diff))
-            size += self._layer(archive, diff, member)
-        (self.root / "configs" / contained.id.removeprefix("sha256:")).write_bytes(contained.config)
-        image = self._images.setdefault(contained.id, Image(contained.id, names, size))
-        for name in contained.names:
+        layers = [_short(diff) for diff in diffs]
+        with self._changing:
+            self._wanted = set(layers)
+        try:
+            size = len(contained.config)
+            for diff, member in zip(diffs, contained.layers, strict=True):
+                size += self._layer(source, diff, member)
+            _write(self.root / "configs" / contained.id.removeprefix("sha256:"), contained.config)
+            with self._changing:
+                image = self._images.setdefault(contained.id, Image(contained.id, layers, size))
+                self._name(image, contained.names)
+                image.digests += [digest for digest in digests if digest not in image.digests]
+                self._save()
+        finally:
+            with self._changing:
+                self._wanted = set()
+        return image
+
+    def _name(self, image: Image, names: Iterable[str]) -> None:
+        for name in names:
             for other in self._images.values():
                 if name in other.names and other is not image:
                     other.names.remove(name)
             if name not in image.names:
                 image.names.append(name)
-        return image
 
-    def _layer(self, archive: Layers, diff: str, member: str) -> int:
+    def _layer(self, source: Layers, diff: str, member: str) -> int:
         """Unpacks a layer if it is not here yet; its size."""
         final = self.layers / _short(diff)
         record = self.layers / f"{_short(diff)}.size"
@@ -270,7 +301,7 @@ class ImageStore:
         temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=self.layers))
         try:
             temporary.chmod(0o755)
-            with archive.layer(member) as plain:
+            with source.layer(member) as plain:
                 checked = Hashed(plain)
                 size = unpack(checked, temporary, most_bytes=max(0, room))  # type: ignore[arg-type]
                 checked.finish()
@@ -281,6 +312,8 @@ class ImageStore:
             temporary.rename(final)
         except EOFError as error:
             raise ValueError(f"layer {member} ends too early: {error}") from None
+        except zlib.error as error:
+            raise ValueError(f"layer {member} is damaged: {error}") from None
         finally:
             remove_tree(temporary)
         return size
@@ -302,9 +335,14 @@ class ImageStore:
 
     def _save(self) -> None:
         document: dict[str, Any] = {"images": [vars(each) for each in self.images()], "archives": self._archives}
-        temporary = self.root / ".index.json"
-        temporary.write_text(json.dumps(document))
-        temporary.rename(self.root / "index.json")
+        _write(self.root / "index.json", json.dumps(document).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    """In one step: whoever reads it meanwhile reads all of the old or all of the new."""
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_bytes(content)
+    temporary.rename(path)
 
 
 class Hashed:

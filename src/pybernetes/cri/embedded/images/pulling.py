@@ -1,0 +1,266 @@
+"""Pulls an image: resolves its name at a mirror or the registry, loads what is not here, checks it, unpacks it.
+
+A server that cannot be reached or has not got the image is passed over for the next one (`hosts.py`); if all of them
+fail, the last one's words are the answer, as containerd's are. Layers that another image brought are not loaded again.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import hashlib
+import json
+import os
+import re
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from . import manifests
+from .archive import Contained
+from .downloads import Cancelled, DiskError, Downloads
+from .hosts import BadHosts, Host, hosts
+from .manifests import BadManifest, ImageManifest, NoMatch
+from .names import full_name, is_id
+from .registry import Credentials, Registry, RegistryError, SpeaksPlainHTTP
+from .store import Image, ImageStore
+
+DEPTH = 4
+"""Indexes in indexes."""
+_WORD = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_REPOSITORY = re.compile(rf"{_WORD}(?:/{_WORD})*")
+_HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?")
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+class PullError(Exception):
+    """Why an image is not here: CRI's code, and words for an event."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An image's name in full, in its parts; the identifier is a tag or a digest."""
+
+    name: str
+    registry: str
+    repository: str
+    identifier: str
+
+    @property
+    def by_digest(self) -> bool:
+        """Whether it can only ever mean one thing."""
+        return self.identifier.startswith("sha256:")
+
+
+def parse(name: str) -> Reference:
+    """A name as pods have it; PullError if it is none."""
+    try:
+        if is_id(name):
+            raise ValueError("an id says not where the image is")
+        full = full_name(name)
+        registry, _, rest = full.partition("/")
+        repository, _, identifier = rest.partition("@") if "@" in rest else rest.rpartition(":")
+        if not _HOST.fullmatch(registry) or not _REPOSITORY.fullmatch(repository) or len(repository) > 255:
+            raise ValueError("invalid reference format")
+        if not identifier.startswith("sha256:") and not _TAG.fullmatch(identifier):
+            raise ValueError("invalid reference format: invalid tag")
+    except ValueError as error:
+        raise PullError("InvalidArgument", f'failed to parse image reference "{name}": {error}') from None
+    return Reference(full, registry, repository, identifier)
+
+
+def credentials(auth: Any) -> Credentials | None:
+    """Those of CRI's AuthConfig; `auth` in it is base64 of `user:password`. PullError if it is not."""
+    if auth is None:
+        return None
+    if auth.username or auth.identity_token or auth.registry_token:
+        return Credentials(auth.username, auth.password, auth.identity_token, auth.registry_token)
+    if not auth.auth:
+        return None
+    try:
+        user, colon, password = base64.b64decode(auth.auth, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        colon = user = password = ""
+    if not colon:
+        raise PullError("InvalidArgument", "invalid auth config: auth is not base64 of user:password")
+    return Credentials(user, password.rstrip("\0"))
+
+
+def pull(
+    store: ImageStore,
+    folders: Iterable[Path],
+    name: str,
+    login: Credentials | None = None,
+    cancelled: threading.Event | None = None,
+) -> Image:
+    """Makes the image of a name be here as the registry has it now. Raises PullError."""
+    reference = parse(name)
+    cancelled = cancelled or threading.Event()
+    try:
+        servers = hosts(folders, reference.registry)
+    except (BadHosts, OSError) as error:
+        raise PullError("Unknown", f'failed to pull and unpack image "{reference.name}": {error}') from None
+    failure: RegistryError | None = None
+    for server in servers:
+        if not {"pull", "resolve"} <= server.capabilities:
+            continue
+        try:
+            return _from(store, server, reference, login, cancelled)
+        except RegistryError as error:
+            # The registry's own words count more than a mirror's "not found".
+            if failure is None or error.code != "NotFound" or failure.code == "NotFound":
+                failure = error
+        except (BadManifest, ValueError) as error:
+            code = "NotFound" if isinstance(error, NoMatch) else "Unknown"
+            ending = ": not found" if isinstance(error, NoMatch) else ""
+            raise PullError(code, f'failed to pull and unpack image "{reference.name}": {error}{ending}') from None
+        except DiskError as error:
+            code = "ResourceExhausted" if "No space" in str(error) else "Unknown"
+            raise PullError(code, f'failed to pull and unpack image "{reference.name}": {error}') from None
+        except OSError as error:
+            raise PullError("Unknown", f'failed to pull and unpack image "{reference.name}": {error}') from None
+        except Cancelled:
+            raise PullError(
+                "Canceled", f'failed to pull and unpack image "{reference.name}": context canceled'
+            ) from None
+    told = str(failure) if failure is not None else "no server of it may be pulled from"
+    begins = f'failed to pull and unpack image "{reference.name}": '
+    if failure is not None and failure.code == "NotFound":
+        resolving = f'failed to resolve reference "{reference.name}": {reference.name}: not found'
+        raise PullError("NotFound", begins + resolving)
+    code = failure.code if failure is not None else "Unknown"
+    raise PullError(code, begins + told)
+
+
+def _from(
+    store: ImageStore, server: Host, reference: Reference, login: Credentials | None, cancelled: threading.Event
+) -> Image:
+    registry = Registry(server, reference.registry, reference.repository, login)
+    try:
+        digest = _resolve(registry, reference)
+    except SpeaksPlainHTTP as error:
+        return _from(store, error.host, reference, login, cancelled)
+    except RegistryError as error:
+        told = f'failed to resolve reference "{reference.name}": {error}'
+        raise RegistryError(told, error.code, error.status) from None
+    repository = f"{reference.registry}/{reference.repository}"
+    named = f"{repository}@{digest}"
+    names = () if reference.by_digest else (reference.name,)
+    here = store.find(named)
+    if here is not None:
+        contained = Contained(names, store.raw_config(here), tuple("" for _ in here.layers), digest)
+        return store.add(_Nothing(), contained, (named,))
+    return _load(store, registry, digest, names, named, cancelled)
+
+
+def _resolve(registry: Registry, reference: Reference) -> str:
+    """The digest that the name stands for at this server. Asked without the bytes: registries count only those."""
+    found = registry.resolve(reference.identifier).digest
+    if not manifests._DIGEST.fullmatch(found):
+        found = _digest(registry.manifest(reference.identifier).body)
+    if reference.by_digest and found != reference.identifier:
+        raise RegistryError(f"the registry answered {found}", "FailedPrecondition")
+    return found
+
+
+def _load(
+    store: ImageStore,
+    registry: Registry,
+    digest: str,
+    names: tuple[str, ...],
+    named: str,
+    cancelled: threading.Event,
+) -> Image:
+    manifest = _manifest(registry, digest)
+    downloads = Downloads(store.root / "downloads")
+    _check_room(store.root, manifest)
+    with downloads.open(registry, manifest.config, cancelled) as file:
+        config = file.read(manifest.config.size)
+    diffs = _diffs(config)
+    if len(diffs) != len(manifest.layers):
+        raise BadManifest(f"{len(manifest.layers)} layers, but the configuration tells of {len(diffs)}")
+    wanted = {
+        layer.digest: layer for diff, layer in zip(diffs, manifest.layers, strict=True) if not store.has_layer(diff)
+    }
+    source = _Loaded(registry, downloads, {layer.digest: layer for layer in manifest.layers}, cancelled)
+    for layer in wanted.values():
+        downloads.open(registry, layer, cancelled).close()
+    contained = Contained(names, config, tuple(layer.digest for layer in manifest.layers), digest)
+    try:
+        return store.add(source, contained, (named,))
+    finally:
+        downloads.forget(manifest.config, *manifest.layers)
+
+
+def _manifest(registry: Registry, digest: str) -> ImageManifest:
+    for _ in range(DEPTH):
+        answer = registry.manifest(digest)
+        if _digest(answer.body) != digest:
+            told = f"unexpected commit digest {_digest(answer.body)}, expected {digest}: failed precondition"
+            raise RegistryError(f'failed commit on ref "manifest-{digest}": {told}', "FailedPrecondition")
+        content = manifests.read(answer.body, answer.media_type)
+        if isinstance(content, ImageManifest):
+            return content
+        digest = manifests.choose(content).digest
+    raise BadManifest("indexes in indexes without an end")
+
+
+def _check_room(root: Path, manifest: ImageManifest) -> None:
+    if manifest.config.size > 16 << 20:
+        raise BadManifest(f"a configuration of {manifest.config.size} bytes")
+    disk = os.statvfs(root)
+    needed = sum(layer.size for layer in manifest.layers)
+    if needed > disk.f_bavail * disk.f_frsize:
+        raise DiskError(f"No space left on device: the image's layers have {needed} bytes")
+
+
+def _diffs(config: bytes) -> list[str]:
+    try:
+        diffs = json.loads(config)["rootfs"]["diff_ids"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadManifest(f"the image's configuration is none: {error!r}") from None
+    if not isinstance(diffs, list) or not all(isinstance(each, str) for each in diffs):
+        raise BadManifest("the image's configuration has no list of layers")
+    return diffs
+
+
+class _Loaded:
+    """Layers for the store, in files."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        downloads: Downloads,
+        layers: dict[str, manifests.Descriptor],
+        cancelled: threading.Event,
+    ) -> None:
+        self._registry = registry
+        self._downloads = downloads
+        self._layers = layers
+        self._cancelled = cancelled
+
+    def layer(self, member: str) -> IO[bytes]:
+        """A layer as a plain tar stream. Loaded now if it was here at first and has been collected since."""
+        layer = self._layers[member]
+        stream = self._downloads.open(self._registry, layer, self._cancelled)
+        if stream.peek(2)[:2] == b"\x1f\x8b":
+            return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
+        return stream
+
+
+class _Nothing:
+    def layer(self, member: str) -> IO[bytes]:
+        """An image that is here needs none."""
+        raise BadManifest("a layer of the image has gone: pull again")
+
+
+def _digest(body: bytes) -> str:
+    return "sha256:" + hashlib.sha256(body).hexdigest()
