@@ -14,6 +14,10 @@ from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
 
+OWN_PIDS = cri.LinuxContainerSecurityContext(namespace_options=cri.NamespaceOption(pid=cri.CONTAINER))
+ALONE = cri.LinuxContainerConfig(security_context=OWN_PIDS)
+
+
 async def status(runtime: Runtime, id: str) -> Any:
     return (await runtime.container_status(cri.ContainerStatusRequest(container_id=id))).status
 
@@ -107,7 +111,8 @@ async def test_a_container_is_asked_to_stop_and_killed_after_its_grace(machine: 
         await runtime.stop_container(cri.StopContainerRequest(container_id=polite, timeout=20))
         assert (await status(runtime, polite)).exit_code == 5
         assert log_lines(config)[-1] == "stdout F bye"
-        deaf = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", attempt=1)
+        deaf = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", attempt=1, linux=ALONE)
+        assert (await execute(runtime, deaf, "ps")).stdout.count(b"sleep 1000") == 1
         begun = asyncio.get_running_loop().time()
         await runtime.stop_container(cri.StopContainerRequest(container_id=deaf, timeout=1))
         assert asyncio.get_running_loop().time() - begun > 0.9
@@ -166,13 +171,14 @@ async def test_a_log_is_written_to_a_new_file_when_it_was_moved_away(machine: Em
     async with machine.runtime() as runtime:
         config, sandbox = await cri_pods.run(runtime, machine)
         script = "head -c 20000 /dev/zero | tr '\\0' x; echo; exec sleep 1000"
-        id = await cri_pods.start(runtime, config, sandbox, "sh", "-c", script)
+        id = await cri_pods.start(runtime, config, sandbox, "sh", "-c", script, linux=ALONE)
         lines = await until_logged(config, "stdout F " + "x" * (20000 - 16384))
         assert lines == ["stdout P " + "x" * 16384, "stdout F " + "x" * (20000 - 16384)]
         path = machine.folder / "logs" / config.metadata.uid / "main.log"
         path.rename(path.with_name("old.log"))
         await runtime.reopen_container_log(cri.ReopenContainerLogRequest(container_id=id))
-        await execute(runtime, id, "sh", "-c", "echo more > /proc/1/fd/1; printf end > /proc/1/fd/1")
+        wrote = await execute(runtime, id, "sh", "-c", "echo more > /proc/1/fd/1; printf end > /proc/1/fd/1")
+        assert wrote.exit_code == 0, wrote
         assert "stdout F more" in await until_logged(config, "stdout F more")
         await runtime.stop_container(cri.StopContainerRequest(container_id=id, timeout=0))
         assert log_lines(config) == ["stdout F more", "stdout F end"]  # an unended line is written at the end

@@ -6,8 +6,7 @@ thread, one epoll: nothing is polled. It ends by itself when it has neither a ru
 
 Requests: `start` (a sandbox or container by the file of its spec), `exec` (a command, with descriptors of its streams),
 `signal`, `reopen`, `attach`, `close_stdin`, `list`. Answers carry the request's `id`; the end of a process is told
-unasked, after it
-was written to `exits/NAME` - a runtime that was away reads it there.
+unasked, after it was written to `exits/NAME`: a runtime that was away reads it there.
 """
 
 from __future__ import annotations
@@ -25,39 +24,17 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from . import inside, syscalls
+from .attached import Attached
 from .logs import LogFile, Pump
 
 READY = b"ready"
 CHUNK = 65536
 DESCRIPTORS = 3
 """At most so many come with a request: stdin, stdout, stderr."""
-MOST_WAITING = 4 << 20
-"""Bytes of output that wait for a client that is shown a container's output."""
 LINE, TARGET = 3, 4
 """In a new process: the line to the launcher, and the process whose namespaces it joins."""
 FULL_PIPE = 32
 """Reads after which a pipe cannot hold what was written before: it has at most 1 MiB; children may go on."""
-
-
-class Copy:
-    """A client that is shown a container's output. One that does not read is left behind: nobody waits for it."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self.waiting = b""
-        os.set_blocking(descriptor, False)
-
-    def write(self, data: bytes) -> bool:
-        """Whether the client is still there."""
-        self.waiting += data
-        try:
-            while self.waiting:
-                self.waiting = self.waiting[os.write(self.descriptor, self.waiting) :]
-        except BlockingIOError:
-            return len(self.waiting) < MOST_WAITING
-        except OSError:
-            return False
-        return True
 
 
 class Process:
@@ -73,8 +50,10 @@ class Process:
         self.streams: set[int] = set()
         self.stdin = -1
         self.terminal = -1
-        self.copies: dict[str, list[Copy]] = {"stdout": [], "stderr": []}
+        self.copies: dict[str, list[Attached]] = {"stdout": [], "stderr": []}
         """Who else gets its output, by stream."""
+        self.sources: dict[str, int] = {}
+        """Where that output comes from."""
         self.facts: dict[str, Any] = {}
 
 
@@ -88,6 +67,8 @@ class Launcher:
         self._processes: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._handlers: dict[int, Any] = {}
+        self._held_up: set[int] = set()
+        """Streams that are not read now, because an attached client has not taken what came before."""
         self._epoll = select.epoll()
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._runtime: socket.socket | None = None
@@ -124,9 +105,27 @@ class Launcher:
         self._handlers[descriptor] = handler
         self._epoll.register(descriptor, select.EPOLLIN)
 
+    def _watch_for(self, descriptor: int, mask: int, handler: Any) -> None:
+        if descriptor in self._handlers:
+            self._epoll.modify(descriptor, mask)
+        else:
+            self._epoll.register(descriptor, mask)
+        self._handlers[descriptor] = handler
+
     def _unwatch(self, descriptor: int) -> None:
-        if self._handlers.pop(descriptor, None) is not None:
+        if self._handlers.pop(descriptor, None) is not None and descriptor not in self._held_up:
             self._epoll.unregister(descriptor)
+        self._held_up.discard(descriptor)
+
+    def _hold_up(self, descriptor: int) -> None:
+        if descriptor in self._handlers and descriptor not in self._held_up:
+            self._held_up.add(descriptor)
+            self._epoll.unregister(descriptor)  # masking is not enough: a hangup would be told again and again
+
+    def _go_on(self, descriptor: int) -> None:
+        if descriptor in self._held_up:
+            self._held_up.discard(descriptor)
+            self._epoll.register(descriptor, select.EPOLLIN)
 
     # The runtime
 
@@ -229,12 +228,20 @@ class Launcher:
         if process is None or process.log is None:
             return {"error": "container is not running"}
         for stream, descriptor in zip(request["copies"], descriptors, strict=True):
-            process.copies[stream].append(Copy(os.dup(descriptor)))
+            self._attach(process, stream, os.dup(descriptor))
         stdin = process.terminal if process.terminal >= 0 else process.stdin
         found = [stdin, process.terminal]
         there = [each for each in found if each >= 0]
         self._send({"id": request["id"], "there": [each >= 0 for each in found]}, there)
         return None
+
+    def _attach(self, process: Process, stream: str, descriptor: int) -> None:
+        def changed() -> None:
+            process.copies[stream] = [each for each in process.copies[stream] if not each.gone]
+            if not any(each.full for each in process.copies[stream]):
+                self._go_on(process.sources.get(stream, -1))
+
+        process.copies[stream].append(Attached(descriptor, self._watch_for, self._unwatch, changed))
 
     def _do_close_stdin(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
         process = self._processes.get(request["name"])
@@ -341,6 +348,7 @@ class Launcher:
         assert process.log is not None
         os.set_blocking(descriptor, False)
         process.streams.add(descriptor)
+        process.sources[stream] = descriptor
         pump = Pump(stream, process.log)
 
         def read() -> bool:
@@ -355,12 +363,15 @@ class Launcher:
                 data = b""
             if data:
                 pump.feed(data)
-                self._copy(process, stream, data)
+                for each in list(process.copies[stream]):
+                    each.write(data)
+                    if each.full:
+                        self._hold_up(descriptor)
                 return True
             pump.end()
-            for copy in process.copies[stream]:
-                self._end_copy(copy)
-            process.copies[stream] = []
+            for each in list(process.copies[stream]):
+                each.finish()
+            process.sources.pop(stream, None)
             if descriptor == process.terminal:
                 process.terminal = -1
             self._unwatch(descriptor)
@@ -371,33 +382,6 @@ class Launcher:
             return False
 
         self._watch(descriptor, read)
-
-    def _copy(self, process: Process, stream: str, data: bytes) -> None:
-        copies = process.copies[stream]
-        for copy in list(copies):
-            if not copy.write(data):
-                copies.remove(copy)
-                self._end_copy(copy)
-            elif copy.waiting and copy.descriptor not in self._handlers:
-                self._drain(process, stream, copy)
-
-    def _drain(self, process: Process, stream: str, copy: Copy) -> None:
-        """Goes on when the client has read."""
-
-        def writable() -> None:
-            there = copy.write(b"")
-            if not there or not copy.waiting:
-                self._unwatch(copy.descriptor)
-            if not there and copy in process.copies[stream]:
-                process.copies[stream].remove(copy)
-                os.close(copy.descriptor)
-
-        self._handlers[copy.descriptor] = writable
-        self._epoll.register(copy.descriptor, select.EPOLLOUT)
-
-    def _end_copy(self, copy: Copy) -> None:
-        self._unwatch(copy.descriptor)
-        os.close(copy.descriptor)
 
     def _reap(self) -> None:
         try:
@@ -424,6 +408,8 @@ class Launcher:
             for _ in range(FULL_PIPE):
                 if not self._handlers[descriptor]():
                     break
+        for each in [*process.copies["stdout"], *process.copies["stderr"]]:
+            each.finish()
         del self._processes[process.name]
         if process.stdin >= 0:
             os.close(process.stdin)
