@@ -24,6 +24,8 @@ from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import inside
 from pybernetes.cluster.node.machine import Machine
 
+RUNTIME = os.environ.get("PYB_TEST_RUNTIME", "containerd")
+"""The container runtime of the tests' nodes; `embedded` runs the same tests on our own."""
 COMPONENTS = ("apiserver", "controller-manager", "scheduler")
 
 
@@ -34,7 +36,7 @@ class Cluster:
         self.folder = folder
         self.layout = Layout(name, folder / "data")
         self.environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(folder / "config")}
-        self.flags = [f"--nodes={nodes}", "--port=0", *flags]
+        self.flags = [f"--nodes={nodes}", "--port=0", f"--runtime={RUNTIME}", *flags]
         self.nodes = [f"node-{number}" for number in range(1, nodes + 1)]
 
     def __enter__(self) -> Cluster:

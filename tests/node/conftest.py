@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node.cluster import Cluster
+from node.cluster import RUNTIME, Cluster
 from node.machine import Machine, lacking
 
 from pybernetes.cluster.node import plan
@@ -46,7 +46,7 @@ def own_node() -> Iterator[Cluster]:
 
 
 def _cluster(name: str) -> Iterator[Cluster]:
-    reason = plan.obstacle()
+    reason = plan.obstacle(RUNTIME)
     if reason:
         pytest.skip(f"no node: {reason}")
     with tempfile.TemporaryDirectory(prefix="pyb-") as folder, Cluster(Path(folder), name) as cluster:

@@ -13,6 +13,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import shutil
 import tarfile
 import zlib
@@ -185,10 +186,12 @@ def _load(tar: tarfile.TarFile, name: str, default: Any) -> Any:
 def _give_to_nodes(layout: Layout, archive: Path) -> None:
     from pybernetes.cluster.node import boot
 
-    imports = [(name, boot.import_archive(init, archive)) for name, init in _running(layout).items()]
+    running = _running(layout)
+    # Our own runtime looks into the folder of archives itself.
+    imports = [(name, boot.import_archive(init, archive)) for name, init in running.items() if _has_containerd(init)]
     for name, process in imports:
         boot.finish_import(layout, name, archive, process)
-    if not imports:
+    if not running:
         print("No node runs: they get it when the cluster starts.")
 
 
@@ -201,14 +204,26 @@ def _running(layout: Layout) -> dict[str, int]:
     return {name: init for name, init in found.items() if init is not None}
 
 
-async def _images(inits: dict[str, int]) -> list[tuple[str, str, str, str]]:
+def _has_containerd(init: int) -> bool:
     from pybernetes.cluster.node import containerd, inside
+
+    return os.path.exists(inside.path(init, containerd.SOCKET))
+
+
+def _socket(init: int) -> str:
+    """Where the container runtime of a node answers."""
+    from pybernetes.cluster.node import containerd, embedded, inside
+
+    return inside.path(init, containerd.SOCKET if _has_containerd(init) else embedded.SOCKET)
+
+
+async def _images(inits: dict[str, int]) -> list[tuple[str, str, str, str]]:
     from pybernetes.cri import v1 as cri
     from pybernetes.cri.remote import Runtime
 
     where: dict[tuple[str, str, str], list[str]] = {}
     for node, init in inits.items():
-        async with Runtime(inside.path(init, containerd.SOCKET)) as runtime:
+        async with Runtime(_socket(init)) as runtime:
             answer = await runtime.list_images(cri.ListImagesRequest())
         for image in answer.images:
             for name in image.repo_tags or image.repo_digests or ["<none>"]:
@@ -218,13 +233,12 @@ async def _images(inits: dict[str, int]) -> list[tuple[str, str, str, str]]:
 
 
 async def _remove_from_nodes(inits: dict[str, int], name: str) -> list[str]:
-    from pybernetes.cluster.node import containerd, inside
     from pybernetes.cri import v1 as cri
     from pybernetes.cri.remote import Runtime
 
     gone = []
     for node, init in inits.items():
-        async with Runtime(inside.path(init, containerd.SOCKET)) as runtime:
+        async with Runtime(_socket(init)) as runtime:
             spec = cri.ImageSpec(image=name)
             if (await runtime.image_status(cri.ImageStatusRequest(image=spec))).image.id:
                 await runtime.remove_image(cri.RemoveImageRequest(image=spec))

@@ -64,7 +64,10 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         "--nodes", type=_count, metavar="N", help="0 = control plane only (default: 1 if this machine can have nodes)"
     )
     parser.add_argument(
-        "--runtime", choices=["auto", "containerd"], default="auto", help="of nodes; default: %(default)s"
+        "--runtime",
+        choices=["auto", "containerd", "embedded"],
+        default="auto",
+        help="of nodes: what is installed, or our own; default: %(default)s",
     )
     parser.add_argument(
         "--simulated-nodes",
@@ -137,7 +140,7 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
 
 
 def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, progress: Progress) -> Record:
-    nodes = _nodes(layout, count) if count else None
+    nodes = _nodes(layout, count, arguments.runtime) if count else None
     host = nodes.network.gateway if nodes else components.BIND_ADDRESS
     port = _free_port(arguments.port, host)
     addresses = [_host_address(), *([host] if nodes else [])]
@@ -181,10 +184,10 @@ def _node_count(wanted: int | None, runtime: str) -> tuple[int, str | None]:
     return plan.count(wanted, runtime)
 
 
-def _nodes(layout: Layout, count: int) -> Nodes:
+def _nodes(layout: Layout, count: int, runtime: str) -> Nodes:
     from pybernetes.cluster.node.joining import Nodes
 
-    return Nodes(layout, count)
+    return Nodes(layout, count, "embedded" if runtime == "embedded" else "containerd")
 
 
 def _remove_nodes(layout: Layout) -> None:

@@ -63,12 +63,14 @@ class Boot:
 
     def _has_images(self, init: int) -> bool:
         if self._imports is None:
-            if not _answers(inside.path(init, containerd.SOCKET)):
-                self.trouble = "containerd does not answer"
+            if not _answers(inside.path(init, self.machine.socket)):
+                self.trouble = "its container runtime does not answer"
                 return False
-            self._imports = [
-                (archive, import_archive(init, archive)) for archive in missing_archives(self.layout, self.machine.name)
-            ]
+            # Our own runtime looks for archives itself.
+            missing = (
+                missing_archives(self.layout, self.machine.name) if self.machine.socket == containerd.SOCKET else []
+            )
+            self._imports = [(archive, import_archive(init, archive)) for archive in missing]
         for archive, process in self._imports:
             if process.poll() is None:
                 self.trouble = f"{archive.name} is being imported"

@@ -8,7 +8,7 @@ from pybernetes.cluster import pidfile
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node.machine import RUN
 
-PROGRAMS = ("containerd", "kubelet")
+PROGRAMS = ("containerd", "runtime", "kubelet")
 
 
 def init_process(layout: Layout, name: str) -> int | None:

@@ -13,9 +13,10 @@ from pybernetes.cluster.node.boot import Boot
 class Nodes:
     """The nodes of one cluster. Making it claims their network; `teardown.remove` gives it back."""
 
-    def __init__(self, layout: Layout, count: int) -> None:
+    def __init__(self, layout: Layout, count: int, runtime: str = "containerd") -> None:
         self.layout = layout
         self.count = count
+        self.runtime = runtime
         self.network = plan.claim(layout)
         self._admin: Admin | None = None
 
@@ -23,7 +24,9 @@ class Nodes:
         """Their components, whose files are written; the port is that of the API server."""
         store.ensure_builtin(self.layout)
         self._admin = Admin(self.network.gateway, port, self.layout.pki)
-        machines = [prepare.prepare(self.layout, self.network, number + 1, port) for number in range(self.count)]
+        machines = [
+            prepare.prepare(self.layout, self.network, number + 1, port, self.runtime) for number in range(self.count)
+        ]
         return [
             components.node(
                 each.name, self.layout.node(each.name) / "machine.json", Boot(self.layout, each, self._admin)
@@ -34,6 +37,6 @@ class Nodes:
     def finish(self) -> str | None:
         """What can wait until the API server is there; answers what the user should know."""
         assert self._admin is not None
-        objects.create(self._admin)
+        objects.create(self._admin, self.runtime)
         self._admin.close()
         return fabric.open_way_out(self.network)

@@ -55,6 +55,8 @@ class Machine:
     keep: list[str]
     images: str
     programs: list[Program]
+    socket: str = "/run/containerd/containerd.sock"
+    """In the node: where its container runtime answers."""
 
     def write(self) -> Path:
         """Puts it into the node's folder."""

@@ -11,7 +11,7 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 _CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 
 
-def objects() -> list[tuple[str, dict[str, object]]]:
+def objects(runtime: str = "containerd") -> list[tuple[str, dict[str, object]]]:
     """Path and object: the API server may call kubelets, and each low-level runtime has a RuntimeClass."""
     binding: dict[str, object] = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -29,14 +29,14 @@ def objects() -> list[tuple[str, dict[str, object]]]:
             _CLASSES,
             {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name},
         )
-        for name in containerd.runtimes()
+        for name in (containerd.runtimes() if runtime == "containerd" else [runtime])
     ]
     return [(_RBAC, binding), *classes]
 
 
-def create(admin: Admin) -> None:
+def create(admin: Admin, runtime: str = "containerd") -> None:
     """Makes those that do not exist."""
-    for path, content in objects():
+    for path, content in objects(runtime):
         try:
             code, answer = admin.request("POST", path, content)
         except OSError as error:

@@ -13,17 +13,17 @@ from pybernetes.cluster.node.machine import FOLDERS
 from pybernetes.cluster.node.network import NETWORKS, NODES, Network
 
 
-def obstacle() -> str | None:
-    """Why this machine cannot have nodes, None if it can."""
+def obstacle(runtime: str = "containerd") -> str | None:
+    """Why this machine cannot have nodes with this runtime, None if it can."""
     if os.geteuid() != 0:
         return "nodes need root"
-    why = containerd.missing()
+    why = containerd.missing() if runtime == "containerd" else None
     return f"{why} (Debian: apt-get install containerd runc containernetworking-plugins nftables)" if why else None
 
 
 def count(wanted: int | None, runtime: str = "auto") -> tuple[int, str | None]:
     """The number of nodes, and why it is 0 if nobody asked for that; ClusterError if it cannot be as asked for."""
-    why = obstacle() if wanted != 0 else None
+    why = obstacle("embedded" if runtime == "embedded" else "containerd") if wanted != 0 else None
     if why and runtime != "auto":
         raise ClusterError(f"--runtime {runtime}: {why}")
     if wanted is None:

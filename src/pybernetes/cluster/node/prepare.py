@@ -19,7 +19,7 @@ from pybernetes import pki
 from pybernetes.cluster import certificates, files
 from pybernetes.cluster.components import CLUSTER_DOMAIN, KUBERNETES_SERVICE_IP, PYTHON
 from pybernetes.cluster.layout import Layout
-from pybernetes.cluster.node import containerd, mirror
+from pybernetes.cluster.node import containerd, embedded, mirror
 from pybernetes.cluster.node.machine import Machine, Program
 from pybernetes.cluster.node.network import Network
 from pybernetes.cluster.node.programs import find
@@ -41,7 +41,7 @@ def cgroup(layout: Layout, name: str) -> str:
     return f"pybernetes/{layout.name}-{crc32(os.fsencode(layout.data)):08x}/{name}"
 
 
-def prepare(layout: Layout, network: Network, number: int, server_port: int) -> Machine:
+def prepare(layout: Layout, network: Network, number: int, server_port: int, runtime: str = "containerd") -> Machine:
     """Writes the files of a node and answers its description, which is one of them."""
     name, address = node_name(number), network.address(number)
     folder = layout.node(name)
@@ -50,8 +50,9 @@ def prepare(layout: Layout, network: Network, number: int, server_port: int) -> 
     server = f"https://{network.gateway}:{server_port}"
     ensure_certificates(layout, name, address)
     _write_identity(folder, name, address)
-    _write_kubelet(layout, folder, name, server)
-    _write_containerd(layout, folder)
+    socket = embedded.SOCKET if runtime == "embedded" else containerd.SOCKET
+    _write_kubelet(layout, folder, name, server, socket)
+    program = _write_runtime(layout, folder, name, runtime)
     rules = folder / "rules.nft"
     rules.write_text(service_rules(KUBERNETES_SERVICE_IP, 443, network.gateway, server_port))
     machine = Machine(
@@ -67,13 +68,10 @@ def prepare(layout: Layout, network: Network, number: int, server_port: int) -> 
         keep=[str(layout.data), str(Path(pybernetes.__file__).parents[1]), sys.prefix],
         images=str(layout.images),
         programs=[
-            Program(
-                "containerd",
-                [find("containerd") or "containerd", "--config", str(folder / "containerd.toml")],
-                str(layout.log(f"{name}-containerd")),
-            ),
+            program,
             Program("kubelet", _kubelet_command(folder, name, address), str(layout.log(f"{name}-kubelet"))),
         ],
+        socket=socket,
     )
     machine.write()
     return machine
@@ -125,7 +123,7 @@ def _kubelet_command(folder: Path, name: str, address: str) -> list[str]:
     ]
 
 
-def _write_kubelet(layout: Layout, folder: Path, name: str, server: str) -> None:
+def _write_kubelet(layout: Layout, folder: Path, name: str, server: str, socket: str) -> None:
     own = folder / "pki"
     config = {
         "kind": "KubeletConfiguration",
@@ -138,7 +136,7 @@ def _write_kubelet(layout: Layout, folder: Path, name: str, server: str) -> None
         "authorization": {"mode": "Webhook"},
         "cgroupDriver": "cgroupfs",
         "clusterDomain": CLUSTER_DOMAIN,
-        "containerRuntimeEndpoint": f"unix://{containerd.SOCKET}",
+        "containerRuntimeEndpoint": f"unix://{socket}",
         "failSwapOn": False,
         "port": KUBELET_PORT,
         "resolvConf": "/etc/resolv.conf",
@@ -162,16 +160,22 @@ def _write_kubelet(layout: Layout, folder: Path, name: str, server: str) -> None
     files.write_private(folder / "kubelet.kubeconfig", json.dumps(kubeconfig, indent=2).encode() + b"\n")
 
 
-def _write_containerd(layout: Layout, folder: Path) -> None:
+def _write_runtime(layout: Layout, folder: Path, name: str, runtime: str) -> Program:
+    """What the node's container runtime reads; how it is started."""
     template = folder / "cni.template"
     template.write_text(containerd.network_template())
     own = folder / "certs.d"  # comes last, because `_default` stands for every host that is not there by its name
     files.make_private_folder(own / "_default")
     (own / "_default" / "hosts.toml").write_text(mirror.HOSTS)
     registries = [layout.registries, Path("/etc/containerd/certs.d"), own]
-    (folder / "containerd.toml").write_text(containerd.config(template, registries))
     (folder / "etc-cni" / "net.d").mkdir(parents=True, exist_ok=True)
     containerd.link_plugins(folder / "opt-cni" / "bin")
+    if runtime == "embedded":
+        command = embedded.command(layout, folder, template, registries)
+        return Program("runtime", command, str(layout.log(f"{name}-runtime")))
+    (folder / "containerd.toml").write_text(containerd.config(template, registries))
+    command = [find("containerd") or "containerd", "--config", str(folder / "containerd.toml")]
+    return Program("containerd", command, str(layout.log(f"{name}-containerd")))
 
 
 def _write_identity(folder: Path, name: str, address: str) -> None:
