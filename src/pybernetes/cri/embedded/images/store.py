@@ -26,7 +26,7 @@ from typing import IO, Any, Protocol
 
 from .archive import Archive, Contained
 from .names import full_name, is_id
-from .unpack import unpack
+from .unpack import ENTRIES, unpack
 from .usage import Usage, measure, remove_tree
 
 log = logging.getLogger(__name__)
@@ -199,7 +199,7 @@ class ImageStore:
                 images: list[Image] = []
                 try:
                     images = self.import_archive(path)
-                except ValueError as error:
+                except (ValueError, OSError) as error:
                     log.error("cannot import %s: %s", path, error)
                 with self._changing:
                     names = [name for image in images for name in image.names]
@@ -298,12 +298,18 @@ class ImageStore:
             return int(record.read_text())
         disk = os.statvfs(self.root)
         room = int(disk.f_bavail * disk.f_frsize - RESERVE * disk.f_blocks * disk.f_frsize)
+        inodes = int(disk.f_favail - RESERVE * disk.f_files) if disk.f_files else ENTRIES  # some file systems need none
         temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=self.layers))
         try:
             temporary.chmod(0o755)
             with source.layer(member) as plain:
                 checked = Hashed(plain)
-                size = unpack(checked, temporary, most_bytes=max(0, room))  # type: ignore[arg-type]
+                size = unpack(
+                    checked,  # type: ignore[arg-type]
+                    temporary,
+                    most_bytes=max(0, room),
+                    most_entries=max(0, min(ENTRIES, inodes)),
+                )
                 checked.finish()
             if f"sha256:{checked.digest}" != diff:
                 raise ValueError(f"layer {member} has other content than its image says ({diff})")

@@ -2,18 +2,19 @@
 
 Every path is opened as if the folder were the root (openat2), so neither `..` nor links lead out of it, and nothing is
 ever written through a link as its last part. Device nodes are left out: a container gets its devices from the runtime.
-Size and number of entries are bounded.
+Size, number and depth of entries are bounded, and so is what is read for their headers.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
 import tarfile
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn, Self
 
 from ..syscalls import open_in_root
 
@@ -21,6 +22,20 @@ WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 ENTRIES = 1_000_000
 """More than any image has; less than what fills a file system with empty files."""
 LONGEST = 4096
+DEEPEST = 512
+"""Folders in folders: a path has no room for many more."""
+HEADER = 1 << 20
+"""Bytes of a long name or of extended headers, which are read at once; names have 4 KiB, attributes 64."""
+OVERHEAD = 4 << 30
+"""Bytes of a stream beside the files' own."""
+_EXTENDED = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _XATTR = "SCHILY.xattr."
 _KEPT = ("security.capability", "user.")
 
@@ -32,29 +47,95 @@ class UnsafeArchive(ValueError):
 def unpack(stream: IO[bytes], target: Path, *, most_bytes: int, most_entries: int = ENTRIES) -> int:
     """Unpacks a plain tar stream; the bytes of its files. Raises `UnsafeArchive`, ValueError or OSError."""
     root = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
-    total = entries = 0
+    total = 0
+    count = _Count(most_entries)
     folders: list[tuple[str, tarfile.TarInfo]] = []
     try:
-        with tarfile.open(fileobj=stream, mode="r|", encoding="utf-8", errors="surrogateescape") as archive:
+        with tarfile.open(  # type: ignore[call-overload] # of a file it only reads
+            fileobj=_Bounded(stream, most_bytes + OVERHEAD),
+            mode="r|",
+            encoding="utf-8",
+            errors="surrogateescape",
+            tarinfo=_Header,
+        ) as archive:
             for member in archive:
-                entries, total = entries + 1, total + (member.size if member.isreg() else 0)
-                if entries > most_entries:
-                    raise UnsafeArchive(f"more than {most_entries} entries in a layer")
+                count.one()
+                if member.size < 0:
+                    raise UnsafeArchive(f"the file {member.name[:80]!r} of {member.size} bytes")
+                total += member.size if member.isreg() else 0
                 if total > most_bytes:
                     raise UnsafeArchive(f"a layer of more than {most_bytes} bytes")
                 path = _checked(member.name)
                 if path:
-                    _entry(root, path, member, archive)
+                    _safely_entry(root, path, member, archive, count)
                 if member.isdir():
                     folders.append((path or ".", member))
-                archive.members = []  # type: ignore[attr-defined] # it remembers all of them otherwise
+                archive.members = []  # it remembers all of them otherwise
         for path, member in reversed(folders):
             _finish_folder(root, path, member)
-    except tarfile.TarError as error:
+    except (tarfile.TarError, OverflowError) as error:
         raise ValueError(f"not a layer: {error}") from None
     finally:
         os.close(root)
     return total
+
+
+class _Header(tarfile.TarInfo):
+    """Refuses what tarfile would read into memory at once, however much it is."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """A header of 512 bytes."""
+        header = super().frombuf(buf, encoding, errors)
+        if header.type in _EXTENDED and not 0 <= header.size <= HEADER:
+            raise UnsafeArchive(f"a header of {header.size} bytes")
+        if header.type == tarfile.GNUTYPE_SPARSE:
+            raise UnsafeArchive(f"the sparse file {header.name!r}: not supported in layers")
+        return header
+
+    def _proc_gnusparse_00(self, *_: object) -> NoReturn:
+        raise UnsafeArchive(f"the sparse file {self.name!r}: not supported in layers")
+
+    _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_gnusparse_00
+
+
+class _Count:
+    """Of what is made."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+
+    def one(self) -> None:
+        """Another one; UnsafeArchive if it is too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise UnsafeArchive(f"more than {self._most} entries in a layer")
+
+
+class _Bounded:
+    """A stream that ends with an error if it does not end by itself."""
+
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self._stream = stream
+        self._left = most
+
+    def read(self, size: int) -> bytes:
+        """The stream's."""
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise UnsafeArchive("a layer that does not end")
+        return data
+
+
+def _safely_entry(root: int, path: str, member: tarfile.TarInfo, archive: tarfile.TarFile, count: _Count) -> None:
+    """Makes an entry; what the file system cannot have is the archive's fault, what the disk has not is not."""
+    try:
+        _entry(root, path, member, archive, count)
+    except OSError as error:
+        if error.errno in _DISK:
+            raise
+        raise UnsafeArchive(f"the entry {member.name[:80]!r} cannot be made: {error.strerror or error}") from None
 
 
 def _checked(name: str) -> str:
@@ -63,12 +144,14 @@ def _checked(name: str) -> str:
         raise UnsafeArchive(f"the path {name!r} leads out of the layer")
     if "\0" in name or len(os.fsencode(name)) > LONGEST:
         raise UnsafeArchive(f"the path {name[:80]!r} is none")
+    if len(parts) > DEEPEST:
+        raise UnsafeArchive(f"the path {name[:80]!r} nests more than {DEEPEST} folders")
     return "/".join(parts)
 
 
-def _entry(root: int, path: str, member: tarfile.TarInfo, archive: tarfile.TarFile) -> None:
+def _entry(root: int, path: str, member: tarfile.TarInfo, archive: tarfile.TarFile, count: _Count) -> None:
     folder, _, name = path.rpartition("/")
-    above = _folder(root, folder)
+    above = _folder(root, folder, count)
     try:
         if name == OPAQUE:
             os.setxattr(above, "trusted.overlay.opaque", b"y")
@@ -103,7 +186,7 @@ def _entry(root: int, path: str, member: tarfile.TarInfo, archive: tarfile.TarFi
         os.close(above)
 
 
-def _folder(root: int, path: str) -> int:
+def _folder(root: int, path: str, count: _Count) -> int:
     """A descriptor of a folder in the layer; made if it is missing."""
     try:
         return open_in_root(root, path or ".", os.O_RDONLY | os.O_DIRECTORY)
@@ -112,7 +195,8 @@ def _folder(root: int, path: str) -> int:
     except NotADirectoryError:
         raise UnsafeArchive(f"{path!r} is no folder") from None
     folder, _, name = path.rpartition("/")
-    above = _folder(root, folder)
+    above = _folder(root, folder, count)
+    count.one()  # folders that no entry tells of take room as well
     try:
         _make_folder(above, name)
         return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
