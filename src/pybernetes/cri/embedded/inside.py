@@ -2,14 +2,18 @@
 
 Volumes are opened (`open_tree`) while the node's files are still to be seen, and put in their places when the root is
 already the container's: a link in an image or a volume then leads nowhere but into the container itself. For the same
-reason users are looked up after that.
+reason users are looked up after that. Everything that is needed has been imported by then: an import inside would run
+the image's code, and is made impossible.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import stat
+import sys as python
+import termios
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -66,6 +70,7 @@ def container(spec: Spec, sandbox: int, report: Report) -> NoReturn:
     if spec["join"]:
         sys.setns(sandbox, spec["join"])
     sys.unshare(sys.NEWNS | sys.NEWCGROUP)
+    _close_up()
     # After the trees were opened, which keep their ties to the node; nothing mounted from here on is seen by it.
     sys.mount("", "/", flags=sys.MS_REC | sys.MS_PRIVATE)
     os.chdir(spec["layers_dir"])  # short names: all options of a mount must fit into one page
@@ -73,15 +78,16 @@ def container(spec: Spec, sandbox: int, report: Report) -> NoReturn:
     sys.mount("overlay", root, "overlay", 0, f"lowerdir={lower},upperdir={spec['upper']},workdir={spec['work']}")
     sys.pivot_root(root)
     _special_mounts(spec, cgroups)
+    # Before volumes are there, as long as /dev and /proc are certainly ours: a volume could have links in their place.
+    _hide(spec)
+    if spec["tty"]:
+        _terminal(report, console=True)
     for each, tree in zip(spec["mounts"], trees, strict=True):
         _attach(each, tree)
     for each, node in zip(spec["devices"], nodes, strict=True):
         _make_node(each["path"], *node)
-    _hide(spec)
     if spec["readonly_rootfs"]:
         sys.mount("", "/", flags=sys.MS_REMOUNT | sys.MS_BIND | sys.MS_RDONLY)
-    if spec["tty"]:
-        _terminal(report, console=True)
     _run(spec, report)
 
 
@@ -89,10 +95,22 @@ def command(spec: Spec, target: int, report: Report) -> NoReturn:
     """Becomes a command in a running container; `target` is a descriptor of its first process."""
     _enter_cgroups(spec)
     _oom_score(spec.get("oom_score_adj", 0))
+    _close_up()
     sys.setns(target, sys.NEWNS | sys.NEWNET | sys.NEWIPC | sys.NEWUTS | sys.NEWCGROUP)
     if spec["tty"]:
         _terminal(report, console=False)
     _run(spec, report)
+
+
+def _close_up() -> None:
+    """Before the container's files and processes come near: nothing is imported from its files, nobody looks inside.
+
+    Without this, whoever is root in the container could open our program through /proc, or read what is left in memory
+    of the requests for other containers, in the moment when our capabilities are its own already.
+    """
+    python.path.clear()
+    python.meta_path.clear()
+    sys.prctl(sys.PR_SET_DUMPABLE, 0)
 
 
 def _run(spec: Spec, report: Report) -> NoReturn:
@@ -105,6 +123,7 @@ def _run(spec: Spec, report: Report) -> NoReturn:
     environment.setdefault(b"HOME", os.fsencode(user.home))
     if spec["tty"]:
         environment.setdefault(b"TERM", b"xterm")
+        os.fchown(0, user.uid, -1)
     else:
         for stream in (1, 2):
             os.fchown(stream, user.uid, user.gid)  # so that /dev/stdout can be opened again
@@ -261,9 +280,6 @@ def _make_node(path: str, mode: int, device: int, group: int) -> None:
 
 def _terminal(report: Report, *, console: bool) -> None:
     """A terminal of the container's own as the three streams; the launcher gets the other end."""
-    import fcntl
-    import termios
-
     master = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     fcntl.ioctl(master, 0x40045431, b"\0\0\0\0")  # TIOCSPTLCK
     number = int.from_bytes(fcntl.ioctl(master, 0x80045430, b"\0\0\0\0"), "little")  # TIOCGPTN

@@ -45,6 +45,9 @@ class Process:
         self.pid = pid
         self.request: int | None = request
         """Whose answer is due as soon as the program runs, or could not."""
+        self.line: socket.socket | None = None
+        """Where it tells of itself until then."""
+        self.takes_stdin = False
         self.own_pids = False
         self.log: LogFile | None = None
         self.streams: set[int] = set()
@@ -197,6 +200,7 @@ class Launcher:
             request["id"], spec, streams, lambda report: inside.container(spec, TARGET, report), holder
         )
         process.log = log
+        process.takes_stdin = bool(spec["stdin"])
         for stream, (read, write) in zip(("stdout", "stderr"), pipes, strict=False):
             os.close(write)
             self._pump(process, read, stream)
@@ -229,7 +233,7 @@ class Launcher:
             return {"error": "container is not running"}
         for stream, descriptor in zip(request["copies"], descriptors, strict=True):
             self._attach(process, stream, os.dup(descriptor))
-        stdin = process.terminal if process.terminal >= 0 else process.stdin
+        stdin = process.terminal if process.terminal >= 0 and process.takes_stdin else process.stdin
         found = [stdin, process.terminal]
         there = [each for each in found if each >= 0]
         self._send({"id": request["id"], "there": [each >= 0 for each in found]}, there)
@@ -288,6 +292,7 @@ class Launcher:
         process = Process(spec["id"], pid, request)
         process.own_pids = kind == "own"
         self._processes[process.name] = self._by_pid[pid] = process
+        process.line = ours
         self._watch(ours.fileno(), lambda: self._hear(process, ours))
         return process
 
@@ -403,6 +408,9 @@ class Launcher:
     def _ended(self, process: Process, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
         code = 128 - code if code < 0 else code
+        # What it told of itself first: there may be a terminal, with everything that a short program has written.
+        while process.request is not None and process.line is not None:
+            self._hear(process, process.line)
         # Everything that was written before the end belongs into the log before the end is told.
         for descriptor in list(process.streams):
             for _ in range(FULL_PIPE):
@@ -420,9 +428,6 @@ class Launcher:
         with open(temporary, "w") as file:
             json.dump(end, file)
         os.rename(temporary, f"{self._exits}/{process.name}")
-        if process.request is not None:
-            self._send({"id": process.request, "pid": process.pid, **process.facts})
-            process.request = None
         self._send({"exit": end})
 
 
