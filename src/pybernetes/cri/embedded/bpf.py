@@ -24,7 +24,7 @@ Instruction = tuple[int, int, int, int]
 class Condition(NamedTuple):
     """What must hold for an argument, by libseccomp's names; only MASKED_EQ has a mask (`value`) and a second value."""
 
-    index: int
+    argument: int
     operator: str
     value: int
     second: int = 0
@@ -125,7 +125,7 @@ def _rule(rule: Rule) -> list[Instruction]:
 
 def _condition(condition: Condition, behind: int) -> list[Instruction]:
     """Goes on if it holds, else jumps over the next `behind` instructions. Arguments are two halves of 32 bits."""
-    place = _ARGUMENTS + 8 * condition.index
+    place = _ARGUMENTS + 8 * condition.argument
     load_low, load_high = (_LOAD, 0, 0, place), (_LOAD, 0, 0, place + 4)
     low, high = condition.value & _LAST, condition.value >> 32
     operator = condition.operator

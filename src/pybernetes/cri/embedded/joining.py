@@ -76,11 +76,9 @@ async def attach(
     once = options.stdin and attachment.stdin_once and attachment.terminal < 0
     with contextlib.ExitStack() as opened:
         opened.callback(_close, (attachment.terminal,))
-        if once:
-            opened.callback(close_stdin)
         async with _Joined(client) as joined:
             joined.resize(attachment.terminal)
-            waiting: list[asyncio.Future[object]] = []
+            waiting: list[asyncio.Future[None]] = []
             if options.stdin:
                 feeding = await joined.feed(attachment.stdin)
                 if once:

@@ -239,7 +239,7 @@ def _alternatives(entry: Mapping[str, Any], answer: int, where: str) -> list[Rul
         if not _is_number(value, (1 << 64) - 1) or not _is_number(second, (1 << 64) - 1):
             raise ProfileError(f"{at}: values must be numbers of 64 bits")
         conditions.append(Condition(number, operator, value, second))
-    if len({each.index for each in conditions}) < len(conditions):
+    if len({each.argument for each in conditions}) < len(conditions):
         return [Rule((each,), answer) for each in conditions]
     return [Rule(tuple(conditions), answer)]
 
