@@ -13,7 +13,8 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
 from . import capabilities, seccomp, syscalls
-from .images.store import ImageConfig, Rootfs
+from .images.config import ImageConfig
+from .images.store import Rootfs
 from .state import Container, Sandbox
 
 JOINED = syscalls.NEWNET | syscalls.NEWIPC | syscalls.NEWUTS

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cri.embedded.images.registries import FakeRegistry, basic, digest, layer, send
+from cri.embedded.images.registries import FakeRegistry, basic, digest, free_port, layer, send
 
 from pybernetes.cluster.images import oci
 from pybernetes.cri.embedded.images import downloads
@@ -367,3 +367,36 @@ def test_many_pulls_of_one_image_at_once_all_get_it(registry: FakeRegistry, stor
     assert len(found) == 8
     assert len(set(found)) == 1
     assert content(store, found[0], "name") == "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"User": {"name": 1}},
+        {"Env": 5},
+        {"Env": [1]},
+        {"Entrypoint": "sh"},
+        {"Volumes": ["x"]},
+        {"WorkingDir": "a\0b"},
+        {"Cmd": ["\ud800"]},
+    ],
+)
+def test_a_configuration_of_another_shape_is_refused_and_harms_no_other_image(
+    registry: FakeRegistry, store: ImageStore, config: dict[str, Any]
+) -> None:
+    registry.add("1", layer(name="x"), config=config)
+    with pytest.raises(PullError, match="the image's configuration is none"):
+        pull(store, [], f"{registry.host}/a/b:1")
+    assert store.images() == []
+
+
+def test_a_mirror_that_is_away_does_not_hide_what_the_registry_says(
+    registry: FakeRegistry, store: ImageStore, tmp_path: Path
+) -> None:
+    text = f'server = "http://{registry.host}"\n[host."http://127.0.0.1:{free_port()}"]\n'
+    folders = [hosts(tmp_path, "registry.example", text)]
+    with pytest.raises(PullError) as caught:
+        pull(store, folders, "registry.example/a/b:1")
+    assert caught.value.code == "NotFound"
+    registry.add("1", layer(name="x"))
+    assert pull(store, folders, "registry.example/a/b:1").names == ["registry.example/a/b:1"]

@@ -10,24 +10,25 @@ import base64
 import binascii
 import gzip
 import hashlib
-import json
 import os
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from . import manifests
 from .archive import Contained
+from .config import read_config
 from .downloads import Cancelled, DiskError, Downloads
-from .hosts import BadHosts, Host, hosts
+from .hosts import Host, hosts
 from .manifests import BadManifest, ImageManifest, NoMatch
 from .names import full_name, is_id
 from .registry import Credentials, Registry, RegistryError, SpeaksPlainHTTP
 from .store import Image, ImageStore
 
+T = TypeVar("T")
 DEPTH = 4
 """Indexes in indexes."""
 _WORD = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -103,56 +104,57 @@ def pull(
 ) -> Image:
     """Makes the image of a name be here as the registry has it now. Raises PullError."""
     reference = parse(name)
-    cancelled = cancelled or threading.Event()
-    try:
-        servers = hosts(folders, reference.registry)
-    except (BadHosts, OSError) as error:
-        raise PullError("Unknown", f'failed to pull and unpack image "{reference.name}": {error}') from None
-    failure: RegistryError | None = None
-    for server in servers:
-        if not {"pull", "resolve"} <= server.capabilities:
-            continue
-        try:
-            return _from(store, server, reference, login, cancelled)
-        except RegistryError as error:
-            # The registry's own words count more than a mirror's "not found".
-            if failure is None or error.code != "NotFound" or failure.code == "NotFound":
-                failure = error
-        except (BadManifest, ValueError) as error:
-            code = "NotFound" if isinstance(error, NoMatch) else "Unknown"
-            ending = ": not found" if isinstance(error, NoMatch) else ""
-            raise PullError(code, f'failed to pull and unpack image "{reference.name}": {error}{ending}') from None
-        except DiskError as error:
-            code = "ResourceExhausted" if "No space" in str(error) else "Unknown"
-            raise PullError(code, f'failed to pull and unpack image "{reference.name}": {error}') from None
-        except OSError as error:
-            raise PullError("Unknown", f'failed to pull and unpack image "{reference.name}": {error}') from None
-        except Cancelled:
-            raise PullError(
-                "Canceled", f'failed to pull and unpack image "{reference.name}": context canceled'
-            ) from None
-    told = str(failure) if failure is not None else "no server of it may be pulled from"
+    event = cancelled or threading.Event()
+    return ask_servers(
+        folders, reference, login, lambda registry, digest: _into(store, registry, reference, digest, event)
+    )
+
+
+def ask_servers(
+    folders: Iterable[Path], reference: Reference, login: Credentials | None, action: Callable[[Registry, str], T]
+) -> T:
+    """Does something with an image at the first server that has it, given its digest there. Raises PullError."""
     begins = f'failed to pull and unpack image "{reference.name}": '
-    if failure is not None and failure.code == "NotFound":
-        resolving = f'failed to resolve reference "{reference.name}": {reference.name}: not found'
-        raise PullError("NotFound", begins + resolving)
-    code = failure.code if failure is not None else "Unknown"
-    raise PullError(code, begins + told)
+    failure = RegistryError("no server of it may be pulled from")
+    try:
+        for server in hosts(folders, reference.registry):
+            if not {"pull", "resolve"} <= server.capabilities:
+                continue
+            try:
+                return _at(server, reference, login, action)
+            except RegistryError as error:
+                failure = error  # the last one's words count: that is the registry itself
+    except Cancelled:
+        raise PullError("Canceled", f"{begins}context canceled") from None
+    except NoMatch as error:
+        raise PullError("NotFound", f"{begins}{error}: not found") from None
+    except DiskError as error:
+        code = "ResourceExhausted" if "No space" in str(error) else "Unknown"
+        raise PullError(code, f"{begins}{error}") from None
+    except (ValueError, OSError) as error:  # bad manifests, layers, hosts.toml; certificates that cannot be read
+        raise PullError("Unknown", f"{begins}{error}") from None
+    if failure.code == "NotFound":
+        told = f'failed to resolve reference "{reference.name}": {reference.name}: not found'
+        raise PullError("NotFound", begins + told) from None
+    raise PullError(failure.code, begins + str(failure))
 
 
-def _from(
-    store: ImageStore, server: Host, reference: Reference, login: Credentials | None, cancelled: threading.Event
-) -> Image:
+def _at(server: Host, reference: Reference, login: Credentials | None, action: Callable[[Registry, str], T]) -> T:
     registry = Registry(server, reference.registry, reference.repository, login)
     try:
         digest = _resolve(registry, reference)
     except SpeaksPlainHTTP as error:
-        return _from(store, error.host, reference, login, cancelled)
+        return _at(error.host, reference, login, action)
     except RegistryError as error:
         told = f'failed to resolve reference "{reference.name}": {error}'
         raise RegistryError(told, error.code, error.status) from None
-    repository = f"{reference.registry}/{reference.repository}"
-    named = f"{repository}@{digest}"
+    return action(registry, digest)
+
+
+def _into(
+    store: ImageStore, registry: Registry, reference: Reference, digest: str, cancelled: threading.Event
+) -> Image:
+    named = f"{reference.registry}/{reference.repository}@{digest}"
     names = () if reference.by_digest else (reference.name,)
     here = store.find(named)
     if here is not None:
@@ -179,12 +181,12 @@ def _load(
     named: str,
     cancelled: threading.Event,
 ) -> Image:
-    manifest = _manifest(registry, digest)
+    _, manifest = manifest_of(registry, digest)
     downloads = Downloads(store.root / "downloads")
     _check_room(store.root, manifest)
     with downloads.open(registry, manifest.config, cancelled) as file:
         config = file.read(manifest.config.size)
-    diffs = _diffs(config)
+    diffs = read_config(config).diffs
     if len(diffs) != len(manifest.layers):
         raise BadManifest(f"{len(manifest.layers)} layers, but the configuration tells of {len(diffs)}")
     wanted = {
@@ -200,7 +202,8 @@ def _load(
         downloads.forget(manifest.config, *manifest.layers)
 
 
-def _manifest(registry: Registry, digest: str) -> ImageManifest:
+def manifest_of(registry: Registry, digest: str) -> tuple[bytes, ImageManifest]:
+    """The manifest of a digest, or of what an index of that digest has for this machine; as it is, and read."""
     for _ in range(DEPTH):
         answer = registry.manifest(digest)
         if _digest(answer.body) != digest:
@@ -208,7 +211,7 @@ def _manifest(registry: Registry, digest: str) -> ImageManifest:
             raise RegistryError(f'failed commit on ref "manifest-{digest}": {told}', "FailedPrecondition")
         content = manifests.read(answer.body, answer.media_type)
         if isinstance(content, ImageManifest):
-            return content
+            return answer.body, content
         digest = manifests.choose(content).digest
     raise BadManifest("indexes in indexes without an end")
 
@@ -220,16 +223,6 @@ def _check_room(root: Path, manifest: ImageManifest) -> None:
     needed = sum(layer.size for layer in manifest.layers)
     if needed > disk.f_bavail * disk.f_frsize:
         raise DiskError(f"No space left on device: the image's layers have {needed} bytes")
-
-
-def _diffs(config: bytes) -> list[str]:
-    try:
-        diffs = json.loads(config)["rootfs"]["diff_ids"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadManifest(f"the image's configuration is none: {error!r}") from None
-    if not isinstance(diffs, list) or not all(isinstance(each, str) for each in diffs):
-        raise BadManifest("the image's configuration has no list of layers")
-    return diffs
 
 
 class _Loaded:

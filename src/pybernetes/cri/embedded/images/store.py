@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from .archive import Archive, Contained
+from .config import ImageConfig, read_config
 from .names import full_name, is_id
 from .unpack import ENTRIES, unpack
 from .usage import Usage, measure, remove_tree
@@ -50,19 +51,6 @@ class Image:
     size: int
     names: list[str] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class ImageConfig:
-    """How a container of an image starts, if it says nothing else."""
-
-    user: str
-    env: tuple[str, ...]
-    entrypoint: tuple[str, ...]
-    cmd: tuple[str, ...]
-    workdir: str
-    stop_signal: str
-    volumes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -120,17 +108,7 @@ class ImageStore:
     def config(self, image: Image) -> ImageConfig:
         """How its containers start."""
         if image.id not in self._configs:
-            raw = json.loads(self.raw_config(image))
-            config = raw.get("config") or {}
-            self._configs[image.id] = ImageConfig(
-                user=config.get("User") or "",
-                env=tuple(config.get("Env") or ()),
-                entrypoint=tuple(config.get("Entrypoint") or ()),
-                cmd=tuple(config.get("Cmd") or ()),
-                workdir=config.get("WorkingDir") or "",
-                stop_signal=config.get("StopSignal") or "",
-                volumes=tuple(sorted(config.get("Volumes") or ())),
-            )
+            self._configs[image.id] = read_config(self.raw_config(image))
         return self._configs[image.id]
 
     def raw_config(self, image: Image) -> bytes:
@@ -177,7 +155,7 @@ class ImageStore:
         try:
             with self._adding:
                 found = [self._take(archive, each) for each in archive.images()]
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{path}: the archive's documents are not those of an image: {error!r}") from None
         finally:
             archive.close()
@@ -260,8 +238,7 @@ class ImageStore:
         return doomed.parent
 
     def _take(self, source: Layers, contained: Contained, digests: tuple[str, ...] = ()) -> Image:
-        config = json.loads(contained.config)
-        diffs = config["rootfs"]["diff_ids"]
+        diffs = read_config(contained.config).diffs
         if len(diffs) != len(contained.layers):
             raise ValueError(f"{len(contained.layers)} layers, but the configuration tells of {len(diffs)}")
         layers = [_short(diff) for diff in diffs]
