@@ -15,6 +15,7 @@ import json
 import lzma
 import os
 import shutil
+import sys
 import tarfile
 import zlib
 from pathlib import Path
@@ -64,6 +65,15 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     made = command("import", "Imports an archive (OCI or docker) into all nodes.")
     made.add_argument("file", type=Path)
     made.set_defaults(run=_import, adds=True)
+    made = command("pull", "Loads an image from its registry and gives it to all nodes.")
+    made.add_argument("image")
+    made.add_argument("--username", default="", help="instead of what `docker login` left")
+    made.add_argument("--password-stdin", action="store_true", help="reads the password")
+    made.set_defaults(run=_pull, adds=True)
+    made = command("export", "Writes an image that was pulled, imported or made here as an archive (OCI).")
+    made.add_argument("image")
+    made.add_argument("file", type=Path)
+    made.set_defaults(run=_export, adds=False)
     made = command("ls", "Lists the images of the nodes.")
     made.set_defaults(run=_list, adds=False)
     made = command("rm", "Removes an image, with all its names, from all nodes.")
@@ -103,6 +113,28 @@ def _import(layout: Layout, arguments: argparse.Namespace) -> int:
         archive.unlink()
         raise
     print(f"Imported {', '.join(names)}")
+    return 0
+
+
+def _pull(layout: Layout, arguments: argparse.Namespace) -> int:
+    from pybernetes.cluster.images import transfer
+
+    if bool(arguments.username) != arguments.password_stdin:
+        raise ClusterError("--username and --password-stdin go together")
+    password = sys.stdin.readline().rstrip("\r\n") if arguments.password_stdin else ""
+    name, archive = transfer.pull(layout, arguments.image, arguments.username, password)
+    _give_to_nodes(layout, archive)
+    print(f"Pulled {name}")
+    return 0
+
+
+def _export(layout: Layout, arguments: argparse.Namespace) -> int:
+    from pybernetes.cluster.images import transfer
+
+    name = _full_name(arguments.image)
+    archives = [path for path in layout.images.glob("*.tar") if name in map(_full_name, archive_names(path))]
+    transfer.export(archives, name, arguments.file)
+    print(f"Wrote {arguments.file} ({arguments.file.stat().st_size / 1e6:.1f} MB)")
     return 0
 
 

@@ -1,0 +1,72 @@
+"""Images between the archives that a cluster keeps (DATA/images) and registries or files."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from pybernetes.cluster import files
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.images import store
+from pybernetes.cluster.layout import Layout
+
+CERTIFICATES = Path("/etc/containerd/certs.d")
+
+
+def pull(layout: Layout, name: str, username: str = "", password: str = "") -> tuple[str, Path]:
+    """Loads an image from its registry into the archives that are kept; its name in full, and the archive."""
+    from pybernetes.cri.embedded.images import archiving, pulling
+    from pybernetes.cri.embedded.images.registry import Credentials
+
+    files.make_private_folder(layout.images)
+    try:
+        reference = pulling.parse(name)
+        if reference.by_digest:
+            raise ClusterError(f"{reference.name}: an image that is kept has a tag, no digest")
+        login = Credentials(username, password) if username else docker_login(reference.registry)
+        archive = store.archive_path(layout, reference.name)
+        folders = [layout.registries, CERTIFICATES]
+        told = archiving.archive(
+            folders, name, login, archive, lambda blob: print(f"{blob.digest}  {blob.size / 1e6:.1f} MB", flush=True)
+        )
+    except (pulling.PullError, ValueError) as error:
+        raise ClusterError(str(error)) from error
+    return told, archive
+
+
+def export(archives: list[Path], name: str, target: Path) -> None:
+    """Copies the archive of an image that is kept; `archives` are those that have the name."""
+    if not archives:
+        raise ClusterError(f"no archive of {name} is kept here: `image pull` and `image import` keep one")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        shutil.copyfile(archives[0], temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def docker_login(registry: str, config: Path | None = None) -> Any:
+    """What `docker login` left for a registry: `auths` in its config.json; None without. Helpers are not asked."""
+    from pybernetes.cri.embedded.images.registry import Credentials
+
+    path = config or Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
+    try:
+        auths = json.loads(path.read_bytes()).get("auths", {})
+        keys = ["https://index.docker.io/v1/", "docker.io"] if registry == "docker.io" else []
+        entry = next(
+            auths[key] for key in (*keys, registry, f"https://{registry}", f"http://{registry}") if key in auths
+        )
+        if token := entry.get("identitytoken"):
+            return Credentials(identity_token=token)
+        user, _, password = base64.b64decode(entry["auth"], validate=True).decode().partition(":")
+        return Credentials(user, password)
+    except (FileNotFoundError, StopIteration, KeyError):
+        return None
+    except (ValueError, TypeError, AttributeError, binascii.Error) as error:
+        raise ClusterError(f"{path} is not what `docker login` writes: {error}") from None

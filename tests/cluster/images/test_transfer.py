@@ -1,0 +1,101 @@
+"""`pyb image pull` and `export`: from a registry with a password into the cluster's archives, and out of them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cri.embedded.images.registries import PASSWORD, USER, FakeRegistry, basic, layer, send
+
+from pybernetes.cluster.commands import image
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cri.embedded.images.store import ImageStore
+
+
+@pytest.fixture
+def registry() -> Iterator[FakeRegistry]:
+    with FakeRegistry().serving() as serving:
+        serving.add("1", layer(name="one"), layer(name="two"))
+        yield serving
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_logged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+
+
+def wants_password(registry: FakeRegistry) -> None:
+    def before(handler: Any) -> bool:
+        if handler.headers.get("Authorization") == basic():
+            return False
+        send(handler, 401, b"", {"WWW-Authenticate": 'Basic realm="lab"'})
+        return True
+
+    registry.before = before
+
+
+def run(data: Path, *words: str) -> int:
+    return image.main([words[0], "--data-dir", str(data), *words[1:]])
+
+
+def test_what_is_pulled_is_kept_and_can_be_exported_and_imported(
+    registry: FakeRegistry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"{registry.host}/a/b:1"
+    assert run(tmp_path / "data", "pull", name) == 0
+    assert f"Pulled {name}" in capsys.readouterr().out
+    assert [each.suffix for each in (tmp_path / "data" / "images").iterdir()] == [".tar"]
+    with pytest.raises(ClusterError, match="there is no cluster"):
+        run(tmp_path / "other", "export", name, str(tmp_path / "x.tar"))
+    [archive] = (tmp_path / "data" / "images").iterdir()
+    assert run(tmp_path / "data", "export", name, str(tmp_path / "out.tar")) == 0
+    assert archive.read_bytes() == (tmp_path / "out.tar").read_bytes()
+    [found] = ImageStore(tmp_path / "store").import_archive(tmp_path / "out.tar")
+    assert found.names == [name]
+    assert len(found.layers) == 2
+    with pytest.raises(ClusterError, match=r"no archive of docker.io/library/other:1 is kept"):
+        run(tmp_path / "data", "export", "other:1", str(tmp_path / "out.tar"))
+
+
+def test_a_password_comes_from_stdin_or_from_docker_login(
+    registry: FakeRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wants_password(registry)
+    name = f"{registry.host}/a/b:1"
+    with pytest.raises(ClusterError, match="401 Unauthorized"):
+        run(tmp_path / "data", "pull", name)
+    with pytest.raises(ClusterError, match="go together"):
+        run(tmp_path / "data", "pull", name, "--username", USER)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(PASSWORD + "\n"))
+    assert run(tmp_path / "data", "pull", name, "--username", USER, "--password-stdin") == 0
+    (tmp_path / "docker").mkdir()
+    auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    (tmp_path / "docker" / "config.json").write_text(json.dumps({"auths": {registry.host: {"auth": auth}}}))
+    assert run(tmp_path / "data", "pull", name) == 0
+    (tmp_path / "docker" / "config.json").write_text(f'{{"auths": {{"{registry.host}": 5}}}}')
+    with pytest.raises(ClusterError, match="docker login"):
+        run(tmp_path / "data", "pull", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("{host}/a/b:2", "not found"), ("Bad//Name", "failed to parse"), ("{host}/a@sha256:" + "0" * 64, "has a tag")],
+)
+def test_mistakes_are_told_and_leave_nothing(registry: FakeRegistry, tmp_path: Path, name: str, told: str) -> None:
+    with pytest.raises(ClusterError, match=told):
+        run(tmp_path / "data", "pull", name.format(host=registry.host))
+    assert list((tmp_path / "data" / "images").iterdir()) == []
+
+
+def test_an_image_that_lies_is_not_kept(registry: FakeRegistry, tmp_path: Path) -> None:
+    name = json.loads(registry.manifests["1"][1])["layers"][0]["digest"]
+    registry.blobs[name] = registry.blobs[name][:-1] + b"x"
+    with pytest.raises(ClusterError, match="unexpected commit digest"):
+        run(tmp_path / "data", "pull", f"{registry.host}/a/b:1")
+    assert not list((tmp_path / "data" / "images").glob("*.tar"))
