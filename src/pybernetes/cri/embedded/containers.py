@@ -303,6 +303,10 @@ class Containers:
             resources=cri.ContainerResources(linux=config.linux.resources),
             stop_signal=config.stop_signal,
         )
+        image = self._images.find(container.image_id)
+        if image is not None:  # a pod's status tells names, though the kubelet asked by id
+            found.image.image = image.shown_name(config.image.user_specified_image) or config.image.image
+            found.image_ref = next(iter(image.digests), container.image_id)
         if container.user:
             uid, gid, groups = container.user
             linux = cri.LinuxContainerUser(uid=uid, gid=gid, supplemental_groups=groups)

@@ -400,3 +400,14 @@ def test_a_mirror_that_is_away_does_not_hide_what_the_registry_says(
     assert caught.value.code == "NotFound"
     registry.add("1", layer(name="x"))
     assert pull(store, folders, "registry.example/a/b:1").names == ["registry.example/a/b:1"]
+
+
+def test_of_several_names_the_one_is_shown_that_was_asked_for(registry: FakeRegistry, store: ImageStore) -> None:
+    for tag in ("1", "2"):
+        registry.add(tag, layer(name="x"))
+        pull(store, [], f"{registry.host}/a/b:{tag}")
+    [image] = store.images()
+    assert image.shown_name(f"{registry.host}/a/b:2") == f"{registry.host}/a/b:2"
+    assert image.shown_name("") == image.shown_name("other") == f"{registry.host}/a/b:1"
+    image.names.clear()
+    assert image.shown_name("other") == image.digests[0]

@@ -52,6 +52,13 @@ class Image:
     names: list[str] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
 
+    def shown_name(self, wanted: str) -> str:
+        """The name to show: the wanted one if it has that, else its first; empty if it has none."""
+        with contextlib.suppress(ValueError):
+            if full_name(wanted) in self.names:
+                return full_name(wanted)
+        return next(iter([*self.names, *self.digests]), "")
+
 
 @dataclass(frozen=True)
 class Rootfs:
