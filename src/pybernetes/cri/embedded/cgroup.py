@@ -19,6 +19,8 @@ from typing import Any
 
 from pybernetes.cri.errors import CRIError
 
+from . import devices
+
 UNLIMITED = 1 << 62  # what the kernel shows for "no limit" is near 2**63
 DEVICES = (
     # every device may be made, these may be used: null zero full random urandom tty ptmx console, terminals
@@ -144,7 +146,9 @@ class Cgroup:
             self._write("unified", name, value)
 
     def allow_devices(self, rules: Iterable[str] | None) -> None:
-        """Only the usual devices and these; None allows all. Cgroup v2 has no such file."""
+        """Only the usual devices and these; None allows all. Cgroup v2 has a program in place of the file."""
+        if self._found.v2 and rules is not None:
+            devices.confine(self._found.mounts["unified"] / self.path, (*DEVICES, *rules))
         if "devices" not in self._found.mounts:
             return
         if rules is None:
