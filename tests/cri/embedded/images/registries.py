@@ -7,9 +7,12 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
@@ -32,8 +35,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def docker_registry(folder: Path) -> Iterator[str]:
-    """Debian's, which lets nobody in without the password; its host."""
+def docker_registry(folder: Path, enter: Callable[[list[str]], list[str]] = list) -> Iterator[str]:
+    """Debian's, which lets nobody in without the password; its host. `enter` makes a command run in another machine."""
     host = f"127.0.0.1:{free_port()}"
     folder.mkdir(parents=True, exist_ok=True)
     words = ["htpasswd", "-Bbn", USER, PASSWORD]
@@ -47,12 +50,13 @@ def docker_registry(folder: Path) -> Iterator[str]:
     }
     (folder / "config.yml").write_text(json.dumps(settings))
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(["docker-registry", "serve", str(folder / "config.yml")], stdout=log, stderr=log)
+        command = enter(["docker-registry", "serve", str(folder / "config.yml")])
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:
-        tools.wait_until(lambda: _listens(host), f"the registry ({folder}/log)")
+        tools.wait_until(lambda: _listens(host, enter), f"the registry ({folder}/log)")
         yield host
     finally:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait()
 
 
@@ -61,12 +65,19 @@ def missing() -> list[str]:
     return [each for each in ("docker-registry", "htpasswd", "skopeo") if shutil.which(each) is None]
 
 
-def push(folder: Path, host: str, name: str, entries: list[oci.Entry], **image: Any) -> None:
+def push(
+    folder: Path,
+    host: str,
+    name: str,
+    entries: list[oci.Entry],
+    enter: Callable[[list[str]], list[str]] = list,
+    **image: Any,
+) -> None:
     """Makes an image and pushes it."""
     oci.write(folder / "push.tar", oci.Image(names=[f"x/{name}"], entries=entries, **image))
     command = ["skopeo", "copy", "--insecure-policy", "--dest-tls-verify=false", f"--dest-creds={USER}:{PASSWORD}"]
     done = subprocess.run(
-        [*command, f"oci-archive:{folder}/push.tar", f"docker://{host}/{name}"],
+        enter([*command, f"oci-archive:{folder}/push.tar", f"docker://{host}/{name}"]),
         check=False,
         capture_output=True,
         text=True,
@@ -74,10 +85,10 @@ def push(folder: Path, host: str, name: str, entries: list[oci.Entry], **image: 
     assert done.returncode == 0, done.stderr
 
 
-def _listens(host: str) -> bool:
+def _listens(host: str, enter: Callable[[list[str]], list[str]]) -> bool:
     address, _, port = host.partition(":")
-    with socket.socket() as probe:
-        return probe.connect_ex((address, int(port))) == 0
+    probe = f"import socket, sys; sys.exit(socket.socket().connect_ex(({address!r}, {port})))"
+    return subprocess.run(enter([sys.executable, "-c", probe]), check=False).returncode == 0
 
 
 def digest(body: bytes) -> str:
