@@ -47,8 +47,8 @@ def sandbox(spec: Spec, report: Report) -> NoReturn:
     sys.unshare(sys.NEWNS | int(spec["unshare"]))
     if spec.get("hostname"):
         sys.sethostname(spec["hostname"])
-    for name, value in spec.get("sysctls", {}).items():
-        _write(f"/proc/sys/{name.replace('.', '/')}", value, f'sysctl "{name}"')
+    for path, value in spec.get("sysctls", {}).items():
+        _write(f"/proc/sys/{path}", value, f'sysctl "{path}"')
     if spec["unshare"] & sys.NEWNET:
         _up_loopback()
     sys.mount("", "/", flags=sys.MS_REC | sys.MS_PRIVATE)

@@ -12,7 +12,7 @@ from typing import Any
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
-from . import capabilities, seccomp, syscalls
+from . import capabilities, seccomp, security, syscalls
 from .images.config import ImageConfig
 from .images.store import Rootfs
 from .state import Container, Sandbox
@@ -24,6 +24,7 @@ NOT_GIVEN = ("pts", "shm", "mqueue", "fd", "hugepages")
 
 def sandbox_spec(sandbox: Sandbox, rootfs: Path, cgroups: Sequence[Path]) -> dict[str, Any]:
     """How a sandbox's process is started."""
+    security.refuse_unsupported(sandbox.config.linux.security_context)
     options = sandbox.config.linux.security_context.namespace_options
     unshared = 0
     if options.network != cri.NODE:
@@ -39,7 +40,9 @@ def sandbox_spec(sandbox: Sandbox, rootfs: Path, cgroups: Sequence[Path]) -> dic
         "unshare": unshared,
         "pid": ["node" if options.pid == cri.NODE else "own", ""],
         "hostname": sandbox.config.hostname,
-        "sysctls": dict(sandbox.config.linux.sysctls),
+        "sysctls": security.sysctl_files(
+            sandbox.config.linux.sysctls, own_network=options.network != cri.NODE, own_ipc=options.ipc != cri.NODE
+        ),
         "rootfs": str(rootfs),
     }
 
@@ -192,6 +195,7 @@ def user(context: Any, image_user: str) -> dict[str, Any]:
 
 def granted(context: Any) -> dict[str, Any]:
     """Capabilities, whether more can be had, and which calls are refused."""
+    security.refuse_unsupported(context)
     everything = capabilities.current()
     try:
         asked = context.capabilities
