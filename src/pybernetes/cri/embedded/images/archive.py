@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .names import full_name
+from .unpack import Header
 
 NAME = "io.containerd.image.name"
 REFERENCE = "org.opencontainers.image.ref.name"
@@ -42,7 +43,7 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._tar = tarfile.open(path)  # noqa: SIM115 - closed by close()
+            self._tar = tarfile.open(path, tarinfo=Header)  # noqa: SIM115 - closed by close()
             self._members = {member.name.removeprefix("./"): member for member in self._tar}
         except (tarfile.TarError, EOFError) as error:
             raise ValueError(f"{path} is no archive: {error}") from None

@@ -56,7 +56,7 @@ def unpack(stream: IO[bytes], target: Path, *, most_bytes: int, most_entries: in
             mode="r|",
             encoding="utf-8",
             errors="surrogateescape",
-            tarinfo=_Header,
+            tarinfo=Header,
         ) as archive:
             for member in archive:
                 count.one()
@@ -80,7 +80,7 @@ def unpack(stream: IO[bytes], target: Path, *, most_bytes: int, most_entries: in
     return total
 
 
-class _Header(tarfile.TarInfo):
+class Header(tarfile.TarInfo):
     """Refuses what tarfile would read into memory at once, however much it is."""
 
     @classmethod
