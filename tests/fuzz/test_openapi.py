@@ -46,7 +46,7 @@ def test_operations(document: str, effort: int, server: ApiServer, target: Targe
             tame(case)
             response = case.call(base_url=server.url, session=session, verify=str(server.ca_file), timeout=30)
             media = response.headers.get("Content-Type", [""])[0]
-            check(Reply(response.status_code, media, response.content), case.method)
+            check(Reply(response.status_code, media, response.content), case.method, case.formatted_path)
             if response.status_code < 300:
                 case.validate_response(response, checks=[response_schema_conformance])
 

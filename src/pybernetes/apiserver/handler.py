@@ -45,6 +45,7 @@ _WRITES: dict[str, WriteVerb] = {
 
 _NAMED = frozenset(("get", "update", "patch", "delete"))
 LONGEST_TIMEOUT = 60.0  # seconds that a client can ask for; upstream's --request-timeout
+_LAST_WORD = 0.1  # seconds
 _LASTING = ("watch", "proxy")
 _STREAMS = ("attach", "exec", "log", "portforward", "proxy")
 
@@ -117,7 +118,8 @@ class Dispatcher:
     async def _within(self, request: Request, seconds: float) -> Response | None:
         """Answer in the time that the client is willing to wait. What it asked for may be done all the same."""
         try:
-            async with asyncio.timeout(seconds):
+            # Whoever waits for something himself, and as long as the client does, knows better what did not happen.
+            async with asyncio.timeout(seconds + _LAST_WORD):
                 return await self(request, in_time=True)
         except TimeoutError:
             why = "request did not complete within requested timeout - context deadline exceeded"
