@@ -220,7 +220,7 @@ CASES: dict[str, tuple[Any, str]] = {
         "seen\n",
     ),
     "host-processes": (
-        pod("host-processes", "ps | grep -q '[c]ontainerd --config' && echo seen", hostPID=True),
+        pod("host-processes", "ps | grep -q '[k]ubelet --config' && echo seen", hostPID=True),
         "seen\n",
     ),
 }

@@ -181,7 +181,7 @@ async def test_a_log_is_written_to_a_new_file_when_it_was_moved_away(machine: Em
         assert wrote.exit_code == 0, wrote
         assert "stdout F more" in await until_logged(config, "stdout F more")
         await runtime.stop_container(cri.StopContainerRequest(container_id=id, timeout=0))
-        assert log_lines(config) == ["stdout F more", "stdout F end"]  # an unended line is written at the end
+        assert log_lines(config) == ["stdout F more", "stdout P end"]  # a line without an end is a part
         await cri_pods.remove(runtime, sandbox)
 
 

@@ -67,9 +67,9 @@ class Pump:
             self._log.write(b"".join(written))
 
     def end(self) -> None:
-        """The stream was closed: what has no end of line is written as it is."""
+        """The stream was closed: what has no end of line is written as a part, as containerd does."""
         if self._rest:
-            self._log.write(b"".join(parts(timestamp() + b" " + self._stream, self._rest, ended=True)))
+            self._log.write(b"".join(parts(timestamp() + b" " + self._stream, self._rest, ended=False)))
             self._rest = b""
 
 
