@@ -13,7 +13,7 @@ from typing import Any
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
-from .containers import Containers
+from .containers import UNKNOWN_END, Containers
 from .launching import LauncherError, Launching
 
 LARGEST = 16 << 20
@@ -40,6 +40,12 @@ class Commands:
         if future is not None and not future.done():
             future.set_result(int(end["code"]))
         return True
+
+    def lost(self) -> None:
+        """The launcher is gone, and with it whoever knew how commands end."""
+        for end in list(self._running.values()):
+            if not end.done():
+                end.set_result(UNKNOWN_END)
 
     async def run(self, id: str, command: list[str], limit: float) -> Any:
         """Runs a command to its end; DeadlineExceeded if that takes longer than `limit` seconds (0: for ever)."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pybernetes.cri import v1 as cri
 from pybernetes.version import GIT_VERSION
@@ -23,8 +23,9 @@ from .launching import Launching
 from .network import Network
 from .sandboxes import Sandboxes, matches
 from .stats import Stats
-from .streaming import StreamingServer
-from .streams import Streams
+
+if TYPE_CHECKING:
+    from .streaming import StreamingServer
 
 log = logging.getLogger(__name__)
 
@@ -71,12 +72,8 @@ class EmbeddedRuntime:
         self.pull_image = self._images.pull_image
         self.remove_image = self._images.remove_image
         self.image_fs_info = self._images.image_fs_info
-        self.streaming = StreamingServer(
-            Streams(self.launching, self.sandboxes, self.containers, self.commands, self.network)
-        )
-        self.exec = self.streaming.exec
-        self.attach = self.streaming.attach
-        self.port_forward = self.streaming.port_forward
+        self._streaming: StreamingServer | None = None
+        self._streaming_starts = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def recover(self) -> None:
@@ -95,11 +92,11 @@ class EmbeddedRuntime:
             if name not in self.sandboxes.all:
                 self.network.let_go(name)
         await self._images.look()
-        await self.streaming.start()
 
     async def close(self) -> None:
         """Lets go of the launcher; pods go on."""
-        await self.streaming.stop()
+        if self._streaming is not None:
+            await self._streaming.stop()
         self.launching.close()
 
     def _ended(self, end: dict[str, Any]) -> None:
@@ -118,6 +115,7 @@ class EmbeddedRuntime:
 
     async def _relaunch(self) -> None:
         await self.launching.connect()
+        self.commands.lost()
         for container in list(self.containers.all.values()):
             if container.running:
                 self.containers.cgroup(container).kill()
@@ -255,6 +253,33 @@ class EmbeddedRuntime:
     async def exec_sync(self, request: Any) -> Any:
         """Runs a command to its end."""
         return await self.commands.run(request.container_id, list(request.cmd), request.timeout)
+
+    # Streams
+
+    async def _streams(self) -> StreamingServer:
+        """The streaming server; started for the first who needs it, as most nodes are idle in this respect."""
+        async with self._streaming_starts:
+            if self._streaming is None:
+                from .streaming import StreamingServer
+                from .streams import Streams
+
+                parts = Streams(self.launching, self.sandboxes, self.containers, self.commands, self.network)
+                server = StreamingServer(parts)
+                await server.start()
+                self._streaming = server
+            return self._streaming
+
+    async def exec(self, request: Any) -> Any:
+        """Where a command with streams is served."""
+        return await (await self._streams()).exec(request)
+
+    async def attach(self, request: Any) -> Any:
+        """Where the streams of a container are served."""
+        return await (await self._streams()).attach(request)
+
+    async def port_forward(self, request: Any) -> Any:
+        """Where ports of a pod are served."""
+        return await (await self._streams()).port_forward(request)
 
     # Usage
 
