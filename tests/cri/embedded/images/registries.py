@@ -160,7 +160,10 @@ class FakeRegistry:
             def log_message(self, *words: Any) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 128  # else many at once wait for a second
+
+        server = Server(("127.0.0.1", 0), Handler)
         self.host = f"127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -12,9 +13,11 @@ import pytest
 from cri.embedded.images.registries import FakeRegistry, basic, digest, free_port, layer, send
 
 from pybernetes.cluster.images import oci
+from pybernetes.cri import v1 as cri
 from pybernetes.cri.embedded.images import downloads
 from pybernetes.cri.embedded.images.pulling import PullError, pull
 from pybernetes.cri.embedded.images.registry import Credentials
+from pybernetes.cri.embedded.images.service import ImageService
 from pybernetes.cri.embedded.images.store import ImageStore
 
 
@@ -411,3 +414,36 @@ def test_of_several_names_the_one_is_shown_that_was_asked_for(registry: FakeRegi
     assert image.shown_name("") == image.shown_name("other") == f"{registry.host}/a/b:1"
     image.names.clear()
     assert image.shown_name("other") == image.digests[0]
+
+
+async def test_pulls_that_hang_hold_up_neither_other_calls_nor_the_next_pull(
+    registry: FakeRegistry, store: ImageStore
+) -> None:
+    registry.add("1", layer(name="x"))
+    registry.add("slow", layer(name="y"))
+    hanging, go = threading.Semaphore(0), threading.Event()
+
+    def before(handler: Any) -> bool:
+        if handler.path.endswith("/slow"):
+            hanging.release()
+            go.wait(20)
+        return False
+
+    registry.before = before
+    service = ImageService(store, None)
+
+    def request(tag: str) -> Any:
+        return cri.PullImageRequest(image=cri.ImageSpec(image=f"{registry.host}/a/b:{tag}"))
+
+    many = 40  # more than asyncio has threads
+    slow = [asyncio.create_task(service.pull_image(request("slow"))) for _ in range(many)]
+    for _ in range(many):
+        await asyncio.to_thread(hanging.acquire)
+    async with asyncio.timeout(10):
+        assert (await service.pull_image(request("1"))).image_ref
+        await service.image_fs_info(cri.ImageFsInfoRequest())
+    slow[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await slow[0]
+    go.set()
+    assert len({answer.image_ref for answer in await asyncio.gather(*slow[1:])}) == 1

@@ -13,9 +13,10 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
@@ -23,6 +24,7 @@ from pybernetes.cri.errors import CRIError
 from .store import Image, ImageStore
 from .usage import Usage
 
+T = TypeVar("T")
 KEEP_USAGE = 10.0
 """Seconds that ImageFsInfo's figures are good: the kubelet asks as often, and counting reads every folder."""
 
@@ -114,7 +116,7 @@ class ImageService:
         cancelled = threading.Event()
         try:
             login = pulling.credentials(auth)
-            return await asyncio.to_thread(pulling.pull, self._store, self._registries, name, login, cancelled)
+            return await _in_own_thread(lambda: pulling.pull(self._store, self._registries, name, login, cancelled))
         except pulling.PullError as error:
             raise CRIError(error.code, error.message) from error
         finally:
@@ -135,6 +137,23 @@ class ImageService:
         else:
             found.username = user
         return found
+
+
+async def _in_own_thread(function: Callable[[], T]) -> T:
+    """For what may take minutes: asyncio's few threads are for short work, and keep a process from ending."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    done.set_running_or_notify_cancel()  # nobody cancels it from now on: the thread is told by its event
+    threading.Thread(target=run, name="pull", daemon=True).start()
+    return await asyncio.wrap_future(done)
 
 
 def _usage(root: Path, usage: Usage) -> Any:
