@@ -13,7 +13,6 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
-
 OWN_PIDS = cri.LinuxContainerSecurityContext(namespace_options=cri.NamespaceOption(pid=cri.CONTAINER))
 ALONE = cri.LinuxContainerConfig(security_context=OWN_PIDS)
 
@@ -24,9 +23,11 @@ async def status(runtime: Runtime, id: str) -> Any:
 
 async def ended(runtime: Runtime, id: str, within: float = 20.0) -> Any:
     async with asyncio.timeout(within):
-        while (found := await status(runtime, id)).state != cri.CONTAINER_EXITED:
+        while True:
+            found = await status(runtime, id)
+            if found.state == cri.CONTAINER_EXITED:
+                return found
             await asyncio.sleep(0.01)
-    return found
 
 
 async def execute(runtime: Runtime, id: str, *command: str, limit: int = 10) -> Any:
@@ -215,34 +216,34 @@ async def test_pods_and_their_ends_survive_a_killed_runtime(machine: EmbeddedMac
         found = await ended(runtime, ends)
         assert (found.exit_code, found.reason) == (9, "Error")
         network = await runtime.pod_sandbox_status(cri.PodSandboxStatusRequest(pod_sandbox_id=sandbox))
-        assert network.status.state == cri.SANDBOX_READY and network.status.network.ip
+        assert network.status.state == cri.SANDBOX_READY
+        assert network.status.network.ip
         await runtime.stop_container(cri.StopContainerRequest(container_id=runs, timeout=0))
         assert (await status(runtime, runs)).exit_code == 137
         await cri_pods.remove(runtime, sandbox)
         await cri_pods.remove(runtime, other_sandbox)
-        assert not (await runtime.list_pod_sandbox()).items and not (await runtime.list_containers()).containers
+        assert not (await runtime.list_pod_sandbox()).items
+        assert not (await runtime.list_containers()).containers
 
 
 async def test_changes_are_told_as_they_happen(machine: EmbeddedMachine) -> None:
     async with machine.runtime() as runtime:
         seen: list[int] = []
-        began = asyncio.Event()
+        done = asyncio.Event()
 
         async def listen() -> None:
-            began.set()
             async for event in runtime.get_container_events():
                 seen.append(event.container_event_type)
+                if seen.count(cri.CONTAINER_DELETED_EVENT) == 2:
+                    done.set()
 
         listening = asyncio.create_task(listen())
-        await began.wait()
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # an open stream says nothing before the first event
         config, sandbox = await cri_pods.run(runtime, machine)
         id = await cri_pods.start(runtime, config, sandbox, "true")
         await ended(runtime, id)
         await cri_pods.remove(runtime, sandbox)
-        async with asyncio.timeout(10):
-            while seen.count(cri.CONTAINER_DELETED_EVENT) < 2:
-                await asyncio.sleep(0.01)
+        await asyncio.wait_for(done.wait(), 10)
         listening.cancel()
         assert sorted(seen) == sorted(
             2

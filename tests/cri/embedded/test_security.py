@@ -1,91 +1,140 @@
-"""What the embedded runtime refuses to do to its node."""
+"""What a container of the embedded runtime may not see or do, and what it is given."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from cri.embedded.machine import EmbeddedMachine
+from node import cri_pods
 
 from pybernetes.cri import v1 as cri
-from pybernetes.cri.embedded.security import refuse_unsupported, sysctl_files, sysctl_path
 from pybernetes.cri.errors import CRIError
+from pybernetes.cri.remote import Runtime
 
 
-def test_parameters_of_a_pods_own_namespaces_are_set() -> None:
-    wanted = {
-        "net.ipv4.ip_unprivileged_port_start": "0",
-        "net/ipv4/conf/eth0.1/rp_filter": "1",
-        "kernel.shm_rmid_forced": "1",
-        "fs.mqueue.msg_max": "20",
-    }
-    assert sysctl_files(wanted, own_network=True, own_ipc=True) == {
-        "net/ipv4/ip_unprivileged_port_start": "0",
-        "net/ipv4/conf/eth0.1/rp_filter": "1",
-        "kernel/shm_rmid_forced": "1",
-        "fs/mqueue/msg_max": "20",
-    }
+def confined(**more: Any) -> Any:
+    options = cri.NamespaceOption(pid=cri.CONTAINER)
+    return cri.LinuxContainerConfig(
+        security_context=cri.LinuxContainerSecurityContext(namespace_options=options, **more)
+    )
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("kernel.core_pattern", "is not in a separate kernel namespace"),
-        ("vm.overcommit_memory", "is not in a separate kernel namespace"),
-        ("fs/mqueue/../file-max", "is not the name of a kernel parameter"),
-        ("net.//.kernel.core_pattern", "is not the name of a kernel parameter"),
-        ("net/../kernel/core_pattern", "is not the name of a kernel parameter"),
-        ("/net/core", "is not the name of a kernel parameter"),
-        ("net..core", "is not the name of a kernel parameter"),
-        ("", "is not the name of a kernel parameter"),
-        ("net", "is not in a separate kernel namespace"),
-    ],
-)
-def test_parameters_of_the_node_are_not(name: str, message: str) -> None:
-    with pytest.raises(CRIError, match=f'sysctl "{name}" {message}'):
-        sysctl_files({name: "x"}, own_network=True, own_ipc=True)
+async def shell(runtime: Runtime, id: str, script: str) -> tuple[int, str]:
+    answer = await runtime.exec_sync(cri.ExecSyncRequest(container_id=id, cmd=["sh", "-c", script], timeout=20))
+    return answer.exit_code, (answer.stdout + answer.stderr).decode()
 
 
-@pytest.mark.parametrize(("name", "kind"), [("net.core.somaxconn", "network"), ("kernel.shmmax", "ipc")])
-def test_parameters_of_namespaces_that_are_shared_with_the_node_are_not(name: str, kind: str) -> None:
-    with pytest.raises(CRIError, match=f'sysctl "{name}" is not allowed in the hosts {kind} namespace'):
-        sysctl_files({name: "1"}, own_network=False, own_ipc=False)
+async def test_a_container_has_only_what_it_is_given(machine: EmbeddedMachine) -> None:
+    (machine.folder / "secret").write_text("of the node")
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        linux = confined(masked_paths=["/proc/keys", "/proc/acpi"], readonly_paths=["/proc/sys"], readonly_rootfs=True)
+        id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", linux=linux)
+        for script in (
+            f"cat {machine.folder}/secret",
+            f"cat /proc/1/root{machine.folder}/secret",
+            "mount -t tmpfs none /mnt",
+            "mount -o remount,rw /",
+            "touch /file",
+            "echo 1 > /proc/sys/kernel/panic",
+            "chroot / mount -t proc proc /proc",
+            "mknod /dev/disk b 254 0 && dd if=/dev/disk of=/dev/null count=1",  # the devices' cgroup says no
+            "unshare -m true",
+            "nsenter -t 1 -m true",
+            "echo 1 > /sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "ip link add dummy0 type bridge",
+            "umount /proc/keys",
+        ):
+            code, said = await shell(runtime, id, script)
+            assert code != 0, (script, said)
+            assert "of the node" not in said, script
+        assert (await shell(runtime, id, "cat /proc/keys | wc -c"))[1].strip() == "0"
+        assert (await shell(runtime, id, "ls /proc/acpi | wc -l"))[1].strip() == "0"
+        assert (await shell(runtime, id, "ps -o pid,args | grep -c ' sleep 1000'"))[0] == 0
+        processes = (await shell(runtime, id, "ls -d /proc/[0-9]* | wc -l"))[1]
+        assert int(processes) < 8, "it sees its own processes only"
+        await cri_pods.remove(runtime, sandbox)
 
 
-def test_a_slash_stands_for_a_dot_in_a_name_with_dots() -> None:
-    assert sysctl_path("net.ipv4.conf.eth0/1.rp_filter") == "net/ipv4/conf/eth0.1/rp_filter"
+async def test_users_groups_and_capabilities_are_as_asked_for(machine: EmbeddedMachine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        linux = confined(
+            run_as_user=cri.Int64Value(value=1234),
+            run_as_group=cri.Int64Value(value=99),
+            supplemental_groups=[7, 8],
+            no_new_privs=True,
+            capabilities=cri.Capability(drop_capabilities=["ALL"], add_capabilities=["NET_BIND_SERVICE"]),
+            seccomp=cri.SecurityProfile(profile_type=cri.SecurityProfile.RuntimeDefault),
+        )
+        id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", linux=linux)
+        assert (await shell(runtime, id, "id"))[1].startswith("uid=1234 gid=99 groups=7,8,99")
+        said = (await shell(runtime, id, "cat /proc/1/status"))[1]
+        facts = dict(line.split(":", 1) for line in said.splitlines())
+        assert facts["CapBnd"].split() == [f"{1 << 10:016x}"]
+        assert facts["CapEff"].split() == ["0" * 16]
+        assert (facts["NoNewPrivs"].split(), facts["Seccomp"].split()) == (["1"], ["2"])
+        found = await runtime.container_status(cri.ContainerStatusRequest(container_id=id))
+        assert (found.status.user.linux.uid, found.status.user.linux.gid) == (1234, 99)
+        with pytest.raises(CRIError, match="unable to find user who"):
+            await cri_pods.start(runtime, config, sandbox, "true", attempt=1, linux=confined(run_as_username="who"))
+        with pytest.raises(CRIError, match="no privileged container allowed in sandbox"):
+            await cri_pods.start(runtime, config, sandbox, "true", attempt=2, linux=confined(privileged=True))
+        await cri_pods.remove(runtime, sandbox)
 
 
-@pytest.mark.parametrize(
-    ("context", "message"),
-    [
-        (
-            {"apparmor": {"profile_type": 2, "localhost_ref": "mine"}},
-            "apparmor is not supported, but mine is specified",
-        ),
-        ({"apparmor_profile": "localhost/mine"}, "apparmor is not supported, but localhost/mine is specified"),
-        ({"namespace_options": {"userns_options": {"mode": 0}}}, "user namespaces are not supported"),
-    ],
-)
-def test_what_would_not_be_done_is_refused(context: dict[str, Any], message: str) -> None:
-    with pytest.raises(CRIError, match=message):
-        refuse_unsupported(cri.LinuxContainerSecurityContext(**context))
+async def test_links_in_a_volume_or_image_do_not_lead_a_mount_out_of_the_container(machine: EmbeddedMachine) -> None:
+    volume, inner = machine.folder / "volume", machine.folder / "inner"
+    for folder in (volume, inner):
+        folder.mkdir()
+    (volume / "out").symlink_to("/etc")  # the container's own, not the node's
+    (inner / "passwd").write_text("mine\n")
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        mounts = [
+            cri.Mount(container_path="/v", host_path=str(volume)),
+            cri.Mount(container_path="/v/out/new", host_path=str(inner), readonly=True),
+        ]
+        id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", mounts=mounts, linux=confined())
+        assert (await shell(runtime, id, "cat /etc/new/passwd")) == (0, "mine\n")
+        assert (await shell(runtime, id, "touch /etc/new/file"))[0] != 0
+        assert (await shell(runtime, id, "touch /v/file"))[0] == 0
+        assert machine.run("ls", "/etc/new", check=False) == ""
+        assert (volume / "file").exists()
+        await cri_pods.remove(runtime, sandbox)
 
 
-@pytest.mark.parametrize(
-    "context",
-    [
-        {},
-        {"apparmor": {"profile_type": 0}, "apparmor_profile": "runtime/default"},
-        {"apparmor": {"profile_type": 1}, "apparmor_profile": "unconfined"},
-        {"namespace_options": {"userns_options": {"mode": 2}}},
-    ],
-)
-def test_what_is_the_case_anyway_is_not_refused(context: dict[str, Any]) -> None:
-    refuse_unsupported(cri.LinuxContainerSecurityContext(**context))
-
-
-def test_sandboxes_are_looked_at_as_well() -> None:
-    refuse_unsupported(cri.LinuxSandboxSecurityContext())
-    options = {"userns_options": {"mode": 0}}
-    with pytest.raises(CRIError, match="user namespaces are not supported"):
-        refuse_unsupported(cri.LinuxSandboxSecurityContext(namespace_options=options))
+async def test_mounts_reach_the_other_side_as_their_propagation_says(machine: EmbeddedMachine) -> None:
+    for name in ("down", "both", "none"):
+        (machine.folder / name).mkdir()
+        machine.run("mount", "--bind", f"{machine.folder}/{name}", f"{machine.folder}/{name}")
+    async with machine.runtime() as runtime:
+        config = cri_pods.sandbox_config(machine)
+        config.linux.security_context.privileged = True
+        request = cri.RunPodSandboxRequest(config=config)
+        sandbox = (await runtime.run_pod_sandbox(request)).pod_sandbox_id
+        kinds = {
+            "down": cri.PROPAGATION_HOST_TO_CONTAINER,
+            "both": cri.PROPAGATION_BIDIRECTIONAL,
+            "none": cri.PROPAGATION_PRIVATE,
+        }
+        mounts = [
+            cri.Mount(container_path=f"/{name}", host_path=f"{machine.folder}/{name}", propagation=kind)
+            for name, kind in kinds.items()
+        ]
+        linux = confined(privileged=True)
+        id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", mounts=mounts, linux=linux)
+        for name in kinds:
+            machine.run("sh", "-c", f"cd {machine.folder}/{name} && mkdir -p host && mount -t tmpfs host host")
+            await shell(runtime, id, f"cd /{name} && mkdir -p mine && mount -t tmpfs mine mine")
+        inside = (await shell(runtime, id, "mount"))[1]
+        outside = machine.run("cat", "/proc/mounts")
+        assert [name for name in kinds if f"/{name}/host" in inside] == ["down", "both"]
+        assert [name for name in kinds if f"/{name}/mine" in outside] == ["both"]
+        machine.run("umount", f"{machine.folder}/both/mine")
+        for name in kinds:
+            machine.run("umount", f"{machine.folder}/{name}/host")
+        await cri_pods.remove(runtime, sandbox)
+    for name in kinds:
+        machine.run("umount", f"{machine.folder}/{name}")
