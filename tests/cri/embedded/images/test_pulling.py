@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -435,7 +436,7 @@ async def test_pulls_that_hang_hold_up_neither_other_calls_nor_the_next_pull(
     def request(tag: str) -> Any:
         return cri.PullImageRequest(image=cri.ImageSpec(image=f"{registry.host}/a/b:{tag}"))
 
-    many = 40  # more than asyncio has threads
+    many = min(32, (os.cpu_count() or 1) + 4) + 1  # more than asyncio has threads
     slow = [asyncio.create_task(service.pull_image(request("slow"))) for _ in range(many)]
     for _ in range(many):
         await asyncio.to_thread(hanging.acquire)

@@ -88,6 +88,7 @@ class Registry:
         self.repository = repository
         self._credentials = credentials or Credentials()
         self._authorization = ""
+        self._contexts: dict[str, ssl.SSLContext] = {}
         if self._credentials.registry_token:
             self._authorization = f"Bearer {self._credentials.registry_token}"
         own = {registry, "registry-1.docker.io"} if registry == "docker.io" else {registry}
@@ -191,9 +192,7 @@ class Registry:
             connection.connect()
             sock = connection.sock
             if parts.scheme == "https":
-                # What is set for the host is not for others that it leads to.
-                own = self.host if parts.netloc == self.host.authority else Host("https", parts.netloc)
-                connection.sock = sock = own.tls().wrap_socket(sock, server_hostname=host)
+                connection.sock = sock = self._tls(parts.netloc).wrap_socket(sock, server_hostname=host)
             sock.settimeout(READ_TIMEOUT)
         except ssl.SSLError as error:
             connection.close()
@@ -208,6 +207,14 @@ class Registry:
                 told = f"dial tcp {where}: {_words(error, 'connect: ')}"
             raise RegistryError(f"failed to do request: {_asked(method, url)}: {told}") from error
         return connection
+
+    def _tls(self, authority: str) -> ssl.SSLContext:
+        """Made once for each server: reading all authorities of the machine takes longer than many a request."""
+        if authority not in self._contexts:
+            # What is set for the host is not for others that it leads to.
+            own = self.host if authority == self.host.authority else Host("https", authority)
+            self._contexts[authority] = own.tls()
+        return self._contexts[authority]
 
     def _authorize(self, refused: http.client.HTTPResponse) -> bool:
         """Prepares the answer to a 401; whether there is any."""
