@@ -18,6 +18,7 @@ import yaml
 import tools
 from pybernetes.cluster import pidfile
 from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import plan, programs
 from pybernetes.cluster.readiness import Probe
 
@@ -392,10 +393,18 @@ def test_a_user_who_cannot_have_nodes_is_told_why(monkeypatch: pytest.MonkeyPatc
 def test_a_machine_that_cannot_have_nodes_names_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(programs, "PATH", "/nowhere")
-    count, why = plan.count(None)
-    assert count == 0
-    assert why is not None
-    assert "containerd is not installed (Debian: apt-get install containerd" in why
+    with pytest.raises(ClusterError, match=r"containerd is not installed \(Debian: apt-get install containerd"):
+        plan.count(None, "containerd")
+
+
+def test_a_machine_without_containerd_has_nodes_on_our_own_runtime(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(programs, "PATH", "/nowhere")
+    assert plan.count(None) == (1, None)
+    assert plan.runtime(Layout("c", tmp_path), "auto") == "embedded"
+    assert plan.runtime(Layout("c", tmp_path), "containerd") == "containerd"
 
 
 def test_status_is_a_table(pyb: Shell) -> None:

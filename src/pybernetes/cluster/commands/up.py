@@ -67,7 +67,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         "--runtime",
         choices=["auto", "containerd", "embedded"],
         default="auto",
-        help="of nodes: what is installed, or our own; default: %(default)s",
+        help="of nodes; auto = containerd if it is installed, else our own (default: %(default)s)",
     )
     parser.add_argument(
         "--simulated-nodes",
@@ -185,9 +185,10 @@ def _node_count(wanted: int | None, runtime: str) -> tuple[int, str | None]:
 
 
 def _nodes(layout: Layout, count: int, runtime: str) -> Nodes:
+    from pybernetes.cluster.node import plan
     from pybernetes.cluster.node.joining import Nodes
 
-    return Nodes(layout, count, "embedded" if runtime == "embedded" else "containerd")
+    return Nodes(layout, count, plan.runtime(layout, runtime))
 
 
 def _remove_nodes(layout: Layout) -> None:

@@ -8,8 +8,8 @@ from zlib import crc32
 
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import DEFAULT_NAME, Layout, Record
-from pybernetes.cluster.node import containerd, fabric, host
-from pybernetes.cluster.node.machine import FOLDERS
+from pybernetes.cluster.node import containerd, embedded, fabric, host
+from pybernetes.cluster.node.machine import FOLDERS, Machine
 from pybernetes.cluster.node.network import NETWORKS, NODES, Network
 
 
@@ -17,13 +17,27 @@ def obstacle(runtime: str = "containerd") -> str | None:
     """Why this machine cannot have nodes with this runtime, None if it can."""
     if os.geteuid() != 0:
         return "nodes need root"
+    # `auto` takes our own runtime where containerd is missing.
     why = containerd.missing() if runtime == "containerd" else None
     return f"{why} (Debian: apt-get install containerd runc containernetworking-plugins nftables)" if why else None
 
 
+def runtime(layout: Layout, wanted: str) -> str:
+    """The container runtime of nodes: as asked for, else the one they had, else containerd if it is installed."""
+    if wanted != "auto":
+        return wanted
+    if containerd.missing() is not None:
+        return "embedded"
+    try:
+        had = Machine.read(str(layout.node("node-1") / "machine.json"))
+    except (OSError, ValueError, TypeError):
+        return "containerd"
+    return "embedded" if had.socket == embedded.SOCKET else "containerd"
+
+
 def count(wanted: int | None, runtime: str = "auto") -> tuple[int, str | None]:
     """The number of nodes, and why it is 0 if nobody asked for that; ClusterError if it cannot be as asked for."""
-    why = obstacle("embedded" if runtime == "embedded" else "containerd") if wanted != 0 else None
+    why = obstacle(runtime) if wanted != 0 else None
     if why and runtime != "auto":
         raise ClusterError(f"--runtime {runtime}: {why}")
     if wanted is None:
