@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tarfile
@@ -147,7 +148,7 @@ class FakeRegistry:
         return [each for each in self.requests if word in each[1]]
 
     @contextmanager
-    def serving(self) -> Iterator[FakeRegistry]:
+    def serving(self, tls: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
         """Serves on loopback."""
         registry = self
 
@@ -164,6 +165,8 @@ class FakeRegistry:
             request_queue_size = 128  # else many at once wait for a second
 
         server = Server(("127.0.0.1", 0), Handler)
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         self.host = f"127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()

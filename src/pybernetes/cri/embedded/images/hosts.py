@@ -42,12 +42,18 @@ class Host:
     """A registry on loopback may speak plain HTTP without being told of."""
 
     def tls(self) -> ssl.SSLContext:
-        """For HTTPS. OSError (ssl.SSLError is one) if the certificates cannot be read."""
+        """For HTTPS. BadHosts if the certificates cannot be read."""
         context = ssl.create_default_context()
         for path in self.authorities:
-            context.load_verify_locations(path)
+            try:
+                context.load_verify_locations(path)
+            except OSError as error:
+                raise BadHosts(f"{path}: no certificates of authorities: {error}") from None
         for certificate, key in self.client:
-            context.load_cert_chain(certificate, key)
+            try:
+                context.load_cert_chain(certificate, key)
+            except OSError as error:
+                raise BadHosts(f"{certificate}: no certificate with a key: {error}") from None
         if self.skip_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

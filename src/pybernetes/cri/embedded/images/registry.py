@@ -185,14 +185,15 @@ class Registry:
         to, via = (host, port), None
         if proxy is not None and parts.scheme == "https":
             to, via = proxy, (host, port)
+        tls = self._tls(parts.netloc) if parts.scheme == "https" else None
         connection = http.client.HTTPConnection(*to, timeout=within)
         if via is not None:
             connection.set_tunnel(*via)
         try:
             connection.connect()
             sock = connection.sock
-            if parts.scheme == "https":
-                connection.sock = sock = self._tls(parts.netloc).wrap_socket(sock, server_hostname=host)
+            if tls is not None:
+                connection.sock = sock = tls.wrap_socket(sock, server_hostname=host)
             sock.settimeout(READ_TIMEOUT)
         except ssl.SSLError as error:
             connection.close()
