@@ -178,3 +178,24 @@ async def test_ports_of_a_pod_are_its_own(machine: EmbeddedMachine) -> None:
         running.cancel()
         connection.abort()
         assert said == b"HELLO"
+
+
+async def test_what_was_sent_before_the_end_of_stdin_arrives(machine: EmbeddedMachine) -> None:
+    script = "while read line; do echo heard $line; done"
+    async with started(machine, script, stdin=True, stdin_once=True) as (runtime, _, id):
+        url = await attach_url(runtime, id, stdin=True, stdout=True, stderr=True)
+        headers = [("Upgrade", "SPDY/3.1"), ("X-Stream-Protocol-Version", "v4.channel.k8s.io")]
+        connection = await knock(machine, url, *headers)
+        session = Session(connection, server=False)
+        running = asyncio.create_task(session.run())
+        async with asyncio.timeout(20):
+            error = await session.open({"streamType": "error"})
+            stdin = await session.open({"streamType": "stdin"})
+            stdout = await session.open({"streamType": "stdout"})
+            await session.open({"streamType": "stderr"})
+            stdin.write(b"one\ntwo\n")
+            stdin.finish()
+            assert await stdout.read_all() == b"heard one\nheard two\n"
+            assert json.loads(await error.read_all())["status"] == "Success"
+        running.cancel()
+        connection.abort()
