@@ -138,3 +138,23 @@ async def test_mounts_reach_the_other_side_as_their_propagation_says(machine: Em
         await cri_pods.remove(runtime, sandbox)
     for name in kinds:
         machine.run("umount", f"{machine.folder}/{name}")
+
+
+async def test_an_image_can_be_a_volume_whole_or_in_part_and_is_not_written_to(machine: EmbeddedMachine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        image = cri.ImageSpec(image=cri_pods.BUSYBOX)
+        mounts = [
+            cri.Mount(container_path="/whole", image=image),
+            cri.Mount(container_path="/part", image=image, image_sub_path="bin"),
+        ]
+        id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", mounts=mounts, linux=confined())
+        assert (await shell(runtime, id, "test -x /whole/bin/busybox && test -x /part/busybox"))[0] == 0
+        assert (await shell(runtime, id, "touch /part/file"))[0] != 0
+        lost = [cri.Mount(container_path="/part", image=image, image_sub_path="nope/../..")]
+        with pytest.raises(CRIError, match="image volume at"):
+            await cri_pods.start(runtime, config, sandbox, "true", attempt=1, mounts=lost, linux=confined())
+        missing = [cri.Mount(container_path="/part", image=cri.ImageSpec(image="none/such"))]
+        with pytest.raises(CRIError, match="failed to resolve image volume"):
+            await cri_pods.start(runtime, config, sandbox, "true", attempt=2, mounts=missing, linux=confined())
+        await cri_pods.remove(runtime, sandbox)

@@ -106,6 +106,7 @@ class Containers:
                 group.folders(),
                 hierarchies().kinds,
                 self._sandboxes.files(sandbox),
+                lambda name: self._volume(name, container.id),
             )
             group.create()
             group.limit(config.linux.resources)
@@ -122,6 +123,12 @@ class Containers:
         self.all[container.id] = container
         self._events.tell(cri.CONTAINER_CREATED_EVENT, container.id, sandbox.id)
         return container.id
+
+    def _volume(self, name: str, id: str) -> list[str]:
+        try:
+            return self._images.volume(name, id)
+        except KeyError:
+            raise CRIError("NotFound", f'failed to resolve image volume "{name}": not found') from None
 
     def _find_image(self, name: str) -> str:
         try:

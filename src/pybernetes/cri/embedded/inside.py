@@ -64,7 +64,7 @@ def container(spec: Spec, sandbox: int, report: Report) -> NoReturn:
     """Becomes the first process of a container; `sandbox` is a descriptor of the sandbox's process."""
     _enter_cgroups(spec)
     _oom_score(spec.get("oom_score_adj", 0))
-    trees = [sys.open_tree(each["source"]) for each in spec["mounts"]]
+    trees = [-1 if each["layers"] else sys.open_tree(each["source"]) for each in spec["mounts"]]
     nodes = [_node(each["host_path"]) for each in spec["devices"]]
     cgroups = spec["cgroup_mounts"]
     if spec["join"]:
@@ -74,6 +74,9 @@ def container(spec: Spec, sandbox: int, report: Report) -> NoReturn:
     # After the trees were opened, which keep their ties to the node; nothing mounted from here on is seen by it.
     sys.mount("", "/", flags=sys.MS_REC | sys.MS_PRIVATE)
     os.chdir(spec["layers_dir"])  # short names: all options of a mount must fit into one page
+    trees = [
+        _image(spec["rootfs"], each) if tree < 0 else tree for each, tree in zip(spec["mounts"], trees, strict=True)
+    ]
     root, lower = spec["rootfs"], ":".join(spec["lower"])
     sys.mount("overlay", root, "overlay", 0, f"lowerdir={lower},upperdir={spec['upper']},workdir={spec['work']}")
     sys.pivot_root(root)
@@ -222,6 +225,28 @@ def _special_mounts(spec: Spec, cgroups: list[list[str]]) -> None:
     options = "newinstance,ptmxmode=0666,mode=0620,gid=5"
     sys.mount("devpts", "/dev/pts", "devpts", sys.MS_NOSUID | sys.MS_NOEXEC, options)
     sys.mount("mqueue", "/dev/mqueue", "mqueue", USUAL)
+
+
+def _image(place: str, mount: Mapping[str, Any]) -> int:
+    """A copy of an image's files, or of a part of them; `place` is a mount point that is free for a moment."""
+    layers = mount["layers"]
+    several = len(layers) > 1  # overlayfs without a writable layer wants two at least
+    if several:
+        sys.mount("overlay", place, "overlay", sys.MS_RDONLY, f"lowerdir={':'.join(layers)}")
+    root = os.open(place if several else layers[0], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        part = sys.open_in_root(root, mount["sub_path"] or ".", os.O_PATH)
+        tree = sys.open_tree(f"/proc/self/fd/{part}")
+        os.close(part)
+    except OSError as error:
+        target = mount["target"]
+        text = f'image volume at "{target}": sub path "{mount["sub_path"]}": {_text(error)}'
+        raise Refused(text) from None
+    finally:
+        os.close(root)
+    if several:
+        sys.umount(place)
+    return tree
 
 
 def _attach(mount: Mapping[str, Any], tree: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,12 @@ def container_spec(
     cgroups: Sequence[Path],
     cgroup_mounts: Sequence[tuple[str, str, str]],
     defaults: Mapping[str, Path],
+    layers_of: Callable[[str], list[str]],
 ) -> dict[str, Any]:
-    """How a container is started; `defaults` are files of the sandbox that it gets where nothing else is mounted."""
+    """How a container is started.
+
+    `defaults` are files of the sandbox that it gets where nothing else is mounted, `layers_of` are an image volume's.
+    """
     config = container.config
     context = config.linux.security_context
     return {
@@ -73,7 +77,7 @@ def container_spec(
         "upper": str(rootfs.upper),
         "work": str(rootfs.work),
         "rootfs": str(mount_point),
-        "mounts": mounts(config.mounts, defaults),
+        "mounts": mounts(config.mounts, defaults, layers_of),
         "devices": devices(config, privileged=context.privileged),
         "privileged": context.privileged,
         "readonly_rootfs": context.readonly_rootfs,
@@ -102,7 +106,9 @@ def pid_namespace(options: Any, sandbox_id: str) -> list[str]:
     return ["own", ""]
 
 
-def mounts(wanted: Sequence[Any], defaults: Mapping[str, Path]) -> list[dict[str, Any]]:
+def mounts(
+    wanted: Sequence[Any], defaults: Mapping[str, Path], layers_of: Callable[[str], list[str]]
+) -> list[dict[str, Any]]:
     """What is mounted, folders before what is in them; a missing folder of the node is made, as docker began it."""
     propagation = {
         cri.PROPAGATION_PRIVATE: syscalls.MS_PRIVATE,
@@ -111,11 +117,10 @@ def mounts(wanted: Sequence[Any], defaults: Mapping[str, Path]) -> list[dict[str
     }
     found = []
     for each in wanted:
-        if each.HasField("image") and each.image.image:
-            raise CRIError("Unimplemented", f"mount {each.container_path}: image volumes are not supported yet")
+        of_image = each.HasField("image") and bool(each.image.image)
         if not each.container_path.startswith("/"):
             raise CRIError("InvalidArgument", f"mount target {each.container_path!r} must be an absolute path")
-        if not os.path.exists(each.host_path):
+        if not of_image and not os.path.exists(each.host_path):
             os.makedirs(each.host_path, 0o755, exist_ok=True)
         if each.recursive_read_only and not each.readonly:
             raise CRIError("InvalidArgument", f"mount {each.container_path}: recursive read-only needs read-only")
@@ -123,7 +128,9 @@ def mounts(wanted: Sequence[Any], defaults: Mapping[str, Path]) -> list[dict[str
             {
                 "source": each.host_path,
                 "target": os.path.normpath(each.container_path),
-                "readonly": each.readonly,
+                "readonly": each.readonly or of_image,
+                "layers": layers_of(each.image.image) if of_image else [],
+                "sub_path": each.image_sub_path,
                 "recursive": each.recursive_read_only,
                 "propagation": propagation[each.propagation],
             }
@@ -136,6 +143,7 @@ def mounts(wanted: Sequence[Any], defaults: Mapping[str, Path]) -> list[dict[str
                     "source": str(source),
                     "target": target,
                     "readonly": False,
+                    "layers": [],
                     "recursive": False,
                     "propagation": syscalls.MS_PRIVATE,
                 }

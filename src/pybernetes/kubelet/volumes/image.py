@@ -51,6 +51,8 @@ class ImageMounts:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o750)
                 _mount(view.type, view.source, view.options, folder)
             except (CRIError, OSError) as error:
+                if isinstance(error, CRIError) and error.code == "Unimplemented":
+                    return volume  # not containerd: a runtime that mounts images itself
                 raise ConfigError(f"failed to mount image {image} for volume {volume.name}: {why(error)}") from None
         return MountedVolume(volume.name, folder, read_only=True)
 

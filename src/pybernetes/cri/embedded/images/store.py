@@ -141,6 +141,16 @@ class ImageStore:
         lower = tuple(reversed(image.layers)) or (self._empty(),)
         return Rootfs(self.layers, lower, folder / "fs", folder / "work", self.config(image))
 
+    def volume(self, reference: str, container_id: str) -> list[str]:
+        """The layers of an image that a container mounts, topmost first; they stay as long as it. KeyError."""
+        with self._changing:
+            image = self.find(reference)
+            if image is None:
+                raise KeyError(reference)
+            with open(self.root / "containers" / container_id / "layers", "a") as file:
+                file.write("".join(f"\n{layer}" for layer in image.layers))
+        return list(reversed(image.layers)) or [self._empty()]
+
     def release(self, container_id: str) -> None:
         """Takes a container's files away, and the layers if its image has gone; may be repeated."""
         folder = self.root / "containers" / container_id
