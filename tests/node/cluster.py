@@ -114,6 +114,8 @@ class Cluster:
 
     def find(self, name: str, node: str = "node-1") -> int | None:
         """The pid of a component of the control plane, a node's program, or (`node`) its init; None if it is down."""
+        if name == "containerd" and RUNTIME == "embedded":
+            name = "runtime"
         if name in COMPONENTS:
             process = self.layout.processes().get(name)
         else:
