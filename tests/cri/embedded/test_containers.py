@@ -254,3 +254,23 @@ async def test_changes_are_told_as_they_happen(machine: EmbeddedMachine) -> None
                 cri.CONTAINER_DELETED_EVENT,
             ]
         )
+
+
+async def test_when_the_launcher_is_killed_its_containers_end_and_new_ones_can_be_started(
+    machine: EmbeddedMachine,
+) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", linux=ALONE)
+        (launcher,) = machine.run("pgrep", "-f", f"main.sys.argv.1.. {machine.state}").split()
+        machine.run("kill", "-9", launcher)
+        found = await ended(runtime, id)
+        assert (found.exit_code, found.reason) == (255, "Unknown")
+        listed = await runtime.pod_sandbox_status(cri.PodSandboxStatusRequest(pod_sandbox_id=sandbox))
+        assert listed.status.state == cri.SANDBOX_NOTREADY
+        await cri_pods.remove(runtime, sandbox)
+        config, sandbox = await cri_pods.run(runtime, machine)
+        id = await cri_pods.start(runtime, config, sandbox, "true")
+        assert (await ended(runtime, id)).exit_code == 0
+        await cri_pods.remove(runtime, sandbox)
+        assert machine.run("sh", "-c", f"mount | grep {sandbox} || true") == ""

@@ -177,7 +177,8 @@ class Containers:
             container.finished_at = int(end["at"])
             container.exit_code = int(end["code"])
             killed = self.cgroup(container).oom_kills() > 0
-            container.reason = "OOMKilled" if killed else "Completed" if container.exit_code == 0 else "Error"
+            usual = "OOMKilled" if killed else "Completed" if container.exit_code == 0 else "Error"
+            container.reason = end.get("reason", usual)
             container.user = end.get("user", container.user)
             self._records.save(container)
             self._sweep(container)

@@ -119,7 +119,8 @@ class EmbeddedRuntime:
         for container in list(self.containers.all.values()):
             if container.running:
                 self.containers.cgroup(container).kill()
-                self.containers.ended({"name": container.id, "code": UNKNOWN_END, "at": time.time_ns()})
+                end = {"name": container.id, "code": UNKNOWN_END, "at": time.time_ns(), "reason": "Unknown"}
+                self.containers.ended(end)
         for sandbox in list(self.sandboxes.all.values()):
             self.sandboxes.cgroup(sandbox).kill()
             self.sandboxes.ended(sandbox.id)
