@@ -53,6 +53,7 @@ class Containers:
         self._ends: dict[str, asyncio.Event] = {}
         self.all: dict[str, Container] = {}
         self.pids: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         sandboxes.stop_containers = self.stop_all
 
     def get(self, id: str) -> Container:
@@ -157,6 +158,7 @@ class Containers:
                 container.exit_code, container.reason, container.message = NOT_STARTED, START_ERROR, str(error)
                 self._records.save(container)
                 self._ends.pop(id).set()
+                self._sweep(container)
                 self._events.tell(cri.CONTAINER_STOPPED_EVENT, id, container.sandbox_id)
                 raise CRIError("Unknown", f"failed to start container: {error}") from None
             container.user = answer.get("user", [])
@@ -189,9 +191,12 @@ class Containers:
             waiting.set()
 
     def _sweep(self, container: Container) -> None:
-        """With a PID namespace of its own nothing is left by now; otherwise its other processes have to go as well."""
-        if container.config.linux.security_context.namespace_options.pid != cri.CONTAINER:
-            self.cgroup(container).kill()
+        """With a PID namespace of its own nothing is left by now; otherwise its other processes go with its cgroup."""
+        group = self.cgroup(container)
+        group.kill()
+        task = asyncio.get_running_loop().create_task(asyncio.to_thread(_remove, group))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def stop(self, id: str, grace: float) -> None:
         """Asks a container to end, and ends it after the grace; one that does not run is no error."""
@@ -348,6 +353,13 @@ class Containers:
                 )
             )
         return found
+
+
+def _remove(group: Cgroup) -> None:
+    try:
+        group.remove()
+    except CRIError as error:
+        log.info("later: %s", error.message)  # with the container
 
 
 def state_of(container: Container) -> int:
