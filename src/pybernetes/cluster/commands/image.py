@@ -219,10 +219,12 @@ def _give_to_nodes(layout: Layout, archive: Path) -> None:
     from pybernetes.cluster.node import boot
 
     running = _running(layout)
-    # Our own runtime looks into the folder of archives itself.
     imports = [(name, boot.import_archive(init, archive)) for name, init in running.items() if _has_containerd(init)]
     for name, process in imports:
         boot.finish_import(layout, name, archive, process)
+    for init in running.values():
+        if not _has_containerd(init):
+            asyncio.run(_take_in(init, archive_names(archive)[0]))
     if not running:
         print("No node runs: they get it when the cluster starts.")
 
@@ -247,6 +249,19 @@ def _socket(init: int) -> str:
     from pybernetes.cluster.node import containerd, embedded, inside
 
     return inside.path(init, containerd.SOCKET if _has_containerd(init) else embedded.SOCKET)
+
+
+async def _take_in(init: int, name: str) -> None:
+    """Our own runtime looks into the folder of archives itself when it is asked for an image."""
+    from pybernetes.cri import v1 as cri
+    from pybernetes.cri.errors import CRIError
+    from pybernetes.cri.remote import Runtime
+
+    async with Runtime(_socket(init)) as runtime:
+        try:
+            await runtime.pull_image(cri.PullImageRequest(image=cri.ImageSpec(image=name)))
+        except CRIError as error:
+            raise ClusterError(f"a node cannot import {name}: {error.message}") from None
 
 
 async def _images(inits: dict[str, int]) -> list[tuple[str, str, str, str]]:
