@@ -52,10 +52,15 @@ def _programs(layout: Layout, name: str) -> list[dict[str, object]]:
     if not layout.node(name).is_dir():
         return []
     from pybernetes.cluster.node import inside
+    from pybernetes.cluster.node.machine import Machine
 
     init = inside.init_process(layout, name)
     found = inside.programs(init) if init is not None else {}
-    return [_process(f"{name}/{program}", found.get(program)) for program in inside.PROGRAMS]
+    try:
+        wanted = [each.name for each in Machine.read(str(layout.node(name) / "machine.json")).programs]
+    except (OSError, ValueError, TypeError):
+        wanted = list(inside.PROGRAMS)
+    return [_process(f"{name}/{program}", found.get(program)) for program in wanted]
 
 
 def _nodes(layout: Layout, server: str) -> list[dict[str, object]]:
