@@ -97,7 +97,13 @@ class Extension:
         class Bound(Handler):
             extension = owner
 
+        closed = self.closed = threading.Semaphore(0)
+
         class Server(http.server.ThreadingHTTPServer):
+            def shutdown_request(self, request: Any) -> None:
+                super().shutdown_request(request)
+                closed.release()
+
             daemon_threads = True
 
             def get_request(self) -> tuple[Any, Any]:

@@ -194,6 +194,13 @@ def test_a_connection_that_was_closed_while_nobody_used_it_is_replaced(available
 
     available.server.custom = close_afterwards
     path = f"{ROOT}/namespaces/default/flunders"
+    closed = available.server.closed
+    assert available.admin.get(path).status == 200
+    assert closed.acquire(timeout=10)
+    while closed.acquire(blocking=False):
+        pass
     for number in range(5):
         assert available.admin.get(path).status == 200
+        assert closed.acquire(timeout=10), "the server has closed the connection of the get"
         assert available.admin.post(path, {"metadata": {"name": f"c{number}"}}).status == 201
+        assert closed.acquire(timeout=10)
