@@ -45,7 +45,6 @@ def main(argv: list[str]) -> int:
     cgroups.enter(machine.cgroup, found)
     with Netlink() as host:
         host.delete(machine.port)  # The cable of a node that was switched off a moment ago may still be there.
-        own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         syscalls.unshare(NAMESPACES)
         host.add_cable(machine.port, machine.bridge, os.getpid(), "eth0", mac(machine.address))
     cgroups.settle(machine.cgroup, found)
@@ -54,9 +53,6 @@ def main(argv: list[str]) -> int:
     if init == 0:
         return _init(machine, cgroups.visible(found), parent)
     os.close(parent)
-    # The next children are its own again: a process whose children are of another namespace can have no threads.
-    syscalls.setns(own_pids, syscalls.NEWPID)
-    os.close(own_pids)
     return _wait(init, machine)
 
 

@@ -19,11 +19,6 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "")
 
 
-def setns(descriptor: int, flags: int) -> None:
-    """Enters the namespaces of a process, by a pid descriptor, or one namespace, by a file of /proc/PID/ns."""
-    _check(_libc.setns(descriptor, flags), "")
-
-
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     """Mounts; OSError names the target."""
     _check(

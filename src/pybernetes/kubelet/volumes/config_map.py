@@ -6,12 +6,11 @@ import base64
 from collections.abc import Iterable
 from typing import Final
 
-from pybernetes.api import errors
 from pybernetes.api.core.v1 import ConfigMap, ConfigMapVolumeSource, KeyToPath, Pod, Volume
 
 from .atomic_writer import File, Payload
 from .base import MountedVolume
-from .contents import NO_MODE, show
+from .contents import NO_MODE, fetch, show
 from .host import Host
 
 PLUGIN: Final = "configmap"
@@ -32,15 +31,7 @@ async def collect(
     """The files of a ConfigMap: those of `items`, else all."""
     if default_mode is None:
         raise ValueError(NO_MODE)
-    if host.objects is None:
-        raise ValueError("no kubeClient defined")
-    namespace = (pod.metadata.namespace if pod.metadata else None) or ""
-    try:
-        found = await host.objects.get(ConfigMap, namespace, name)
-    except errors.NotFound:
-        if not optional:
-            raise
-        found = ConfigMap()
+    found = await fetch(host, pod, ConfigMap, name, optional=optional)
     data = {key: value.encode(errors="surrogatepass") for key, value in (found.data or {}).items()}
     data = {key: base64.b64decode(value) for key, value in (found.binary_data or {}).items()} | data
     return project(data, items, default_mode, optional, "configmap references non-existent config key: {}")

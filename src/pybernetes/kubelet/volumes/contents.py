@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import Final, TypeVar
 
-from pybernetes.api.core.v1 import Pod, PodSpec
+from pybernetes.api import errors
+from pybernetes.api.core.v1 import ConfigMap, Pod, PodSpec, Secret
 
 from ..types import all_containers
 from .atomic_writer import Payload, write
@@ -14,7 +15,21 @@ from .empty_dir import wrap
 from .host import Host, fs_group, uid_of
 from .ownership import set_group
 
+K = TypeVar("K", ConfigMap, Secret)
 NO_MODE: Final = "no defaultMode used, not even the default value for it"
+
+
+async def fetch(host: Host, pod: Pod, kind: type[K], name: str, *, optional: bool) -> K:
+    """The object that a volume shows; an empty one if it is not there and need not be."""
+    if host.objects is None:
+        raise ValueError("no kubeClient defined")
+    namespace = (pod.metadata.namespace if pod.metadata else None) or ""
+    try:
+        return await host.objects.get(kind, namespace, name)
+    except errors.NotFound:
+        if not optional:
+            raise
+        return kind()
 
 
 def show(host: Host, pod: Pod, name: str, plugin: str, payload: Payload, *, memory: bool) -> MountedVolume:

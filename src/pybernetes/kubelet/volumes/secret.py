@@ -6,13 +6,12 @@ import base64
 from collections.abc import Iterable
 from typing import Final
 
-from pybernetes.api import errors
 from pybernetes.api.core.v1 import KeyToPath, Pod, Secret, SecretVolumeSource, Volume
 
 from .atomic_writer import Payload
 from .base import MountedVolume
 from .config_map import project
-from .contents import NO_MODE, show
+from .contents import NO_MODE, fetch, show
 from .host import Host
 
 PLUGIN: Final = "secret"
@@ -33,14 +32,6 @@ async def collect(
     """The files of a Secret: those of `items`, else all."""
     if default_mode is None:
         raise ValueError(NO_MODE)
-    if host.objects is None:
-        raise ValueError("no kubeClient defined")
-    namespace = (pod.metadata.namespace if pod.metadata else None) or ""
-    try:
-        found = await host.objects.get(Secret, namespace, name)
-    except errors.NotFound:
-        if not optional:
-            raise
-        found = Secret()
+    found = await fetch(host, pod, Secret, name, optional=optional)
     data = {key: base64.b64decode(value) for key, value in (found.data or {}).items()}
     return project(data, items, default_mode, optional, "references non-existent secret key: {}")
