@@ -43,6 +43,12 @@ def cpu_seconds(pids: list[int]) -> float:
     return total / TICKS
 
 
+def machine_seconds() -> float:
+    """The time that the machine's processors have worked, for whomever."""
+    user, nice, system, _idle, _iowait, *rest = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
+    return (user + nice + system + sum(rest)) / TICKS
+
+
 def by_role(root: int) -> dict[str, list[int]]:
     """The processes of a tree by what they are; those that have ended meanwhile are left out."""
     found: dict[str, list[int]] = {}
@@ -63,12 +69,14 @@ def idle_cpu(root: int, seconds: float) -> dict[str, float]:
 
 
 def role(pid: int) -> str:
-    """What a process is, in a word: `apiserver`, `kubelet`, `containerd`, `containerd-shim`, or its program's name."""
+    """What a process is, in a word: `apiserver`, `kubelet`, `launcher`, `containerd-shim`, or its program's name."""
     with contextlib.suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
         program = os.path.basename(words[0])
         if program.startswith("python") and "pybernetes" in words:
             return words[words.index("pybernetes") + 1]
+        if program.startswith("python") and any("embedded.launcher" in word for word in words):
+            return "launcher"
         return "containerd-shim" if program.startswith("containerd-shim") else program
     return ""
 
