@@ -19,7 +19,8 @@ import tools
 from pybernetes.cluster import pidfile
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Layout
-from pybernetes.cluster.node import plan, programs
+from pybernetes.cluster.node import containerd, embedded, plan, programs
+from pybernetes.cluster.node.machine import Machine
 from pybernetes.cluster.readiness import Probe
 
 FOREIGN = {"clusters": [{"name": "other", "cluster": {"server": "https://203.0.113.1"}}], "current-context": "other"}
@@ -405,6 +406,36 @@ def test_a_machine_without_containerd_has_nodes_on_our_own_runtime(
     assert plan.count(None) == (1, None)
     assert plan.runtime(Layout("c", tmp_path), "auto") == "embedded"
     assert plan.runtime(Layout("c", tmp_path), "containerd") == "containerd"
+
+
+def test_auto_takes_containerd_where_it_runs_and_a_cluster_keeps_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    layout, socket_path = Layout("c", tmp_path), str(tmp_path / "containerd.sock")
+    monkeypatch.setattr(containerd, "missing", lambda: None)
+    assert not containerd.runs(socket_path)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(socket_path)
+        assert not containerd.runs(socket_path)  # what a containerd that was killed leaves behind
+        listener.listen()
+        assert containerd.runs(socket_path)
+    for runs, name in ((True, "containerd"), (False, "embedded")):
+        monkeypatch.setattr(containerd, "runs", lambda runs=runs: runs)
+        assert plan.runtime(layout, "auto") == name
+    folder = layout.node("node-1")
+    folder.mkdir(parents=True)
+    for had, name in ((containerd.SOCKET, "containerd"), (embedded.SOCKET, "embedded")):
+        Machine("node-1", str(folder), *[""] * 7, [], "", [], had).write()
+        assert plan.runtime(layout, "auto") == name
+
+
+def test_nodes_can_be_simulated_by_their_runtime(pyb: Shell) -> None:
+    pyb.up("--runtime=simulated", "--nodes=2")
+    assert "simulated-nodes" in pyb.processes()
+    components = json.loads((pyb.home / ".pybernetes/pybernetes/run/components.json").read_bytes())
+    flags = next(each["argv"] for each in components if each["name"] == "simulated-nodes")
+    assert "--nodes=2" in flags
+    pyb("down")
 
 
 def test_status_is_a_table(pyb: Shell) -> None:

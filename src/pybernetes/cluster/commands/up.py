@@ -65,9 +65,9 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--runtime",
-        choices=["auto", "containerd", "embedded"],
+        choices=["auto", "embedded", "containerd", "simulated"],
         default="auto",
-        help="of nodes; auto = containerd if it is installed, else our own (default: %(default)s)",
+        help="of nodes; auto = containerd if it runs on this machine, else embedded, our own (default: %(default)s)",
     )
     parser.add_argument(
         "--simulated-nodes",
@@ -85,8 +85,13 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if (arguments.store == "etcd") != (arguments.etcd_endpoints is not None):
         parser.error("--store etcd and --etcd-endpoints belong together")
+    if arguments.runtime == "simulated":
+        if arguments.nodes is not None and arguments.simulated_nodes:
+            parser.error("--runtime simulated: say the number of nodes by --nodes or by --simulated-nodes")
+        arguments.simulated_nodes = arguments.simulated_nodes or (1 if arguments.nodes is None else arguments.nodes)
+        arguments.nodes = 0
     if arguments.simulation_rules is not None and not arguments.simulated_nodes:
-        parser.error("--simulation-rules needs --simulated-nodes")
+        parser.error("--simulation-rules needs simulated nodes")
     if arguments.nodes is None and arguments.simulated_nodes:
         arguments.nodes = 0
     if arguments.nodes and arguments.simulated_nodes > components.FEW_NODES:

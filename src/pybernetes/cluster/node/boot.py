@@ -7,7 +7,6 @@ all, while the kubelet is still starting.
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -63,7 +62,7 @@ class Boot:
 
     def _has_images(self, init: int) -> bool:
         if self._imports is None:
-            if not _answers(inside.path(init, self.machine.socket)):
+            if not containerd.runs(inside.path(init, self.machine.socket)):
                 self.trouble = "its container runtime does not answer"
                 return False
             # Our own runtime looks for archives itself.
@@ -150,12 +149,3 @@ def _marks(layout: Layout, name: str) -> Path:
 def _stamp(archive: Path) -> str:
     state = archive.stat()
     return f"{state.st_size} {state.st_mtime_ns}"
-
-
-def _answers(path: str) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(path)
-        except OSError:
-            return False
-    return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,6 +30,16 @@ def missing() -> str | None:
     if not runtimes():
         return "neither runc nor crun is installed"
     return None
+
+
+def runs(path: str = SOCKET) -> bool:
+    """Whether this machine has a containerd that answers. Nodes have one of their own, as machines do."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 def runtimes() -> dict[str, str]:

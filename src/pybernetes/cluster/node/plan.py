@@ -17,13 +17,13 @@ def obstacle(runtime: str = "containerd") -> str | None:
     """Why this machine cannot have nodes with this runtime, None if it can."""
     if os.geteuid() != 0:
         return "nodes need root"
-    # `auto` takes our own runtime where containerd is missing.
+    # `auto` takes our own runtime where containerd cannot be had.
     why = containerd.missing() if runtime == "containerd" else None
     return f"{why} (Debian: apt-get install containerd runc containernetworking-plugins nftables)" if why else None
 
 
 def runtime(layout: Layout, wanted: str) -> str:
-    """The container runtime of nodes: as asked for, else the one they had, else containerd if it is installed."""
+    """The container runtime of nodes: as asked for, else the one they had, else containerd if this machine runs it."""
     if wanted != "auto":
         return wanted
     if containerd.missing() is not None:
@@ -31,7 +31,7 @@ def runtime(layout: Layout, wanted: str) -> str:
     try:
         had = Machine.read(str(layout.node("node-1") / "machine.json"))
     except (OSError, ValueError, TypeError):
-        return "containerd"
+        return "containerd" if containerd.runs() else "embedded"
     return "embedded" if had.socket == embedded.SOCKET else "containerd"
 
 
