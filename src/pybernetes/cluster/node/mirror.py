@@ -21,6 +21,7 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from pybernetes.cluster.images import oci
+from pybernetes.cri.embedded.images import compression
 
 ADDRESS = "127.0.0.1"
 PORT = 10247  # beside the kubelet's own on loopback
@@ -121,11 +122,11 @@ def _docker(path: Path, tar: tarfile.TarFile, members: dict[str, tarfile.TarInfo
     def described(name: str, media: str) -> dict[str, Any]:
         member = members[name]
         with _open(tar, member) as file:
-            packed = file.read(2) == b"\x1f\x8b"
+            packed = compression.kind_of(file.read(6))
             file.seek(0)
             digest = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"  # type: ignore[arg-type]
         blobs[digest] = Blob(path, member.offset_data, member.size)
-        return {"mediaType": media + ("+gzip" if packed else ""), "digest": digest, "size": member.size}
+        return {"mediaType": media + (f"+{packed}" if packed else ""), "digest": digest, "size": member.size}
 
     for image in json.load(_open(tar, members["manifest.json"])):
         manifest = {

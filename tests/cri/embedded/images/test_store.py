@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import os
 import tarfile
 import threading
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+import zstandard
 from cri.embedded.images.registries import digest, layer
 
 from pybernetes.cluster.images import oci
@@ -53,6 +57,13 @@ def good(path: Path, name: str = "good:1") -> Path:
     return path
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.ZstdCompressor().compress])
+def test_layers_of_an_archive_may_be_compressed(store: ImageStore, tmp_path: Path, pack: Any) -> None:
+    members = docker_archive(layer(a="1"))
+    [image] = store.import_archive(write(tmp_path / "a.tar", {**members, "0/layer.tar": pack(members["0/layer.tar"])}))
+    assert (store.layers / image.layers[0] / "a").read_text() == "1"
+
+
 def test_dockers_archives_are_read(store: ImageStore, tmp_path: Path) -> None:
     [image] = store.import_archive(write(tmp_path / "a.tar", docker_archive(layer(a="1"), layer(b="2"))))
     assert image.names == ["docker.io/library/mine:1"]
@@ -81,7 +92,7 @@ BAD: dict[str, bytes | dict[str, bytes]] = {
     "layer that ends early": docker_archive(layer(a="1" * 2000)[:1000]),
     "layer that is missing": {k: v for k, v in docker_archive(layer(a="1")).items() if k != "0/layer.tar"},
     "damaged gzip": {**docker_archive(layer(a="1")), "0/layer.tar": b"\x1f\x8b\x08" + b"\xff" * 500},
-    "zstd": {**docker_archive(layer(a="1")), "0/layer.tar": b"\x28\xb5\x2f\xfd" + b"\0" * 500},
+    "damaged zstd": {**docker_archive(layer(a="1")), "0/layer.tar": b"\x28\xb5\x2f\xfd" + b"\0" * 500},
     "configuration of another shape": docker_archive(layer(a="1"), config={"rootfs": {"diff_ids": 5}}),
     "user of another shape": docker_archive(config={"config": {"User": ["x"]}, "rootfs": {"diff_ids": []}}),
     "name that is none": {**docker_archive(), "manifest.json": b'[{"Config":"c.json","RepoTags":["a b"],"Layers":[]}]'},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import platform
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from .compression import plain
 from .names import full_name
 from .unpack import Header
 
@@ -62,14 +62,7 @@ class Archive:
 
     def layer(self, member: str) -> IO[bytes]:
         """A layer as a plain tar stream; the archive may have it compressed."""
-        stream = self._open(member)
-        magic = stream.read(4)
-        stream.seek(0)
-        if magic[:2] == b"\x1f\x8b":
-            return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
-        if magic == b"\x28\xb5\x2f\xfd":
-            raise ValueError(f"layer {member} is compressed with zstd, which is not supported yet: use gzip")
-        return stream
+        return plain(self._open(member))
 
     def _from_layout(self) -> list[Contained]:
         docker_names = self._docker_names()

@@ -14,6 +14,7 @@ from .archive import ARCHITECTURES, INDEXES
 LAYERS = {
     "application/vnd.oci.image.layer.v1.tar": "",
     "application/vnd.oci.image.layer.v1.tar+gzip": "gzip",
+    "application/vnd.oci.image.layer.v1.tar+zstd": "zstd",
     "application/vnd.docker.image.rootfs.diff.tar": "",
     "application/vnd.docker.image.rootfs.diff.tar.gzip": "gzip",
 }
@@ -109,5 +110,7 @@ def descriptor(content: Any) -> Descriptor:
 def _layer(content: Any) -> Descriptor:
     layer = descriptor(content)
     if layer.media_type not in LAYERS:
-        raise BadManifest(f"layer {layer.digest} is {layer.media_type!r}, which is not supported: use tar+gzip")
+        raise BadManifest(
+            f"layer {layer.digest} is {layer.media_type!r}, which is not supported: use tar+gzip or tar+zstd"
+        )
     return layer

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import gzip
 import hashlib
 import os
 import re
@@ -20,6 +19,7 @@ from typing import IO, Any, TypeVar
 
 from . import manifests
 from .archive import Contained
+from .compression import plain
 from .config import read_config
 from .downloads import Cancelled, DiskError, Downloads
 from .hosts import Host, hosts
@@ -243,10 +243,7 @@ class _Loaded:
     def layer(self, member: str) -> IO[bytes]:
         """A layer as a plain tar stream. Loaded now if it was here at first and has been collected since."""
         layer = self._layers[member]
-        stream = self._downloads.open(self._registry, layer, self._cancelled)
-        if stream.peek(2)[:2] == b"\x1f\x8b":
-            return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
-        return stream
+        return plain(self._downloads.open(self._registry, layer, self._cancelled))
 
 
 class _Nothing:

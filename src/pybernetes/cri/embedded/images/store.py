@@ -18,13 +18,13 @@ import logging
 import os
 import tempfile
 import threading
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from .archive import Archive, Contained
+from .compression import Damaged
 from .config import ImageConfig, read_config
 from .names import full_name, is_id
 from .unpack import ENTRIES, unpack
@@ -310,10 +310,8 @@ class ImageStore:
             remove_tree(final)
             record.write_text(str(size))
             temporary.rename(final)
-        except EOFError as error:
-            raise ValueError(f"layer {member} ends too early: {error}") from None
-        except zlib.error as error:
-            raise ValueError(f"layer {member} is damaged: {error}") from None
+        except Damaged as error:
+            raise ValueError(f"layer {member} is {error}") from None
         finally:
             remove_tree(temporary)
         return size
