@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pybernetes.api import strict
+from pybernetes.api.admissionregistration.v1 import MutatingWebhookConfiguration
 from pybernetes.api.apps.v1 import Deployment
 from pybernetes.api.autoscaling import v1 as autoscaling_v1
 from pybernetes.api.core.v1 import Pod, Secret, Service
 from pybernetes.api.errors import BadRequest
 
 DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {
-    cls: msgspec.json.Decoder(cls) for cls in (Pod, Secret, Service, Deployment)
+    cls: msgspec.json.Decoder(cls) for cls in (Pod, Secret, Service, Deployment, MutatingWebhookConfiguration)
 }
-FAMILY = {Deployment: "apps/v1"}
+FAMILY = {Deployment: "apps/v1", MutatingWebhookConfiguration: "admissionregistration.k8s.io/v1"}
 CANNOT = {cls: f'{cls.__name__} in version "v1" cannot be handled as a {cls.__name__}: ' for cls in DECODERS}
 
 
@@ -183,6 +184,46 @@ def test_at_most_a_hundred_problems_are_listed() -> None:
             "json: cannot unmarshal array into Go struct field "
             "HTTPGetAction.spec.containers.livenessProbe.ProbeHandler.httpGet.port of type int32",
         ),
+        (
+            Pod,
+            b'{"spec":{"containers":[{"imagePullPolicy":1}]}}',
+            "json: cannot unmarshal number into Go struct field Container.spec.containers.imagePullPolicy "
+            "of type v1.PullPolicy",
+        ),
+        (
+            Pod,
+            b'{"metadata":{"ownerReferences":[{"uid":{}}]}}',
+            "json: cannot unmarshal object into Go struct field OwnerReference.metadata.ownerReferences.uid "
+            "of type types.UID",
+        ),
+        (
+            Pod,
+            b'{"spec":{"overhead":[]}}',
+            "json: cannot unmarshal array into Go struct field PodSpec.spec.overhead of type v1.ResourceList",
+        ),
+        (
+            Pod,
+            b'{"spec":{"containers":[{"securityContext":{"capabilities":{"add":{}}}}]}}',
+            "json: cannot unmarshal object into Go struct field "
+            "Capabilities.spec.containers.securityContext.capabilities.add of type []v1.Capability",
+        ),
+        (
+            Pod,
+            b'{"spec":{"containers":[{"securityContext":{"capabilities":{"add":[5]}}}]}}',
+            "json: cannot unmarshal number into Go struct field "
+            "Capabilities.spec.containers.securityContext.capabilities.add of type v1.Capability",
+        ),
+        (
+            MutatingWebhookConfiguration,
+            b'{"webhooks":[{"rules":[{"apiGroups":[5]}]}]}',
+            "json: cannot unmarshal number into Go struct field RuleWithOperations.webhooks.rules.Rule.apiGroups "
+            "of type string",
+        ),
+        (
+            Secret,
+            b'{"data":{"a":[256]}}',
+            "json: cannot unmarshal number 256 into Go struct field Secret.data of type uint8",
+        ),
         (Secret, b'{"data":{"a":"YQ"}}', "illegal base64 data at input byte 0"),
         (Secret, b'{"data":{"a":"YWJj!"}}', "illegal base64 data at input byte 4"),
     ],
@@ -221,6 +262,11 @@ def test_null_is_accepted_wherever_go_accepts_it() -> None:
     assert problems == []
     assert msgspec.json.encode(pod) == b'{"metadata":{"labels":{"a":""}},"spec":{"containers":[{}]}}'
     assert msgspec.json.encode(decode(Pod, b"null")[0]) == b"{}"
+
+
+def test_bytes_may_be_a_list_of_numbers() -> None:
+    secret, _ = decode(Secret, b'{"data":{"a":[104,105,null],"b":[]}}')
+    assert secret.data == {"a": "aGkA", "b": ""}
 
 
 def test_bytes_that_are_no_text_become_the_replacement_character() -> None:

@@ -12,6 +12,7 @@ what upstream would say, drops what is unknown, and accepts what Go accepts: nul
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar
@@ -22,6 +23,7 @@ from . import gojson
 from .base import Struct
 from .errors import BadRequest
 from .gojson import Number, Pairs, SyntaxProblem
+from .gotypes import go_field, go_name
 from .normalize import CANONICAL, normalizer
 from .quantity import ERR_FORMAT
 from .quote import quote
@@ -165,7 +167,7 @@ def _walk(cls: type[Struct], value: Any) -> _Walk:
     walk = _Walk()
     try:
         if not isinstance(value, (Pairs, dict)):
-            walk.wrong(value, _go_name(cls), "", ())
+            walk.error = f"json: cannot unmarshal {gojson.word(value)} into Go value of type {go_name(cls)}"
         else:
             walk.value = walk.struct(value, cls, "", ())
     except RecursionError:
@@ -201,6 +203,9 @@ def may_repeat(body: bytes, obj: Struct) -> bool:
 
 # --- the slow walk
 
+_Stack = tuple[tuple[type[Struct], FieldInfo], ...]
+"""The fields on the way to a value, each with its class."""
+
 
 class _Walk:
     """Reads a value against a class: collects problems, the first error, and a value that fits."""
@@ -210,7 +215,7 @@ class _Walk:
         self.problems: list[str] = []
         self.error: str | None = None
 
-    def struct(self, pairs: Any, cls: type[Struct], path: str, stack: tuple[str, ...]) -> dict[str, Any]:
+    def struct(self, pairs: Any, cls: type[Struct], path: str, stack: _Stack) -> dict[str, Any]:
         known = fields_by_wire(cls)
         result: dict[str, Any] = {}
         seen: set[str] = set()
@@ -226,30 +231,32 @@ class _Walk:
             if value is None:
                 result.pop(key, None)
             else:
-                embedded, own = _EMBEDDED.get(cls.__name__, ("", ()))
-                below = (*stack, key) if not embedded or key in own else (*stack, embedded, key)
-                result[key] = self.read(value, info, at, cls.__name__, below)
+                result[key] = self.read(value, info, at, (*stack, (cls, info)))
         return result
 
-    def read(self, value: Any, info: FieldInfo, path: str, owner: str, stack: tuple[str, ...]) -> Any:
-        """A value that is not null."""
+    def read(self, value: Any, info: FieldInfo, path: str, stack: _Stack, depth: int = 0) -> Any:
+        """A value that is not null; `depth` says in how many lists and maps of the last field in the stack it is."""
         kind = info.kind
         if info.format in _CUSTOM:
-            return self.custom(value, info.format or "", owner, stack)
+            return self.custom(value, info.format or "", stack)
         if kind == STRUCT and info.struct is not None:
             if isinstance(value, (Pairs, dict)):
                 return self.struct(value, info.struct, path, stack)
         elif kind == LIST and info.items is not None:
             if type(value) is list:
-                return [self.element(each, info.items, f"{path}[{n}]", owner, stack) for n, each in enumerate(value)]
+                items = info.items
+                return [self.element(each, items, f"{path}[{n}]", stack, depth + 1) for n, each in enumerate(value)]
         elif kind == MAP and info.items is not None:
             if isinstance(value, (Pairs, dict)):
-                return self.map(value, info.items, path, owner, stack)
+                return self.map(value, info.items, path, stack, depth + 1)
         elif kind == ANY:
             return gojson.plain(value)
         elif kind == "string":
-            if type(value) is str:
-                return self.base64(value) if info.format == "byte" else value
+            if info.format == "byte":
+                if type(value) in (str, list):
+                    return self.bytes(value, stack, depth)
+            elif type(value) is str:
+                return value
         elif kind == "bool":
             if type(value) is bool:
                 return value
@@ -262,25 +269,24 @@ class _Walk:
             number = gojson.as_float(value)
             if isfinite(number):
                 return number
-        return self.wrong(value, _go_type(info), owner, stack)
+        return self.wrong(value, stack, depth)
 
-    def element(self, value: Any, info: FieldInfo, path: str, owner: str, stack: tuple[str, ...]) -> Any:
+    def element(self, value: Any, info: FieldInfo, path: str, stack: _Stack, depth: int) -> Any:
         """A value in a list or map, where null is the zero of the type."""
         if value is None:
             return _ZERO.get(info.format or "", _ZERO.get(info.kind))
-        return self.read(value, info, path, owner, stack)
+        return self.read(value, info, path, stack, depth)
 
-    def map(self, pairs: Any, items: FieldInfo, path: str, owner: str, stack: tuple[str, ...]) -> dict[str, Any]:
+    def map(self, pairs: Any, items: FieldInfo, path: str, stack: _Stack, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, value in pairs if type(pairs) is Pairs else pairs.items():
             if key in result:
                 self.problem("duplicate field", f"{path}.{key}")
-            result[key] = self.element(value, items, f"{path}.{key}", owner, stack)
+            result[key] = self.element(value, items, f"{path}.{key}", stack, depth)
         return result
 
-    def custom(self, value: Any, format: str, owner: str, stack: tuple[str, ...]) -> Any:
+    def custom(self, value: Any, format: str, stack: _Stack) -> Any:
         """Types that read themselves: what they refuse ends the reading, whatever was found before."""
-        context = f"Go struct field {owner}.{'.'.join(stack)}"
         if format == "quantity":
             if type(value) is Number:
                 value = str(value)
@@ -288,77 +294,51 @@ class _Walk:
                 raise DecodeError(ERR_FORMAT)
         elif format == "int-or-string":
             if type(value) not in (str, int) or (type(value) is int and not -(1 << 31) <= value < 1 << 31):
-                raise DecodeError(f"json: cannot unmarshal {_value_word(value)} into {context} of type int32")
+                raise DecodeError(f"json: cannot unmarshal {_value_word(value)} into {_where(stack)} of type int32")
         elif type(value) is not str:
-            raise DecodeError(f"json: cannot unmarshal {gojson.word(value)} into {context} of type string")
+            raise DecodeError(f"json: cannot unmarshal {gojson.word(value)} into {_where(stack)} of type string")
         try:
             return CANONICAL[format](value)
         except ValueError as error:
             raise DecodeError(str(error)) from None
 
-    def base64(self, value: str) -> str:
+    def bytes(self, value: str | list[Any], stack: _Stack, depth: int) -> str:
+        """Bytes are text in base 64, and Go takes a list of numbers as well."""
         try:
-            return str(CANONICAL["byte"](value))
+            if isinstance(value, str):
+                return str(CANONICAL["byte"](value))
+            return b64encode(bytes(self.byte(each, stack, depth + 1) for each in value)).decode()
         except ValueError as error:
             if self.error is None:
                 self.error = str(error)
             return ""
+
+    def byte(self, value: Any, stack: _Stack, depth: int) -> int:
+        if type(value) is int and 0 <= value < 256:
+            return value
+        if value is not None:
+            self.wrong(value, stack, depth)
+        return 0
 
     def problem(self, what: str, path: str) -> None:
         text = f"{what} {quote(path)}"
         if len(self.problems) < MAX_PROBLEMS and text not in self.problems:
             self.problems.append(text)
 
-    def wrong(self, value: Any, go_type: str, owner: str, stack: tuple[str, ...]) -> None:
+    def wrong(self, value: Any, stack: _Stack, depth: int) -> None:
         """The first wrong type is remembered; reading goes on, for something worse may follow."""
         if self.error is None:
-            numeric = go_type in ("int32", "int64", "float64")
-            found = _value_word(value) if numeric else gojson.word(value)
-            where = f"struct field {owner}.{'.'.join(stack)} of type" if stack else "value of type"
-            self.error = f"json: cannot unmarshal {found} into Go {where} {go_type}"
+            go_type = go_field(*stack[-1]).types[depth]
+            found = _value_word(value) if go_type in _NUMBERS else gojson.word(value)
+            self.error = f"json: cannot unmarshal {found} into {_where(stack)} of type {go_type}"
 
 
-# Structs that are flat on the wire and have another one embedded in Go: its name, and the fields that are not in it.
-# It shows in error messages only.
-_REFERENCE = ("LocalObjectReference", ("key", "optional", "items", "defaultMode"))
-_EMBEDDED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "Volume": ("VolumeSource", ("name",)),
-    "PersistentVolumeSpec": (
-        "PersistentVolumeSource",
-        (
-            "capacity",
-            "accessModes",
-            "claimRef",
-            "persistentVolumeReclaimPolicy",
-            "storageClassName",
-            "mountOptions",
-            "volumeMode",
-            "nodeAffinity",
-            "volumeAttributesClassName",
-        ),
-    ),
-    "Probe": (
-        "ProbeHandler",
-        (
-            "initialDelaySeconds",
-            "timeoutSeconds",
-            "periodSeconds",
-            "successThreshold",
-            "failureThreshold",
-            "terminationGracePeriodSeconds",
-        ),
-    ),
-    "IngressRule": ("IngressRuleValue", ("host",)),
-    "EphemeralContainer": ("EphemeralContainerCommon", ("targetContainerName",)),
-    "ConfigMapEnvSource": _REFERENCE,
-    "ConfigMapKeySelector": _REFERENCE,
-    "ConfigMapProjection": _REFERENCE,
-    "ConfigMapVolumeSource": _REFERENCE,
-    "SecretEnvSource": _REFERENCE,
-    "SecretKeySelector": _REFERENCE,
-    "SecretProjection": _REFERENCE,
-}
+def _where(stack: _Stack) -> str:
+    names = [name for cls, info in stack for name in (*go_field(cls, info).embedded, info.wire)]
+    return f"Go struct field {stack[-1][0].__name__}.{'.'.join(names)}"
 
+
+_NUMBERS = frozenset({"int32", "int64", "float64", "uint8"})
 _CUSTOM = frozenset({"quantity", "int-or-string", "date-time", "micro-time", "duration"})
 _ZERO: dict[str, Any] = {
     "string": "",
@@ -376,28 +356,6 @@ _ZERO: dict[str, Any] = {
 def _value_word(value: Any) -> str:
     word = gojson.word(value)
     return f"number {value}" if word == "number" else word
-
-
-def _go_type(info: FieldInfo) -> str:
-    if info.struct is not None:
-        return _go_name(info.struct)
-    if info.kind == LIST and info.items is not None:
-        return f"[]{_go_type(info.items)}"
-    if info.kind == MAP and info.items is not None:
-        if info.items.format == "quantity":
-            return "v1.ResourceList"
-        return f"map[string]{_go_type(info.items)}"
-    if info.format == "byte":
-        return "[]uint8"
-    if info.kind == "int":
-        return info.format or "int64"
-    return {"float": "float64", ANY: "interface {}"}.get(info.kind, info.kind)
-
-
-def _go_name(cls: type[Struct]) -> str:
-    # pybernetes.api.<group>.<version>[.<module>]: Go's package is named after the version.
-    parts = cls.__module__.split(".")
-    return f"{parts[3] if len(parts) > 3 else parts[-1]}.{cls.__name__}"
 
 
 # --- the words around it
