@@ -117,6 +117,63 @@ async def test_no_more_connections_than_the_limit_and_all_requests_are_served() 
     assert most == 3
 
 
+async def test_requests_that_take_less_time_than_a_handshake_share_connections() -> None:
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while True:
+            await head(reader)
+            writer.write(OK)
+
+    async def dial() -> tuple[str, int]:
+        await asyncio.sleep(0.02)
+        return client.host, client.port
+
+    async with serving(serve) as client:
+        client._dial = dial
+        answers = await asyncio.gather(*(client.request("GET", "/", {}) for _ in range(30)))
+        assert [each.status for each in answers] == [200] * 30
+    assert connections < 5
+
+
+async def test_requests_that_take_long_get_a_connection_each() -> None:
+    together = asyncio.Barrier(30)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        await together.wait()
+        writer.write(OK)
+
+    async with serving(serve) as client, asyncio.timeout(5):
+        answers = await asyncio.gather(*(client.request("GET", "/", {}) for _ in range(30)))
+        assert [each.status for each in answers] == [200] * 30
+
+
+async def test_a_handshake_that_hangs_holds_up_nobody_for_long() -> None:
+    hanging = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(OK)
+
+    async def dial() -> tuple[str, int]:
+        nonlocal hanging
+        hanging += 1
+        if hanging == 1:
+            await asyncio.sleep(5)
+        return client.host, client.port
+
+    async with serving(serve) as client, asyncio.timeout(3):
+        client._dial = dial
+        first = asyncio.create_task(client.request("GET", "/", {}))
+        await asyncio.sleep(0)
+        answers = await asyncio.gather(*(client.request("GET", "/", {}) for _ in range(10)))
+        assert [each.status for each in answers] == [200] * 10
+        first.cancel()
+
+
 async def test_a_cancelled_request_closes_its_connection_and_frees_its_place() -> None:
     closed = asyncio.Event()
     asked = asyncio.Event()

@@ -6,6 +6,8 @@ import than all of this component. What it promises:
 - at most `limit` connections carry requests; who comes later waits in line. Streams (watches) do not count: they
   last, and would starve everything else;
 - a connection is used again after a complete answer, the warmest one first, and never after an error;
+- connections are opened one after another: a handshake costs both sides more than most requests, and while it lasts
+  others may become free. Who has waited for long opens one of its own;
 - a cancelled request closes its connection: the server sees that nobody is waiting any more;
 - a GET that finds its kept connection closed by the server in that very moment is sent again on a new one; other
   methods are not, because nobody knows whether the server has acted.
@@ -38,6 +40,7 @@ CONNECT_TIMEOUT = 10.0
 REQUEST_TIMEOUT = 65.0  # the server gives up after 60 s and says so
 LIMIT = 64
 IDLE_TIMEOUT = 45.0  # well below the 90 s after which servers close
+DIAL_PATIENCE = 0.1  # seconds; on one machine a handshake takes 2 ms
 BUFFER_LIMIT = 1 << 20  # unread bytes of a stream before the socket is no longer read
 
 
@@ -117,7 +120,9 @@ class HTTPClient:
         self.max_body = max_body
         self._dial = dial
         self._replay = replay
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._slots_line = _Line()
+        self._dialing = False
+        self._connections_line = _Line()
         self._idle: list[_Connection] = []  # the warmest last; every one is open and has no answer pending
         self._open: set[_Connection] = set()
         self._sweeper: asyncio.TimerHandle | None = None
@@ -200,30 +205,37 @@ class HTTPClient:
             raise ConnectionFailed("the client is closed")
         if self._slots:
             self._slots -= 1
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # our turn came in the same moment: pass it on
-                self._release()
-            raise
+        else:
+            await self._slots_line.wait()
 
     def _release(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._slots += 1
+        if not self._slots_line.next():
+            self._slots += 1
 
     async def _take(self) -> tuple[_Connection, bool]:
-        while self._idle:
-            connection = self._idle.pop()
-            if not connection.transport.is_closing():
-                return connection, True
-        return await self._connect(), False
+        """A connection, and whether it was used before."""
+        while True:
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.transport.is_closing():
+                    if not self._dialing:
+                        self._connections_line.next()  # may open one
+                    return connection, True
+            if not self._dialing:
+                return await self._dial_alone(), False
+            try:
+                async with asyncio.timeout(DIAL_PATIENCE):
+                    await self._connections_line.wait()
+            except TimeoutError:
+                return await self._connect(), False
+
+    async def _dial_alone(self) -> _Connection:
+        self._dialing = True
+        try:
+            return await self._connect()
+        finally:
+            self._dialing = False
+            self._connections_line.next()
 
     async def _connect(self) -> _Connection:
         if self._closed:
@@ -251,6 +263,7 @@ class HTTPClient:
             return
         connection.idle_since = asyncio.get_running_loop().time()
         self._idle.append(connection)
+        self._connections_line.next()
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().call_later(IDLE_TIMEOUT, self._sweep)
 
@@ -277,6 +290,33 @@ class HTTPClient:
     def lost(self, connection: _Connection) -> None:
         """A connection is gone (called by it)."""
         self._open.discard(connection)
+
+
+class _Line:
+    """Those who wait for their turn, in order. Who goes away in the moment when it comes passes it on."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def wait(self) -> None:
+        """Return when it is our turn."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.next()
+            raise
+
+    def next(self) -> bool:
+        """It is the next one's turn; whether there is one."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return True
+        return False
 
 
 class _Connection(Connection):
