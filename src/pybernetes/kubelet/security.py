@@ -23,6 +23,7 @@ from pybernetes.api.core.v1 import (
     SELinuxOptions,
 )
 from pybernetes.api.quote import quote
+from pybernetes.cri.hidden import MASKED_PATHS, READONLY_PATHS
 
 from . import apparmor
 from .config_error import ConfigError
@@ -31,21 +32,6 @@ from .types import AnyContainer, full_name
 if TYPE_CHECKING:
     from pybernetes.cri import v1 as cri
 
-MASKED_PATHS: Final = (
-    "/proc/asound",
-    "/proc/acpi",
-    "/proc/interrupts",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/sys/firmware",
-    "/sys/devices/virtual/powercap",
-)
-READONLY_PATHS: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 _CPUS: Final = "/sys/devices/system/cpu"
 
 

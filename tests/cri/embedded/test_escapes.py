@@ -17,8 +17,8 @@ from node import cri_pods
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
+from pybernetes.cri.hidden import MASKED_PATHS, READONLY_PATHS
 from pybernetes.cri.remote import Runtime
-from pybernetes.kubelet.security import MASKED_PATHS, READONLY_PATHS
 
 USUAL = {
     "seccomp": {"profile_type": 0},
