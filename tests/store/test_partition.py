@@ -18,7 +18,7 @@ def test_keys_follow_the_items(steps: list[tuple[str, str]]) -> None:
             assert partition.keys == sorted(partition.items)
             continue
         item = Item(key, b'{"metadata":{"resourceVersion":"1","name":"x"}}', revision) if step == "put" else None
-        partition.apply(Change(key, revision, item, partition.items.get(key), {}))
+        partition.apply(Change(key, revision, item, partition.items.get(key), {}, len(item.raw) if item else 0))
     assert partition.keys == sorted(partition.items)
     scope = "/registry/things/a/"
     assert partition.scan(scope) == [key for key in sorted(partition.items) if key.startswith(scope)]

@@ -7,14 +7,14 @@ found by name. What is no resource goes to the path handlers (`/api`, `/version`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from importlib import import_module
 
 from pybernetes.api.errors import BadRequest, MethodNotAllowed, NotFound, PathNotFound, Timeout
 from pybernetes.api.quote import quote
 from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
-from pybernetes.net.http import Request, Response
+from pybernetes.net.http import Answer, Request, Response
 
 from .bodies import read_ahead
 from .registry.registry import Registry
@@ -29,7 +29,6 @@ from .verbs.patch import patch
 from .verbs.update import update
 from .verbs.watch import watch
 
-Answer = Awaitable[Response | None]
 PathHandler = Callable[[Request], Answer]
 WriteVerb = Callable[[Registry, ResourceStore, Request], Answer]
 

@@ -24,14 +24,25 @@ from typing import Any
 import httptools
 import msgspec
 
-from pybernetes.api.randomness import new_uid
+from pybernetes.api.randomness import serial_uids
 
 from .handshakes import unverified
 from .heads import Head, Heads, problem_of
-from .messages import Handler, Headers, Refusal, Request, Response, warning_headers
+from .messages import Answer, Handler, Headers, Refusal, Request, Response, warning_headers
 from .tcp import confirmed, unconfirmed
 
-__all__ = ["PIECE", "Connection", "HTTPServer", "Handler", "Refusal", "Request", "Response", "Stream", "Timeouts"]
+__all__ = [
+    "PIECE",
+    "Answer",
+    "Connection",
+    "HTTPServer",
+    "Handler",
+    "Refusal",
+    "Request",
+    "Response",
+    "Stream",
+    "Timeouts",
+]
 
 MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
 GZIP_MINIMUM = 128 * 1024  # upstream compresses answers from this size on
@@ -291,7 +302,11 @@ class Connection(asyncio.Protocol):
         try:
             response = await self.server.handler(request)
             if response is not None:
-                await self._send(request, response)
+                body = response.body if request.method != "HEAD" else b""
+                if len(body) < GZIP_MINIMUM:
+                    self.write(self._head_of(request, response, len(body)) + body)
+                else:
+                    await self._send_large(request, response)
         except ConnectionError:
             self.transport.abort()
         except asyncio.CancelledError:
@@ -331,32 +346,29 @@ class Connection(asyncio.Protocol):
         if self._after is not None and len(self._after) > MAX_HEADER_BYTES:
             self.transport.pause_reading()
 
-    async def _send(self, request: Request, response: Response) -> None:
-        body = response.body
+    def _head_of(self, request: Request, response: Response, length: int) -> bytes:
+        """Everything before the body."""
         headers = response.headers
-        if len(body) >= GZIP_MINIMUM and "gzip" in request.headers.get("accept-encoding", "") and not _encoded(headers):
-            body = await self._gzip(body)
-            headers = [*(headers or ()), ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
-        if request.method == "HEAD":
-            body = b""
         fast = headers is None and response.content_type == "application/json" and not request.response_headers
         if fast and self._keep_alive and not self.server.draining and not request.warnings:
-            audit_id = request.audit_id or request.headers.get("audit-id") or new_uid()
-            head = b"%b%b\r\nDate: %b\r\n%bContent-Length: %d\r\n\r\n" % (
+            audit_id = request.audit_id or request.headers.get("audit-id") or self.server.new_audit_id()
+            return b"%b%b\r\nDate: %b\r\n%bContent-Length: %d\r\n\r\n" % (
                 _HEAD[response.status],
                 audit_id.encode("utf-8", "replace"),
                 self.server.date(),
                 request.extra_head,
-                len(body),
+                length,
             )
-        else:
-            lines = self._head(request, response.status, response.content_type, headers)
-            lines.append(b"Content-Length: %d\r\n\r\n" % len(body))
-            head = b"".join(lines)
-        if len(body) <= PIECE:
-            self.write(head + body)
-            return
-        self.write(head)
+        lines = self._head(request, response.status, response.content_type, headers)
+        lines.append(b"Content-Length: %d\r\n\r\n" % length)
+        return b"".join(lines)
+
+    async def _send_large(self, request: Request, response: Response) -> None:
+        body = response.body
+        if "gzip" in request.headers.get("accept-encoding", "") and not _encoded(response.headers):
+            body = await self._gzip(body)
+            response.headers = [*(response.headers or ()), ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+        self.write(self._head_of(request, response, len(body)))
         whole = memoryview(body)
         for start in range(0, len(body), PIECE):
             self.write(whole[start : start + PIECE])
@@ -369,7 +381,7 @@ class Connection(asyncio.Protocol):
         pairs += request.response_headers
         pairs.append(("Date", self.server.date().decode()))
         if self.server.audited:
-            audit_id = request.audit_id or request.headers.get("audit-id") or new_uid()
+            audit_id = request.audit_id or request.headers.get("audit-id") or self.server.new_audit_id()
             pairs.append(("Audit-Id", audit_id))
             if all(name != "Cache-Control" for name, _ in pairs):
                 pairs.append(("Cache-Control", _CACHING))
@@ -496,6 +508,7 @@ class HTTPServer:
         self.connections: set[Connection] = set()
         self.heads = Heads()
         self._date = (0, b"")
+        self.new_audit_id = serial_uids().__next__
         self.draining = False
 
     def __call__(self) -> Connection:

@@ -88,8 +88,11 @@ class Request:
         return [] if value is None else [value]
 
 
-Handler = Callable[[Request], Awaitable[Response | None]]
-"""Answers a request: returns a Response, or None when it has streamed the answer or taken over the connection."""
+Answer = Awaitable[Response | None]
+"""A Response, or None when the answer was streamed or the connection taken over."""
+
+Handler = Callable[[Request], Answer]
+"""Answers a request. A filter that has nothing to wait for, nor to do afterwards, is no coroutine: those cost time."""
 
 Refusal = Callable[[int, str], Response]
 """Makes the answer for a request that never reached the handler, from its status code and message."""

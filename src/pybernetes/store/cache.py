@@ -71,6 +71,8 @@ class Change(msgspec.Struct, gc=False):
     item: Item | None
     previous: Item | None
     frames: dict[Any, bytes | None]
+    size: int
+    """Bytes that the change alone holds in memory: the object before it is another change's, mostly."""
 
 
 class Watcher:
@@ -165,11 +167,12 @@ class Partition:
         elif self.items.pop(key, None) is not None:
             self._gone += 1
         self.changed = change.revision
-        self.window.append(change)
-        self.window_size += _size(change)
-        while len(self.window) > WINDOW or self.window_size > WINDOW_SIZE:
-            oldest = self.window.popleft()
-            self.window_size -= _size(oldest)
+        window = self.window
+        window.append(change)
+        self.window_size += change.size
+        while len(window) > WINDOW or self.window_size > WINDOW_SIZE:
+            oldest = window.popleft()
+            self.window_size -= oldest.size
             self.floor = oldest.revision
         for follower in self.followers:
             follower(change)
@@ -407,10 +410,10 @@ def change_of(event: Event, previous: Item | None) -> Change:
     """A store's event with its objects as they are sent."""
     if previous is None and event.previous is not None:
         previous = _item(event.key, event.previous.value, event.previous.revision)
-    item = None
-    if event.value is not None:
-        item = _item(event.key, event.value, event.revision)
-    return Change(event.key, event.revision, item, previous, {})
+    if event.value is None:
+        return Change(event.key, event.revision, None, previous, {}, 0)
+    item = _item(event.key, event.value, event.revision)
+    return Change(event.key, event.revision, item, previous, {}, len(item.raw))
 
 
 def _item(key: str, value: bytes, revision: int) -> Item:
@@ -418,8 +421,3 @@ def _item(key: str, value: bytes, revision: int) -> Item:
         return Item(key, with_revision(value, revision), revision)
     except ValueError:
         raise Unreadable(key, value) from None
-
-
-def _size(change: Change) -> int:
-    """What the change alone holds in memory: the object before it is the window's of another change, mostly."""
-    return len(change.item.raw) if change.item is not None else 0

@@ -132,6 +132,7 @@ class SQLiteStore:
         self._threads = {name: ThreadPoolExecutor(1, f"store-{name}") for name in ("read", "upkeep")}
 
     async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
         contents = await self._in("upkeep", self._file.open)
         by_kernel = kernel_syncer(self._file.log) if self._sync is os.fdatasync else None
         self._syncer = by_kernel or ThreadSyncer(self._file.sync)
@@ -278,7 +279,7 @@ class SQLiteStore:
         if "\0" in key:
             raise ValueError(f"a key must not contain NUL: {key!r}")
         self._assigned = revision = self._assigned + 1
-        loop = asyncio.get_running_loop()
+        loop = self._loop  # asking for the running one is a system call
         expires = self._clock() + ttl if ttl else None
         write = _Write((revision, key, previous, value is None, expires, value), loop.create_future())
         self._pending[key] = write

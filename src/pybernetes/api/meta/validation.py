@@ -36,6 +36,7 @@ DELETE_DEPENDENTS: Final = "foregroundDeletion"
 STANDARD_FINALIZERS: Final = frozenset({"kubernetes", ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})
 
 METADATA: Final = Path("metadata")
+_LABELS, _MANAGED_FIELDS = METADATA.child("labels"), METADATA.child("managedFields")  # almost every object has them
 
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _is_reason = re.compile(_REASON).fullmatch
@@ -134,13 +135,14 @@ def validate_common_update(new: ObjectMeta, old: ObjectMeta, namespaced: bool) -
 
 def _validate_common(meta: ObjectMeta, path: Path, errors: list[FieldError]) -> None:
     if meta.labels:
-        errors += validate_labels(meta.labels, path.child("labels"))
+        errors += validate_labels(meta.labels, _LABELS if path is METADATA else path.child("labels"))
     if meta.annotations:
         errors += validate_annotations(meta.annotations, path.child("annotations"))
     if meta.owner_references:
         errors += validate_owner_references(meta.owner_references, path.child("ownerReferences"))
     if meta.managed_fields:
-        errors += validate_managed_fields(meta.managed_fields, path.child("managedFields"))
+        at = _MANAGED_FIELDS if path is METADATA else path.child("managedFields")
+        errors += validate_managed_fields(meta.managed_fields, at)
 
 
 def validate_immutable(new: Any, old: Any, path: Path) -> list[FieldError]:

@@ -57,13 +57,20 @@ class Tokens:
         """Whom tokens for this server are meant for."""
         self._known: dict[str, _Known] = {}
 
-    async def find(self, token: str) -> TokenUser | None:
-        """Whose token for this server it is; None if nobody knows it. Raises BadCredential."""
+    def known(self, token: str) -> TokenUser | None:
+        """What was found out about a token lately, if it still holds."""
         known = self._known.get(token)
         if known is not None and known.until > monotonic():
             holds = known.answer.holds
             if holds is None or holds():
                 return known.answer
+        return None
+
+    async def find(self, token: str) -> TokenUser | None:
+        """Whose token for this server it is; None if nobody knows it. Raises BadCredential."""
+        known = self.known(token)
+        if known is not None:
+            return known
         answer = await self.review(token, self.audiences)
         if answer is None or answer.lifetime <= 0:
             self._known.pop(token, None)
@@ -119,7 +126,7 @@ class Bearer:
             return None
         if not token:
             return None
-        answer = await self._tokens.find(token)
+        answer = self._tokens.known(token) or await self._tokens.find(token)
         if answer is None:
             raise BadCredential(INVALID)
         if answer.warnings:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
-
-from pybernetes.net.http import Handler, Request, Response
+from pybernetes.net.http import Answer, Handler, Request
 
 from ..requestinfo import request_info
 
@@ -15,12 +13,12 @@ class RequestInfoFilter:
     def __init__(self, next_: Handler) -> None:
         self._next = next_
 
-    async def __call__(self, request: Request) -> Response | None:
+    def __call__(self, request: Request) -> Answer:
         head = request.head
         if head is None:
             request.info = request_info(request.method, request.path, request.query_string)
         else:
             if head.info is None:
                 head.info = request_info(request.method, request.path, request.query_string)
-            request.info = copy(head.info)
-        return await self._next(request)
+            request.info = head.info.__copy__()
+        return self._next(request)

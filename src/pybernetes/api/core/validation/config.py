@@ -14,7 +14,7 @@ import msgspec
 
 from ...field import FieldError, Path, forbidden, invalid, required, too_long
 from ...gojson import syntax_problem, word
-from ...meta.validation import validate_immutable, validate_object_meta, validate_object_meta_update
+from ...meta.validation import METADATA, validate_immutable, validate_object_meta, validate_object_meta_update
 from ...names import is_config_map_key, name_is_dns_subdomain
 from ..v1.configuration import ConfigMap, Secret
 from ..v1.serviceaccount import ServiceAccount
@@ -24,7 +24,6 @@ MAX_SIZE: Final = 1 << 20
 
 SERVICE_ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
 
-_META: Final = Path("metadata")
 _DATA: Final = Path("data")
 _BINARY_DATA: Final = Path("binaryData")
 _FROZEN: Final = "field is immutable when `immutable` is set"
@@ -34,7 +33,7 @@ _key = lru_cache(maxsize=4096)(is_config_map_key)
 
 def validate_config_map(obj: ConfigMap) -> list[FieldError]:
     """Keys that can be file names, in one of the two maps only, and not too much of it."""
-    errors = validate_object_meta(obj.metadata, True, name_is_dns_subdomain, _META)
+    errors = validate_object_meta(obj.metadata, True, name_is_dns_subdomain, METADATA)
     data, binary = obj.data, obj.binary_data
     size = 0
     if data:
@@ -61,7 +60,7 @@ def _decoded_size(text: str) -> int:
 
 def validate_config_map_update(new: ConfigMap, old: ConfigMap) -> list[FieldError]:
     """An immutable ConfigMap keeps its data, and stays immutable."""
-    errors = validate_object_meta_update(new.metadata, old.metadata, _META)
+    errors = validate_object_meta_update(new.metadata, old.metadata, METADATA)
     if old.immutable:
         if not new.immutable:
             errors.append(forbidden("immutable", _FROZEN))
@@ -75,7 +74,7 @@ def validate_config_map_update(new: ConfigMap, old: ConfigMap) -> list[FieldErro
 
 def validate_secret(obj: Secret) -> list[FieldError]:
     """Keys and size as for ConfigMaps; known types need certain keys."""
-    errors = validate_object_meta(obj.metadata, True, name_is_dns_subdomain, _META)
+    errors = validate_object_meta(obj.metadata, True, name_is_dns_subdomain, METADATA)
     data = obj.data or {}
     size = 0
     for key, value in data.items():
@@ -94,7 +93,7 @@ def _validate_type(obj: Secret, data: dict[str, str], errors: list[FieldError]) 
         case "kubernetes.io/service-account-token":
             annotations = (obj.metadata and obj.metadata.annotations) or {}
             if not annotations.get(SERVICE_ACCOUNT_NAME):
-                errors.append(required(_META.child("annotations").key(SERVICE_ACCOUNT_NAME)))
+                errors.append(required(METADATA.child("annotations").key(SERVICE_ACCOUNT_NAME)))
         case "kubernetes.io/dockercfg":
             _validate_json_object(data, ".dockercfg", errors)
         case "kubernetes.io/dockerconfigjson":
@@ -129,7 +128,7 @@ def _validate_json_object(data: dict[str, str], key: str, errors: list[FieldErro
 
 def validate_secret_update(new: Secret, old: Secret) -> list[FieldError]:
     """The type never changes; an immutable Secret keeps its data, and stays immutable."""
-    errors = validate_object_meta_update(new.metadata, old.metadata, _META)
+    errors = validate_object_meta_update(new.metadata, old.metadata, METADATA)
     errors += validate_immutable(new.type, old.type, Path("type"))
     if old.immutable:
         if not new.immutable:
@@ -142,12 +141,12 @@ def validate_secret_update(new: Secret, old: Secret) -> list[FieldError]:
 
 def validate_service_account(obj: ServiceAccount) -> list[FieldError]:
     """Only the name matters."""
-    return validate_object_meta(obj.metadata, True, name_is_dns_subdomain, _META)
+    return validate_object_meta(obj.metadata, True, name_is_dns_subdomain, METADATA)
 
 
 def validate_service_account_update(new: ServiceAccount, old: ServiceAccount) -> list[FieldError]:
     """Everything but the identity may change."""
-    return validate_object_meta_update(new.metadata, old.metadata, _META) + validate_service_account(new)
+    return validate_object_meta_update(new.metadata, old.metadata, METADATA) + validate_service_account(new)
 
 
 CREATE: Final[dict[str, Callable[[Any], list[FieldError]]]] = {

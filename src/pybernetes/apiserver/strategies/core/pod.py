@@ -7,7 +7,7 @@ Deletion waits for the kubelet, unless no kubelet has the pod or nothing of it r
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -26,7 +26,7 @@ from pybernetes.api.core.validation.security import validate_app_armor_profile
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import FieldError, Path
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.api.meta.validation import validate_object_meta
+from pybernetes.api.meta.validation import METADATA, validate_object_meta
 from pybernetes.api.remember import Remembered
 from pybernetes.api.resources import Resource
 from pybernetes.apiserver.registry.strategy import Context, Prepare, Strategy, ValidateUpdate
@@ -35,6 +35,13 @@ from .pod_warnings import pod_warnings
 
 _STATUS: Final = Path("status")
 _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+class Sound(NamedTuple):
+    """What follows from a spec with which nothing is wrong."""
+
+    warnings: tuple[str, ...]
+    qos_class: str
 
 
 class PodStrategy(Strategy):
@@ -46,23 +53,28 @@ class PodStrategy(Strategy):
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(resource)
-        self._sound: Remembered[tuple[str, ...]] = Remembered(self._judge, _without_random_name)
+        self._sound: Remembered[Sound] = Remembered(self._judge, _without_random_name)
+        self._judged: tuple[PodSpec | None, Sound | None] = (None, None)
+        """The spec of the pod that is being created, and what is known of it: what follows does not wait in between."""
 
     # -- create -------------------------------------------------------------------------------------------------
 
     def prepare_for_create(self, obj: Pod, context: Context) -> None:
         spec = obj.spec = obj.spec or PodSpec()
-        _meta(obj).generation = 1
-        obj.status = PodStatus(phase="Pending", qos_class=qos_class(spec))
+        meta = _meta(obj)
+        meta.generation = 1
         mirror_service_account(spec)
         drop_disabled_pod_fields(spec, None)
+        if spec.affinity is not None or spec.topology_spread_constraints:
+            merge_match_label_keys(obj)
+        if meta.annotations:
+            _app_armor_from_annotations(obj, spec, context)
+        sound = self._sound(spec) if _stands_alone(obj) else None
+        self._judged = (spec, sound)
+        obj.status = PodStatus(phase="Pending", qos_class=qos_class(spec) if sound is None else sound.qos_class)
         if spec.scheduling_gates:
             gated = PodCondition(type=POD_SCHEDULED, status="False", reason="SchedulingGated", message=_GATED)
             update_pod_condition(obj.status, gated, context.now)
-        if spec.affinity is not None or spec.topology_spread_constraints:
-            merge_match_label_keys(obj)
-        if _meta(obj).annotations:
-            _app_armor_from_annotations(obj, spec, context)
 
     def warnings_on_create(self, obj: Pod, context: Context) -> list[str]:
         warnings: list[str] = []
@@ -72,21 +84,25 @@ class PodStrategy(Strategy):
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
                 f"a DNS label is recommended: [{' '.join(problems)}]"
             )
-        known = self._sound(obj.spec) if _stands_alone(obj) else None
-        return [*warnings, *known] if known is not None else warnings + pod_warnings(obj)
+        sound = self._known(obj)
+        return [*warnings, *sound.warnings] if sound is not None else warnings + pod_warnings(obj)
 
     def validate(self, obj: Pod, context: Context) -> list[FieldError]:
-        if _stands_alone(obj) and self._sound(obj.spec) is not None:
-            return validate_object_meta(_meta(obj), True, names.name_is_dns_subdomain, Path("metadata"))
+        if self._known(obj) is not None:
+            return validate_object_meta(_meta(obj), True, names.name_is_dns_subdomain, METADATA)
         return super().validate(obj, context)
 
-    def _judge(self, spec: PodSpec) -> tuple[str, ...] | None:
-        """The warnings about a spec, None if something is wrong with it."""
+    def _known(self, obj: Pod) -> Sound | None:
+        spec, sound = self._judged
+        return sound if spec is obj.spec else None
+
+    def _judge(self, spec: PodSpec) -> Sound | None:
+        """What is to be known about a spec, None if something is wrong with it."""
         pod = Pod(metadata=ObjectMeta(name="any", namespace="any"), spec=spec)
         errors = self._create(pod) if self._create else []
         warnings = () if errors else tuple(pod_warnings(pod))
         named = any("kube-api-access-" in each for each in warnings)  # holds for this name only
-        return None if errors or named else warnings
+        return None if errors or named else Sound(warnings, qos_class(spec))
 
     # -- update -------------------------------------------------------------------------------------------------
 
