@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node.cluster import RUNTIME, Cluster
+from node.cluster import PROGRAMS, Cluster
 
 import tools
 from pybernetes.cluster.images import builtin, oci
@@ -61,12 +61,12 @@ def nginx(node: Cluster) -> str:
 def test_the_node_is_ready_and_says_what_it_is(node: Cluster) -> None:
     fields = node.kubectl("get", "nodes", "-o", "wide", "--no-headers").split()
     assert fields[:2] == ["node-1", "Ready"]
-    name = {"containerd": "containerd", "embedded": "pybernetes"}[RUNTIME]
+    name = {"containerd": "containerd", "embedded": "pybernetes"}[node.runtime]
     assert any(field.startswith(f"{name}://") for field in fields)
     status = json.loads(node.pyb("status", "--output=json"))
     assert (status["ready"], status["nodes"]) == (True, [{"name": "node-1", "ready": True}])
     running = {each["name"]: each["running"] for each in status["components"]}
-    assert {"node-1", "node-1/containerd", "node-1/kubelet"} <= set(running)
+    assert {"node-1", f"node-1/{PROGRAMS[node.runtime]}", "node-1/kubelet"} <= set(running)
     assert all(running.values())
     assert node.kubectl("get", "runtimeclasses", "-o", "name").split()
 
