@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "node": ("pybernetes.cluster.node.init", ""),
     "renew": (_COMMANDS + "renew", ""),
     "supervise": ("pybernetes.cluster.supervisor", ""),
+    "supervise-rootless": ("pybernetes.cluster.rootless.machine", ""),
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +29,8 @@ KUBERNETES_SERVICE_IP = "10.96.0.1"  # The first address of the range: the `kube
 CLUSTER_DOMAIN = "cluster.local"
 # Served by asking the kubelets: `kubectl top` and autoscaling. Without nodes there is nothing to ask.
 METRICS = "--runtime-config=metrics.k8s.io/v1beta1=true"
+# Simulated nodes are reached at another address than they have among themselves; real ones have no such address.
+REACHED_FROM_OUTSIDE = "--kubelet-preferred-address-types=ExternalIP,InternalIP,Hostname"
 ISSUER = f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}"
 
 
@@ -48,6 +50,8 @@ class Component:
     title: str
     argv: tuple[str, ...]
     ready: Ready
+    listen: tuple[str, int] | None = None
+    """Where it is asked from outside of the network it is in (`rootless`): opened for it and handed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,14 @@ def control_plane(
         controller_manager(layout, server, controller_manager_port, pod_range),
         scheduler(layout, server, scheduler_port),
     ]
+
+
+def reached_from_outside(part: Component) -> Component:
+    """A component in a network of its own, asked at the loopback device of this machine, by the same port."""
+    if not isinstance(part.ready, Probe):
+        return part
+    port, pki = part.ready.port, part.ready.pki
+    return replace(part, ready=Probe(BIND_ADDRESS, port, pki), listen=(BIND_ADDRESS, port))
 
 
 def node(name: str, machine_file: Path, ready: Ready) -> Component:
@@ -217,9 +229,17 @@ def pod_range(nodes: int) -> str:
     return POD_RANGE if nodes <= FEW_NODES else MANY_PODS_RANGE
 
 
-def simulated_nodes(layout: Layout, server: str, port: int, count: int, rules: Path | None) -> Component:
-    """Nodes that only pretend; ready when all are registered. As the administrator, who may play any node."""
+def simulated_nodes(layout: Layout, server: str, ports: tuple[int, int], count: int, rules: Path | None) -> Component:
+    """Nodes that only pretend; ready when all are registered. As the administrator, who may act as any node.
+
+    `ports`: of its health, and of the kubelets.
+    """
+    from pybernetes.cluster.certificates import ensure_simulated_nodes
+    from pybernetes.kubelet.simulated.addresses import node_addresses
+
     pki = layout.pki
+    port, kubelet_port = ports
+    ensure_simulated_nodes(pki, [node_addresses(number)[1] for number in range(count)])
     flags = [
         f"--kubeconfig={write_kubeconfig(layout, 'admin', server)}",
         f"--nodes={count}",
@@ -228,6 +248,9 @@ def simulated_nodes(layout: Layout, server: str, port: int, count: int, rules: P
         f"--tls-cert-file={pki / 'scheduler-serving.crt'}",
         f"--tls-private-key-file={pki / 'scheduler-serving.key'}",
         f"--client-ca-file={pki / 'ca.crt'}",
+        f"--kubelet-port={kubelet_port}",
+        f"--kubelet-tls-cert-file={pki / 'simulated-nodes.crt'}",
+        f"--kubelet-tls-private-key-file={pki / 'simulated-nodes.key'}",
     ]
     if rules is not None:
         flags.append(f"--rules={rules.resolve()}")

@@ -42,7 +42,9 @@ class Events:
         os.close(self._descriptor)
 
 
-def start_supervisor(layout: Layout, components: Sequence[Component], chores: Sequence[Chore] = ()) -> Events:
+def start_supervisor(
+    layout: Layout, components: Sequence[Component], chores: Sequence[Chore] = (), command: str = "supervise"
+) -> Events:
     """Starts the supervisor in a session of its own, with the components it shall run."""
     specs = [_spec(layout, component) for component in components]
     specs += [{**_spec(layout, chore), "every": chore.every, "refreshes": list(chore.refreshes)} for chore in chores]
@@ -53,7 +55,7 @@ def start_supervisor(layout: Layout, components: Sequence[Component], chores: Se
     try:
         with open(layout.log(SUPERVISOR), "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
             process = subprocess.Popen(
-                [*PYTHON, "supervise", str(layout.components_file), str(layout.pid_file(SUPERVISOR)), str(writing)],
+                [*PYTHON, command, str(layout.components_file), str(layout.pid_file(SUPERVISOR)), str(writing)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -75,6 +77,7 @@ def _spec(layout: Layout, part: Component | Chore) -> dict[str, object]:
         "argv": list(part.argv),
         "log": str(layout.log(part.name)),
         "pidFile": str(layout.pid_file(part.name)),
+        **({"listen": list(part.listen)} if isinstance(part, Component) and part.listen else {}),
     }
 
 

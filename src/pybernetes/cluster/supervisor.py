@@ -34,7 +34,10 @@ CHANGED = 10  # exit code of a chore
 class Child:
     """One component. Invariant: `pid` is 0 exactly when no process of it is left to be waited for."""
 
-    __slots__ = ("argv", "delay", "due", "every", "log", "name", "pid", "pid_file", "refreshes", "restarts", "started")
+    __slots__ = (
+        *("argv", "delay", "due", "every", "listener", "log", "name"),
+        *("pid", "pid_file", "refreshes", "restarts", "started"),
+    )
 
     def __init__(self, spec: dict[str, object]) -> None:
         argv = spec["argv"]
@@ -43,6 +46,8 @@ class Child:
         self.argv = [str(word) for word in argv]
         self.log = str(spec["log"])
         self.pid_file = str(spec["pidFile"])
+        self.listener = -1
+        """A descriptor that its processes get: where they accept connections."""
         self.pid = 0
         self.restarts = 0
         self.started = 0.0
@@ -58,14 +63,19 @@ class Child:
         rotate(self.log)
         self.started = time.monotonic()
         self.due = None
+        environment, descriptors = dict(os.environ), []
+        if self.listener >= 0:  # `net.inherited` takes it
+            environment["LISTEN_FDS"] = "1"
+            descriptors = [(os.POSIX_SPAWN_DUP2, self.listener, 3)]
         self.pid = os.posix_spawn(
             self.argv[0],
             self.argv,
-            os.environ,
+            environment,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
+                *descriptors,
             ],
             # A group of its own: whatever a component forks can be found and ended with it.
             setpgroup=0,
@@ -215,11 +225,17 @@ def rotate(log: str) -> None:
 
 def main(argv: list[str]) -> int:
     """`pyb supervise COMPONENTS_FILE PID_FILE NOTIFY_FD` (internal)."""
-    components_file, own_pid_file, notify = argv[0], argv[1], int(argv[2])
+    return run(argv[0], argv[1], int(argv[2]))
+
+
+def run(components_file: str, own_pid_file: str, notify: int, listeners: dict[str, int] | None = None) -> int:
+    """Keeps the components running until SIGTERM; `listeners` are descriptors for some of them, by name."""
     if notify >= 0:
         os.set_inheritable(notify, False)
     with open(components_file) as file:
         children = [Child(spec) for spec in json.load(file)]
+    for child in children:
+        child.listener = (listeners or {}).get(child.name, -1)
     supervisor = Supervisor(children, notify)
     try:
         supervisor.run()

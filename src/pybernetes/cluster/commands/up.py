@@ -60,9 +60,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--port", type=_port, default=6443, help="of the API server, 0 = any free (default: %(default)s)"
     )
-    parser.add_argument(
-        "--nodes", type=_count, metavar="N", help="0 = control plane only (default: 1 if this machine can have nodes)"
-    )
+    parser.add_argument("--nodes", type=_count, metavar="N", help="0 = control plane only (default: 1)")
     parser.add_argument(
         "--runtime",
         choices=["auto", "embedded", "containerd", "simulated"],
@@ -126,7 +124,7 @@ def _layout(name: str, data_dir: str | None) -> Layout:
 
 def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     _refuse_remains(layout)
-    count, why_none = _node_count(arguments.nodes, arguments.runtime)
+    count = _node_count(arguments.nodes, arguments.runtime)
     try:
         with Progress() as progress:
             layout.prepare()
@@ -136,8 +134,6 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
         if count:
             _remove_nodes(layout)
         raise
-    if why_none:
-        print(f"No nodes, so pods stay pending: {why_none}.")
     print(f"Cluster {layout.name!r} is ready after {time.perf_counter() - began:.2f} s: {record.server}")
     what = "nodes" if count or arguments.simulated_nodes else "namespaces"
     print(f"Next: kubectl --context {record.context} get {what}   |   {program()} status   |   {program()} down")
@@ -146,44 +142,50 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
 
 def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, progress: Progress) -> Record:
     nodes = _nodes(layout, count, arguments.runtime) if count else None
-    host = nodes.network.gateway if nodes else components.BIND_ADDRESS
-    port = _free_port(arguments.port, host)
-    addresses = [_host_address(), *([host] if nodes else [])]
+    inside, outside = (nodes.address, nodes.outside) if nodes else [components.BIND_ADDRESS] * 2
+    etcd_servers = _etcd_servers(layout, arguments, reachable=inside == outside)
+    port = _free_port(arguments.port, outside)
+    addresses = [_host_address(), *([inside] if nodes else [])]
     made = certificates.ensure(layout.pki, [components.KUBERNETES_SERVICE_IP, *addresses])
     progress.done(f"certificates: {'new: ' + ', '.join(made) if made else 'good'}")
     parts = components.control_plane(
         layout,
-        address=host,
+        address=inside,
         port=port,
         controller_manager_port=(controllers := _free_port(0, apart_from=(port,))),
         scheduler_port=_free_port(0, apart_from=(port, controllers)),
         advertise_address=addresses[-1],
         pod_range=nodes.network.pods if nodes else components.pod_range(arguments.simulated_nodes),
-        etcd_servers=_etcd_servers(layout, arguments),
+        etcd_servers=etcd_servers,
         token_file=_write_token(layout, arguments.token),
-        more_flags=[components.METRICS] if nodes else [],
+        more_flags=[
+            *([components.METRICS] if nodes or arguments.simulated_nodes else []),
+            *([components.REACHED_FROM_OUTSIDE] if arguments.simulated_nodes else []),
+        ],
     )
     if nodes:
         parts += nodes.parts(port)
     if arguments.simulated_nodes:
-        ports = (port, controllers)
+        health = _free_port(0, apart_from=(port, controllers))
         parts.append(
             components.simulated_nodes(
                 layout,
-                f"https://{host}:{port}",
-                _free_port(0, apart_from=ports),
+                f"https://{inside}:{port}",
+                (health, _free_port(0, apart_from=(port, controllers, health))),
                 arguments.simulated_nodes,
                 arguments.simulation_rules,
             )
         )
+    if inside != outside:
+        parts = [components.reached_from_outside(part) for part in parts]
     record = layout.read_record() or Record(layout.name)
-    record = replace(record, server=f"https://{host}:{port}", store=arguments.store, nodes=count)
+    record = replace(record, server=f"https://{outside}:{port}", store=arguments.store, nodes=count)
     return _run(layout, parts, nodes, [components.renewal(layout, addresses)], progress, record)
 
 
-def _node_count(wanted: int | None, runtime: str) -> tuple[int, str | None]:
+def _node_count(wanted: int | None, runtime: str) -> int:
     if wanted == 0:
-        return 0, None
+        return 0
     from pybernetes.cluster.node import plan
 
     return plan.count(wanted, runtime)
@@ -212,7 +214,7 @@ def _run(
 ) -> Record:
     """Starts the processes, gives the user his context while they start, and waits for them."""
     offsets = {path.stem: _size(path) for path in layout.logs.glob("*.log")}
-    events = processes.start_supervisor(layout, parts, chores)
+    events = processes.start_supervisor(layout, parts, chores, nodes.supervisor if nodes else "supervise")
     try:
         progress.begin(f"starting {', '.join(part.title for part in parts)}")
         from pybernetes.cluster import kubeconfig
@@ -322,8 +324,10 @@ def _host_address() -> str:
             return components.BIND_ADDRESS
 
 
-def _etcd_servers(layout: Layout, arguments: argparse.Namespace) -> str:
+def _etcd_servers(layout: Layout, arguments: argparse.Namespace, *, reachable: bool) -> str:
     if arguments.store == "etcd":
+        if not reachable:
+            raise ClusterError("--store etcd: with nodes but without root the API server has no way to etcd; --nodes 0")
         return str(arguments.etcd_endpoints)
     return "memory://" if arguments.store == "memory" else f"sqlite://{layout.database}"
 

@@ -11,7 +11,9 @@ from pybernetes.cluster.layout import Layout
 SOCKET = "/run/pybernetes/runtime/runtime.sock"
 
 
-def command(layout: Layout, folder: Path, template: Path, registries: Sequence[Path]) -> list[str]:
+def command(
+    layout: Layout, folder: Path, template: Path, registries: Sequence[Path], *, root: bool = True
+) -> list[str]:
     """What a node runs. Images and containers are on the cluster's disk, the rest goes with the node's power."""
     return [
         *PYTHON,
@@ -19,9 +21,10 @@ def command(layout: Layout, folder: Path, template: Path, registries: Sequence[P
         f"--root={folder / 'lib-runtime'}",
         f"--state={Path(SOCKET).parent}",
         f"--listen={SOCKET}",
-        "--cni-conf-dir=/etc/cni/net.d",
+        f"--cni-conf-dir={'/etc/cni' if root else folder / 'etc-cni'}/net.d",
         f"--cni-conf-template={template}",
-        "--cni-bin-dir=/opt/cni/bin",
+        f"--cni-bin-dir={'/opt/cni' if root else folder / 'opt-cni'}/bin",
         f"--images={layout.images}",
         *(f"--registries={path}" for path in registries),
+        *([] if root else ["--cgroups=none"]),
     ]

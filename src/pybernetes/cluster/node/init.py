@@ -41,7 +41,7 @@ SYSCTLS = {
 def main(argv: list[str]) -> int:
     """Runs a node until it is told to end, or its init process dies."""
     machine = Machine.read(argv[0])
-    found = cgroups.hierarchies()
+    found = cgroups.hierarchies() if machine.isolation == "root" else []
     cgroups.enter(machine.cgroup, found)
     with Netlink() as host:
         host.delete(machine.port)  # The cable of a node that was switched off a moment ago may still be there.
@@ -79,6 +79,8 @@ def _init(machine: Machine, found: list[cgroups.Hierarchy], parent: int) -> int:
     os.close(parent)
     _mount(machine, found)
     os.environ["PATH"] = PATH
+    if machine.proxy:
+        os.environ["HTTPS_PROXY"] = machine.proxy
     socket.sethostname(machine.name)
     _connect(machine)
     children: list[supervisor.Child] = [
@@ -124,7 +126,7 @@ def _mount(machine: Machine, found: list[cgroups.Hierarchy]) -> None:
             syscalls.mount(kind, target, kind, quiet)
     _mount_cgroups(found, quiet)
     _mount_run(machine)
-    for target, name in FOLDERS.items():
+    for target, name in FOLDERS.items() if machine.isolation == "root" else ():
         source = f"{machine.folder}/{name}"
         os.makedirs(source, exist_ok=True)
         syscalls.bind(source, target)

@@ -8,24 +8,34 @@ from pybernetes.cluster.images import store
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import fabric, objects, plan, prepare
 from pybernetes.cluster.node.boot import Boot
+from pybernetes.cluster.rootless import machine
+from pybernetes.cluster.rootless.rights import rights
 
 
 class Nodes:
-    """The nodes of one cluster. Making it claims their network; `teardown.remove` gives it back."""
+    """The nodes of one cluster. Making it claims their network; `teardown.remove` gives it back.
+
+    The API server listens at `address` for them, and is reached from this machine at `outside`.
+    """
 
     def __init__(self, layout: Layout, count: int, runtime: str = "containerd") -> None:
         self.layout = layout
         self.count = count
         self.runtime = runtime
-        self.network = plan.claim(layout)
+        self.isolation = rights().level
+        self.network = plan.claim(layout) if self.isolation == "root" else machine.NETWORK
+        self.address = self.network.gateway
+        self.outside = self.address if self.isolation == "root" else components.BIND_ADDRESS
+        self.supervisor = "supervise" if self.isolation == "root" else "supervise-rootless"
         self._admin: Admin | None = None
 
     def parts(self, port: int) -> list[components.Component]:
         """Their components, whose files are written; the port is that of the API server."""
         store.ensure_builtin(self.layout)
-        self._admin = Admin(self.network.gateway, port, self.layout.pki)
+        self._admin = Admin(self.outside, port, self.layout.pki)
         machines = [
-            prepare.prepare(self.layout, self.network, number + 1, port, self.runtime) for number in range(self.count)
+            prepare.prepare(self.layout, self.network, number + 1, port, self.runtime, self.isolation)
+            for number in range(self.count)
         ]
         return [
             components.node(
@@ -39,4 +49,4 @@ class Nodes:
         assert self._admin is not None
         objects.create(self._admin, self.runtime)
         self._admin.close()
-        return fabric.open_way_out(self.network)
+        return fabric.open_way_out(self.network) if self.isolation == "root" else None

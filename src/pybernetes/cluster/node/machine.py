@@ -57,6 +57,10 @@ class Machine:
     programs: list[Program]
     socket: str = "/run/containerd/containerd.sock"
     """In the node: where its container runtime answers."""
+    isolation: str = "root"
+    """`rootless.rights.Level`: without root a node has no cgroups and none of FOLDERS, its programs know others."""
+    proxy: str = ""
+    """By which its programs reach other networks, if that is the only way."""
 
     def write(self) -> Path:
         """Puts it into the node's folder."""

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from zlib import crc32
 
@@ -23,6 +24,8 @@ from pybernetes.cluster.node import containerd, embedded, mirror
 from pybernetes.cluster.node.machine import Machine, Program
 from pybernetes.cluster.node.network import Network
 from pybernetes.cluster.node.programs import find
+from pybernetes.cluster.rootless import wayout
+from pybernetes.cluster.rootless.rights import LABEL, Level
 
 KUBELET_PORT = 10250
 # Nameservers of the host's own loopback are not those of a node; systemd-resolved keeps the real ones there.
@@ -41,7 +44,14 @@ def cgroup(layout: Layout, name: str) -> str:
     return f"pybernetes/{layout.name}-{crc32(os.fsencode(layout.data)):08x}/{name}"
 
 
-def prepare(layout: Layout, network: Network, number: int, server_port: int, runtime: str = "containerd") -> Machine:
+def prepare(
+    layout: Layout,
+    network: Network,
+    number: int,
+    server_port: int,
+    runtime: str = "containerd",
+    isolation: Level = "root",
+) -> Machine:
     """Writes the files of a node and answers its description, which is one of them."""
     name, address = node_name(number), network.address(number)
     folder = layout.node(name)
@@ -51,8 +61,10 @@ def prepare(layout: Layout, network: Network, number: int, server_port: int, run
     ensure_certificates(layout, name, address)
     _write_identity(folder, name, address)
     socket = embedded.SOCKET if runtime == "embedded" else containerd.SOCKET
-    _write_kubelet(layout, folder, name, server, socket)
-    program = _write_runtime(layout, folder, name, runtime)
+    root = isolation == "root"
+    _write_kubelet(layout, folder, name, server, socket, {} if root else _without_root(folder))
+    program = _write_runtime(layout, folder, name, runtime, root=root)
+    flags = [] if root else [f"--root-dir={folder / 'lib-kubelet'}", f"--node-labels={LABEL}={isolation}"]
     rules = folder / "rules.nft"
     rules.write_text(service_rules(KUBERNETES_SERVICE_IP, 443, network.gateway, server_port))
     machine = Machine(
@@ -69,9 +81,11 @@ def prepare(layout: Layout, network: Network, number: int, server_port: int, run
         images=str(layout.images),
         programs=[
             program,
-            Program("kubelet", _kubelet_command(folder, name, address), str(layout.log(f"{name}-kubelet"))),
+            Program("kubelet", _kubelet_command(folder, name, address) + flags, str(layout.log(f"{name}-kubelet"))),
         ],
         socket=socket,
+        isolation=isolation,
+        proxy="" if root else f"http://{network.gateway}:{wayout.PORT}",
     )
     machine.write()
     return machine
@@ -123,9 +137,21 @@ def _kubelet_command(folder: Path, name: str, address: str) -> list[str]:
     ]
 
 
-def _write_kubelet(layout: Layout, folder: Path, name: str, server: str, socket: str) -> None:
+def _without_root(folder: Path) -> dict[str, object]:
+    """What a kubelet is told that has neither cgroups nor folders at the usual places."""
+    return {
+        "cgroupsPerQOS": False,
+        "enforceNodeAllocatable": [],
+        "podLogsDir": str(folder / "log-pods"),
+        "staticPodPath": str(folder / "etc-kubernetes" / "manifests"),
+    }
+
+
+def _write_kubelet(
+    layout: Layout, folder: Path, name: str, server: str, socket: str, more: Mapping[str, object]
+) -> None:
     own = folder / "pki"
-    config = {
+    config: dict[str, object] = {
         "kind": "KubeletConfiguration",
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "authentication": {
@@ -144,6 +170,7 @@ def _write_kubelet(layout: Layout, folder: Path, name: str, server: str, socket:
         "staticPodPath": "/etc/kubernetes/manifests",
         "tlsCertFile": str(own / "serving.crt"),
         "tlsPrivateKeyFile": str(own / "serving.key"),
+        **more,
     }
     (folder / "etc-kubernetes" / "manifests").mkdir(parents=True, exist_ok=True)
     files.write_private(folder / "kubelet.json", json.dumps(config, indent=2).encode() + b"\n")
@@ -160,7 +187,7 @@ def _write_kubelet(layout: Layout, folder: Path, name: str, server: str, socket:
     files.write_private(folder / "kubelet.kubeconfig", json.dumps(kubeconfig, indent=2).encode() + b"\n")
 
 
-def _write_runtime(layout: Layout, folder: Path, name: str, runtime: str) -> Program:
+def _write_runtime(layout: Layout, folder: Path, name: str, runtime: str, *, root: bool) -> Program:
     """What the node's container runtime reads; how it is started."""
     template = folder / "cni.template"
     template.write_text(containerd.network_template())
@@ -171,7 +198,7 @@ def _write_runtime(layout: Layout, folder: Path, name: str, runtime: str) -> Pro
     (folder / "etc-cni" / "net.d").mkdir(parents=True, exist_ok=True)
     containerd.link_plugins(folder / "opt-cni" / "bin")
     if runtime == "embedded":
-        command = embedded.command(layout, folder, template, registries)
+        command = embedded.command(layout, folder, template, registries, root=root)
         return Program("runtime", command, str(layout.log(f"{name}-runtime")))
     (folder / "containerd.toml").write_text(containerd.config(template, registries))
     command = [find("containerd") or "containerd", "--config", str(folder / "containerd.toml")]

@@ -26,6 +26,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--registries", type=Path, action="append", help=f"folders of HOST/hosts.toml as containerd's ({REGISTRIES})"
     )
+    parser.add_argument(
+        "--cgroups", choices=["auto", "none"], default="auto", help="none: limits are not enforced (without root)"
+    )
     parser.add_argument("-v", type=int, default=0, help="2: what happens, 4: everything")
     options = parser.parse_args(argv)
     level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
@@ -58,6 +61,7 @@ async def _serve(options: argparse.Namespace) -> int:
             cni_conf_template=options.cni_conf_template,
             images=options.images,
             registries=options.registries or [Path(REGISTRIES)],
+            cgroups=options.cgroups == "auto",
         )
     )
     await runtime.recover()

@@ -19,8 +19,8 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
 from . import spec as specs
-from .cgroup import Cgroup, hierarchies
 from .events import Events
+from .groups import Group, Groups
 from .images.store import ImageStore
 from .launching import LauncherError, Launching
 from .sandboxes import Sandboxes, matches
@@ -40,8 +40,16 @@ class Containers:
     """All containers of this node."""
 
     def __init__(
-        self, root: Path, state: Path, launching: Launching, sandboxes: Sandboxes, images: ImageStore, events: Events
+        self,
+        root: Path,
+        state: Path,
+        launching: Launching,
+        sandboxes: Sandboxes,
+        images: ImageStore,
+        events: Events,
+        groups: Groups,
     ) -> None:
+        self._groups = groups
         self._mount_point = state / "rootfs"  # each container mounts there, in a mount namespace of its own
         self._mount_point.mkdir(parents=True, exist_ok=True)
         self._launching = launching
@@ -72,10 +80,10 @@ class Containers:
         """The containers of a sandbox."""
         return [each for each in self.all.values() if each.sandbox_id == id]
 
-    def cgroup(self, container: Container) -> Cgroup:
+    def cgroup(self, container: Container) -> Group:
         """Where its processes are."""
         parent = self._sandboxes.get(container.sandbox_id).config.linux.cgroup_parent
-        return Cgroup(f"{parent}/{container.id}")
+        return self._groups.of(parent, container.id)
 
     async def create(self, request: Any) -> str:
         """Makes a container; its id."""
@@ -94,7 +102,7 @@ class Containers:
         container = Container(new_id(), config, sandbox.id, image, created_at=time.time_ns())
         if config.log_path and sandbox.config.log_directory:
             container.log_path = os.path.join(sandbox.config.log_directory, config.log_path)
-        group = Cgroup(f"{sandbox.config.linux.cgroup_parent}/{container.id}")
+        group = self._groups.of(sandbox.config.linux.cgroup_parent, container.id)
         self._records.create(container)
         try:
             rootfs = self._images.rootfs(image, container.id)
@@ -105,7 +113,7 @@ class Containers:
                 rootfs,
                 self._mount_point,
                 group.folders(),
-                hierarchies().kinds,
+                self._groups.kinds,
                 self._sandboxes.files(sandbox),
                 lambda name: self._volume(name, container.id),
             )
@@ -157,13 +165,15 @@ class Containers:
                 container.finished_at = time.time_ns()
                 container.exit_code, container.reason, container.message = NOT_STARTED, START_ERROR, str(error)
                 self._records.save(container)
-                self._ends.pop(id).set()
+                if (waiting := self._ends.pop(id, None)) is not None:
+                    waiting.set()
                 self._sweep(container)
                 self._events.tell(cri.CONTAINER_STOPPED_EVENT, id, container.sandbox_id)
                 raise CRIError("Unknown", f"failed to start container: {error}") from None
             container.user = answer.get("user", [])
             if not container.finished_at:
                 self.pids[id] = int(answer["pid"])
+                self._groups.started(id, self.pids[id])
             self._records.save(container)
             self._events.tell(cri.CONTAINER_STARTED_EVENT, id, container.sandbox_id)
 
@@ -194,9 +204,13 @@ class Containers:
         """With a PID namespace of its own nothing is left by now; otherwise its other processes go with its cgroup."""
         group = self.cgroup(container)
         group.kill()
-        task = asyncio.get_running_loop().create_task(asyncio.to_thread(_remove, group))
+        task = asyncio.get_running_loop().create_task(self._remove_group(container.id, group))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _remove_group(self, id: str, group: Group) -> None:
+        if await asyncio.to_thread(_remove, group):
+            self._groups.gone(id)
 
     async def stop(self, id: str, grace: float) -> None:
         """Asks a container to end, and ends it after the grace; one that does not run is no error."""
@@ -234,9 +248,11 @@ class Containers:
             if container is None:
                 self._locks.pop(id, None)
                 return
+            await self.stop(id, 0)  # it may have been about to start
             group = self.cgroup(container)
             group.kill()
             await asyncio.to_thread(group.remove)
+            self._groups.gone(id)
             await asyncio.to_thread(self._images.release, id)
             self._records.remove(id)
             self._launching.forget(id)
@@ -276,6 +292,7 @@ class Containers:
             self._ends[container.id] = asyncio.Event()
             if container.id in running:
                 self.pids[container.id] = running[container.id]
+                self._groups.started(container.id, running[container.id])
             elif container.id in exits:
                 end = exits[container.id]
                 if "error" in end:
@@ -355,11 +372,14 @@ class Containers:
         return found
 
 
-def _remove(group: Cgroup) -> None:
+def _remove(group: Group) -> bool:
+    """Whether it is gone."""
     try:
         group.remove()
     except CRIError as error:
         log.info("later: %s", error.message)  # with the container
+        return False
+    return True
 
 
 def state_of(container: Container) -> int:

@@ -21,8 +21,8 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
 from . import pause, syscalls
-from .cgroup import Cgroup
 from .events import Events
+from .groups import Group, Groups
 from .images.archive import ARCHITECTURES
 from .launching import LauncherError, Launching
 from .network import Network
@@ -39,8 +39,11 @@ HANDLERS = ("", "embedded")
 class Sandboxes:
     """All sandboxes of this node. `stop_containers` stops, and removes if asked, what runs in one."""
 
-    def __init__(self, root: Path, state: Path, launching: Launching, network: Network, events: Events) -> None:
+    def __init__(
+        self, root: Path, state: Path, launching: Launching, network: Network, events: Events, groups: Groups
+    ) -> None:
         self._state = state
+        self._groups = groups
         self._launching = launching
         self._network = network
         self._events = events
@@ -104,6 +107,7 @@ class Sandboxes:
         except LauncherError as error:
             raise CRIError("Unknown", f"failed to start sandbox {sandbox.id}: {error}") from None
         self.pids[sandbox.id] = int(answer["pid"])
+        self._groups.started(sandbox.id, self.pids[sandbox.id])
         if own_network:
             self._network.keep(sandbox.id, self.pids[sandbox.id])
             sandbox.ips = await self._network.add(sandbox)
@@ -139,9 +143,9 @@ class Sandboxes:
         files["/etc/resolv.conf"].write_text(resolv_conf(config.dns_config))
         files["/etc/hosts"].write_bytes(Path("/etc/hosts").read_bytes() if Path("/etc/hosts").exists() else b"")
 
-    def cgroup(self, sandbox: Sandbox) -> Cgroup:
+    def cgroup(self, sandbox: Sandbox) -> Group:
         """Where its own process is."""
-        return Cgroup(f"{sandbox.config.linux.cgroup_parent}/{sandbox.id}")
+        return self._groups.of(sandbox.config.linux.cgroup_parent, sandbox.id)
 
     async def stop(self, id: str) -> None:
         """Stops what runs in a sandbox and gives its network back; one that is not there is no error."""
@@ -165,6 +169,7 @@ class Sandboxes:
         group = self.cgroup(sandbox)
         group.kill()
         await asyncio.to_thread(group.remove)
+        self._groups.gone(sandbox.id)
         with contextlib.suppress(OSError):
             syscalls.umount(str(self._state / "sandboxes" / sandbox.id / "shm"))
 
@@ -182,7 +187,7 @@ class Sandboxes:
         self._locks.pop(id, None)
         metadata = sandbox.config.metadata
         self._names.pop(f"{metadata.name}_{metadata.namespace}_{metadata.uid}_{metadata.attempt}", None)
-        self._events.tell(cri.CONTAINER_DELETED_EVENT, id, id)
+        self._events.tell(cri.CONTAINER_DELETED_EVENT, id, id, self.status(sandbox))
 
     def _clean(self, sandbox: Sandbox) -> None:
         shutil.rmtree(self._state / "sandboxes" / sandbox.id, ignore_errors=True)
@@ -208,6 +213,7 @@ class Sandboxes:
             self._names[f"{metadata.name}_{metadata.namespace}_{metadata.uid}_{metadata.attempt}"] = sandbox.id
             if sandbox.id in running:
                 self.pids[sandbox.id] = running[sandbox.id]
+                self._groups.started(sandbox.id, running[sandbox.id])
             elif sandbox.ready:
                 sandbox.ready = False
                 self._records.save(sandbox)
