@@ -1,4 +1,4 @@
-"""From CRI's requests to what the launcher is told: pure, except for looking at the node's devices."""
+"""From CRI's requests to what the launcher is told: pure, except for looking at the node's devices and mounts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
 from . import capabilities, seccomp, security, syscalls
+from . import propagation as propagations
 from .images.config import ImageConfig
 from .images.store import Rootfs
 from .state import Container, Sandbox
@@ -122,6 +123,8 @@ def mounts(
             raise CRIError("InvalidArgument", f"mount target {each.container_path!r} must be an absolute path")
         if not of_image and not os.path.exists(each.host_path):
             os.makedirs(each.host_path, 0o755, exist_ok=True)
+        if not of_image:
+            propagations.check(each.host_path, each.propagation)
         if each.recursive_read_only and not each.readonly:
             raise CRIError("InvalidArgument", f"mount {each.container_path}: recursive read-only needs read-only")
         found.append(
