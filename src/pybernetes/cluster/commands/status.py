@@ -43,6 +43,7 @@ def _status(layout: Layout) -> dict[str, object]:
         "context": context_name(layout.name),
         "dataDir": str(layout.data),
         "nodes": nodes,
+        "differences": record.differences if record else (),
         "components": processes,
     }
 
@@ -126,6 +127,9 @@ def _table(status: dict[str, object]) -> str:
         nodes = status["nodes"]
         assert isinstance(nodes, list)
         lines += [f"  node     {node['name']}: {'ready' if node['ready'] else 'not ready'}" for node in nodes]
+        differences = status["differences"]
+        assert isinstance(differences, (list, tuple))
+        lines += [f"  rootless {each}" for each in differences]
     processes = status["components"]
     assert isinstance(processes, list)
     if any(process["running"] for process in processes):

@@ -134,6 +134,9 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
         if count:
             _remove_nodes(layout)
         raise
+    if record.differences:
+        print("Without root, pods are not isolated as they would be with it:")
+        print(*(f"  - {each}" for each in record.differences), sep="\n")
     print(f"Cluster {layout.name!r} is ready after {time.perf_counter() - began:.2f} s: {record.server}")
     what = "nodes" if count or arguments.simulated_nodes else "namespaces"
     print(f"Next: kubectl --context {record.context} get {what}   |   {program()} status   |   {program()} down")
@@ -166,12 +169,13 @@ def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, prog
     if nodes:
         parts += nodes.parts(port)
     if arguments.simulated_nodes:
-        health = _free_port(0, apart_from=(port, controllers))
+        ports = (port, controllers)
         parts.append(
             components.simulated_nodes(
                 layout,
                 f"https://{inside}:{port}",
-                (health, _free_port(0, apart_from=(port, controllers, health))),
+                addresses[-1],
+                _free_port(0, apart_from=ports),
                 arguments.simulated_nodes,
                 arguments.simulation_rules,
             )
@@ -180,6 +184,7 @@ def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, prog
         parts = [components.reached_from_outside(part) for part in parts]
     record = layout.read_record() or Record(layout.name)
     record = replace(record, server=f"https://{outside}:{port}", store=arguments.store, nodes=count)
+    record = replace(record, differences=tuple(nodes.differences) if nodes else ())
     return _run(layout, parts, nodes, [components.renewal(layout, addresses)], progress, record)
 
 

@@ -8,8 +8,8 @@ from pybernetes.cluster.images import store
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import fabric, objects, plan, prepare
 from pybernetes.cluster.node.boot import Boot
-from pybernetes.cluster.rootless import machine
-from pybernetes.cluster.rootless.rights import rights
+from pybernetes.cluster.rootless import machine, namespaces
+from pybernetes.cluster.rootless.rights import differences, rights
 
 
 class Nodes:
@@ -27,6 +27,8 @@ class Nodes:
         self.address = self.network.gateway
         self.outside = self.address if self.isolation == "root" else components.BIND_ADDRESS
         self.supervisor = "supervise" if self.isolation == "root" else "supervise-rootless"
+        self.differences = differences(self.isolation, namespaces.users())
+        """What is not as it would be with root."""
         self._admin: Admin | None = None
 
     def parts(self, port: int) -> list[components.Component]:
@@ -48,5 +50,8 @@ class Nodes:
         """What can wait until the API server is there; answers what the user should know."""
         assert self._admin is not None
         objects.create(self._admin, self.runtime)
+        if self.differences:
+            names = [prepare.node_name(number + 1) for number in range(self.count)]
+            objects.tell(self._admin, names, self.differences)
         self._admin.close()
         return fabric.open_way_out(self.network) if self.isolation == "root" else None

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import pwd
+import socket
 import subprocess
+from collections.abc import Callable
 from typing import NamedTuple
 
+from pybernetes.cluster.node import syscalls
 from pybernetes.cluster.node.programs import find
 
 NEWUSER = 0x10000000
@@ -33,6 +36,12 @@ def ranges(user: int, *, subuid: str = "/etc/subuid", subgid: str = "/etc/subgid
     return Ranges(users, groups) if users and groups else None
 
 
+def users() -> int:
+    """How many users there are in a user namespace of ours."""
+    found = ranges(os.geteuid())
+    return 1 + min(found.users[1], ENOUGH) if found else 1
+
+
 def _range(path: str, user: int) -> tuple[int, int] | None:
     names = {str(user)}
     try:
@@ -46,6 +55,38 @@ def _range(path: str, user: int) -> tuple[int, int] | None:
         return None
     found = [(int(line[1]), int(line[2])) for line in lines if len(line) == 3 and line[0] in names]
     return max(found, key=lambda each: each[1], default=None)
+
+
+def as_root(work: Callable[[], None]) -> None:
+    """Does something in a child that is root of a user namespace as nodes have it: over all that theirs have made.
+
+    Raises OSError.
+    """
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if not child:
+        said = b""
+        try:
+            ours.close()
+            syscalls.unshare(NEWUSER)
+            theirs.send(b"!")
+            if theirs.recv(1):
+                work()
+        except OSError as error:
+            said = str(error).encode()
+        finally:
+            theirs.send(said)
+            os._exit(0)
+    theirs.close()
+    try:
+        if ours.recv(1) == b"!":
+            map_child(child, ranges(os.geteuid()))
+            ours.send(b"!")
+            if said := ours.recv(4096):
+                raise OSError(said.decode())
+    finally:
+        ours.close()
+        os.waitpid(child, 0)
 
 
 def map_self(user: int, group: int) -> None:

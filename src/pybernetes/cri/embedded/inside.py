@@ -140,6 +140,8 @@ def _run(spec: Spec, report: Report) -> NoReturn:
         user = users.resolve(spec["user"])
     except users.UserError as error:
         raise Refused(str(error)) from None
+    if ALONE:  # who is root shall have his capabilities, so that his group is root's
+        user = user._replace(gid=user.gid if user.uid else 0, groups=[])
     environment = {os.fsencode(key): os.fsencode(value) for key, value in spec["env"]}
     environment.setdefault(b"PATH", PATH.encode())
     environment.setdefault(b"HOME", os.fsencode(user.home))
@@ -188,7 +190,7 @@ def _find(name: bytes, path: bytes) -> bytes:
 
 def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: bool, seccomp: bytes) -> None:
     """Takes on a user and its capabilities; nothing that needs the old ones may come after."""
-    if ALONE and (user.uid or user.gid):
+    if ALONE and user.uid:
         _call_us(user.uid, user.gid)
     for number in range(64):
         if not capabilities >> number & 1:
