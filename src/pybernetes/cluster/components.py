@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from pybernetes.cluster import files
+from pybernetes.cluster import certificates, files
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.readiness import Probe
 
@@ -29,6 +29,9 @@ KUBERNETES_SERVICE_IP = "10.96.0.1"  # The first address of the range: the `kube
 CLUSTER_DOMAIN = "cluster.local"
 # Served by asking the kubelets: `kubectl top` and autoscaling. Without nodes there is nothing to ask.
 METRICS = "--runtime-config=metrics.k8s.io/v1beta1=true"
+KUBELET_PORTS = 20250
+"""Where the kubelets of simulated nodes are, one behind the other as far as nobody else is there: below the ports that
+the kernel gives to clients."""
 # Simulated nodes are reached at another address than they have among themselves; real ones have no such address.
 REACHED_FROM_OUTSIDE = "--kubelet-preferred-address-types=ExternalIP,InternalIP,Hostname"
 ISSUER = f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}"
@@ -229,17 +232,13 @@ def pod_range(nodes: int) -> str:
     return POD_RANGE if nodes <= FEW_NODES else MANY_PODS_RANGE
 
 
-def simulated_nodes(layout: Layout, server: str, ports: tuple[int, int], count: int, rules: Path | None) -> Component:
+def simulated_nodes(layout: Layout, server: str, address: str, port: int, count: int, rules: Path | None) -> Component:
     """Nodes that only pretend; ready when all are registered. As the administrator, who may act as any node.
 
-    `ports`: of its health, and of the kubelets.
+    `address` is this machine's: API servers do not proxy to its loopback device.
     """
-    from pybernetes.cluster.certificates import ensure_simulated_nodes
-    from pybernetes.kubelet.simulated.addresses import node_addresses
-
     pki = layout.pki
-    port, kubelet_port = ports
-    ensure_simulated_nodes(pki, [node_addresses(number)[1] for number in range(count)])
+    certificates.ensure_simulated_nodes(pki, [address])
     flags = [
         f"--kubeconfig={write_kubeconfig(layout, 'admin', server)}",
         f"--nodes={count}",
@@ -248,7 +247,9 @@ def simulated_nodes(layout: Layout, server: str, ports: tuple[int, int], count: 
         f"--tls-cert-file={pki / 'scheduler-serving.crt'}",
         f"--tls-private-key-file={pki / 'scheduler-serving.key'}",
         f"--client-ca-file={pki / 'ca.crt'}",
-        f"--kubelet-port={kubelet_port}",
+        f"--kubelet-address={address}",
+        f"--kubelet-port={KUBELET_PORTS}",
+        f"--kubelet-client-user={certificates.KUBELET_CLIENT_USER}",
         f"--kubelet-tls-cert-file={pki / 'simulated-nodes.crt'}",
         f"--kubelet-tls-private-key-file={pki / 'simulated-nodes.key'}",
     ]
