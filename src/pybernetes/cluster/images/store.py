@@ -12,7 +12,12 @@ from pybernetes.cluster.layout import Layout
 
 def archive_path(layout: Layout, name: str) -> Path:
     """Where the archive of an image is kept."""
-    return layout.images / f"{re.sub(r'[^a-z0-9._-]+', '_', oci.full_name(name).lower())}.tar"
+    return layout.images / f"{file_name(oci.full_name(name))}.tar"
+
+
+def file_name(name: str) -> str:
+    """An image's full name as a file can have it."""
+    return re.sub(r"[^a-z0-9._-]+", "_", name.lower())
 
 
 def ensure_builtin(layout: Layout) -> None:

@@ -20,23 +20,33 @@ CERTIFICATES = Path("/etc/containerd/certs.d")
 
 def pull(layout: Layout, name: str, username: str = "", password: str = "") -> tuple[str, Path]:
     """Loads an image from its registry into the archives that are kept; its name in full, and the archive."""
-    from pybernetes.cri.embedded.images import archiving, pulling
-    from pybernetes.cri.embedded.images.registry import Credentials
+    from pybernetes.cri.embedded.images import pulling
 
     files.make_private_folder(layout.images)
     try:
         reference = pulling.parse(name)
         if reference.by_digest:
             raise ClusterError(f"{reference.name}: an image that is kept has a tag, no digest")
-        login = Credentials(username, password) if username else docker_login(reference.registry)
         archive = store.archive_path(layout, reference.name)
+    except (pulling.PullError, ValueError) as error:
+        raise ClusterError(str(error)) from error
+    return pull_to(layout, name, archive, username, password), archive
+
+
+def pull_to(layout: Layout, name: str, archive: Path, username: str = "", password: str = "") -> str:
+    """Loads an image from its registry into an archive, by a tag or a digest; its name in full."""
+    from pybernetes.cri.embedded.images import archiving, pulling
+    from pybernetes.cri.embedded.images.registry import Credentials
+
+    try:
+        reference = pulling.parse(name)
+        login = Credentials(username, password) if username else docker_login(reference.registry)
         folders = [layout.registries, CERTIFICATES]
-        told = archiving.archive(
+        return archiving.archive(
             folders, name, login, archive, lambda blob: print(f"{blob.digest}  {blob.size / 1e6:.1f} MB", flush=True)
         )
     except (pulling.PullError, ValueError) as error:
         raise ClusterError(str(error)) from error
-    return told, archive
 
 
 def export(archives: list[Path], name: str, target: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from . import capabilities, seccomp, security, syscalls
 from . import propagation as propagations
 from .images.config import ImageConfig
 from .images.store import Rootfs
+from .signals import signal_number
 from .state import Container, Sandbox
 
 JOINED = syscalls.NEWNET | syscalls.NEWIPC | syscalls.NEWUTS
@@ -248,18 +248,6 @@ def stop_signal(config: Any, image: ImageConfig) -> int:
     if config.stop_signal != cri.RUNTIME_DEFAULT:
         name = _signal_names().get(config.stop_signal, "")
     return signal_number(name)
-
-
-def signal_number(name: str) -> int:
-    """`SIGTERM`, `TERM`, `15` or `SIGRTMIN+3` as a number; what is none of them is TERM."""
-    if name.isdigit():
-        return int(name)
-    name = "SIG" + name.upper().removeprefix("SIG").replace("PLUS", "+").replace("MINUS", "-")
-    for base in ("SIGRTMIN", "SIGRTMAX"):
-        offset = name.removeprefix(base)
-        if name.startswith(base) and (not offset or offset[1:].isdigit()):
-            return int(getattr(signal, base)) + int(offset or 0)
-    return int(getattr(signal, name, signal.SIGTERM))
 
 
 def _signal_names() -> dict[int, str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from .archive import NAME, REFERENCE
 from .downloads import Downloads
 from .manifests import Descriptor
-from .pulling import PullError, Reference, ask_servers, manifest_of, parse
+from .pulling import Reference, ask_servers, manifest_of, parse
 from .registry import Credentials, Registry
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -35,10 +35,6 @@ def archive(
     What was loaded of an image that breaks off is kept beside the target, for the next time. `tell` hears of each blob.
     """
     reference = parse(name)
-    if reference.by_digest:
-        raise PullError(
-            "InvalidArgument", f"{reference.name}: an image that is kept in an archive has a tag, no digest"
-        )
     ask_servers(folders, reference, login, lambda registry, digest: _write(registry, digest, reference, target, tell))
     return reference.name
 
