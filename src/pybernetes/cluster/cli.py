@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "down": (_COMMANDS + "down", "stop a cluster; --purge also removes its data"),
     "status": (_COMMANDS + "status", "show the processes of a cluster"),
     "kubeconfig": (_COMMANDS + "kubeconfig", "print the path of a cluster's kubeconfig"),
-    "image": (_COMMANDS + "image", "images of the nodes: make one of a Debian package, import, list, remove"),
+    "image": (_COMMANDS + "image", "images of the nodes: build, import or pull one, make one of a Debian package, list, remove"),
     "why": (_COMMANDS + "why", "explain where a pod is, or why it is pending and what would make it fit"),
     "test": (_COMMANDS + "test", "install what the tests need, then lint, type-check and run them"),
     "bench": (_COMMANDS + "bench", "run a benchmark of the bench folder"),
