@@ -144,6 +144,9 @@ def test_large_answers_are_compressed_when_the_client_can(client: Client, namesp
     assert len(packed.body) < 10_000
     assert gzip.decompress(packed.body) == plain.body == made.body
     assert "Content-Encoding" not in client.get("/version", Accept_Encoding="gzip").headers
+    for accepted in ("gzip;q=0", "gzip;q=1", "deflate", "*", "xgzip"):
+        assert "Content-Encoding" not in client.get(f"{path}/big", Accept_Encoding=accepted).headers, accepted
+    assert "Content-Encoding" in client.get(f"{path}/big", Accept_Encoding="deflate, gzip").headers
 
 
 def test_yaml_in_and_out(client: Client, namespace: str) -> None:

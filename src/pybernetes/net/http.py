@@ -334,7 +334,7 @@ class Connection(asyncio.Protocol):
     async def _send(self, request: Request, response: Response) -> None:
         body = response.body
         headers = response.headers
-        if len(body) >= GZIP_MINIMUM and "gzip" in request.headers.get("accept-encoding", "") and not _encoded(headers):
+        if len(body) >= GZIP_MINIMUM and request.accepts_gzip() and not _encoded(headers):
             body = await self._gzip(body)
             headers = [*(headers or ()), ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
         if request.method == "HEAD":

@@ -87,6 +87,10 @@ class Request:
         value = self.headers.get(name)
         return [] if value is None else [value]
 
+    def accepts_gzip(self) -> bool:
+        """Whether the answer may be compressed. As upstream, weights are not understood: `gzip` must stand alone."""
+        return any(each.strip() == "gzip" for each in self.headers.get("accept-encoding", "").split(","))
+
 
 Handler = Callable[[Request], Awaitable[Response | None]]
 """Answers a request: returns a Response, or None when it has streamed the answer or taken over the connection."""
