@@ -59,11 +59,11 @@ def test_pipelined_requests_are_answered_in_order(client: Client, namespace: str
     with raw(client) as connection:
         connection.sendall("".join(f"GET {path} HTTP/1.1\r\nHost: x\r\n{token}\r\n" for path in paths).encode())
         data = b""
-        while data.count(b"HTTP/1.1 ") < 4 or b"could not find" not in data:
+        while data.count(b"HTTP/1.1 ") < 4 or b"page not found" not in data:
             part = connection.recv(65536)
             assert part
             data += part
-    places = [data.index(mark) for mark in (b"gitVersion", namespace.encode(), b"\r\n\r\nok", b"could not find")]
+    places = [data.index(mark) for mark in (b"gitVersion", namespace.encode(), b"\r\n\r\nok", b"page not found")]
     assert places == sorted(places)
 
 
