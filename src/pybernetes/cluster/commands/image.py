@@ -48,7 +48,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         return made
 
     made = command("build", "Builds an image from a Dockerfile and gives it to all nodes.")
-    made.add_argument("context", type=Path, help="the folder whose files COPY and ADD take")
+    made.add_argument("context", help="the folder whose files COPY and ADD take")
     made.add_argument(
         "-t", "--tag", action="append", default=[], metavar="NAME:TAG", help="its name; may be given several times"
     )

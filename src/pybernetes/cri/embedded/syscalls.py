@@ -6,6 +6,7 @@ Imported by the launcher, which every process of a pod is forked from: nothing b
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID, NEWNET = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x20000000, 0x40000000
@@ -27,6 +28,8 @@ _OPEN_TREE_CLONE = 1
 _MOVE_MOUNT_F_EMPTY_PATH = 4
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 2, 16
+_TIMES = 1000
+"""openat2 gives up (EAGAIN) if anything is renamed or mounted on the machine while it goes through a `..`."""
 _CAPABILITY_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -88,7 +91,12 @@ def make_read_only(target: str, *, recursive: bool, more: int = 0) -> None:
 def open_in_root(root: int, path: str, flags: int, mode: int = 0) -> int:
     """Opens a path as a process would whose root is `root`: neither `..` nor links lead out of it."""
     how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, mode, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
-    return _check(_libc.syscall(_long(_OPENAT2), _long(root), os.fsencode(path), how, _long(24)), path)
+    for _ in range(_TIMES):
+        try:
+            return _check(_libc.syscall(_long(_OPENAT2), _long(root), os.fsencode(path), how, _long(24)), path)
+        except BlockingIOError:
+            continue
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
 
 
 def pivot_root(new: str) -> None:
