@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybernetes.cluster import certificates, components, files, processes
+from pybernetes.cluster.addresses import this_machine
 from pybernetes.cluster.cli import program
 from pybernetes.cluster.commands import flags
 from pybernetes.cluster.errors import ClusterError
@@ -128,7 +129,8 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     try:
         with Progress() as progress:
             layout.prepare()
-            record = _start_parts(layout, arguments, count, progress)
+            supervisor = processes.Supervisor(layout)
+            record = _start_parts(layout, arguments, count, supervisor, progress)
     except BaseException:
         processes.stop_all(layout)
         if count:
@@ -143,12 +145,15 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     return 0
 
 
-def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, progress: Progress) -> Record:
+def _start_parts(
+    layout: Layout, arguments: argparse.Namespace, count: int, supervisor: processes.Supervisor, progress: Progress
+) -> Record:
     nodes = _nodes(layout, count, arguments.runtime) if count else None
     inside, outside = (nodes.address, nodes.outside) if nodes else [components.BIND_ADDRESS] * 2
     etcd_servers = _etcd_servers(layout, arguments, reachable=inside == outside)
     port = _free_port(arguments.port, outside)
-    addresses = [_host_address(), *([inside] if nodes else [])]
+    # Upstream advertises this machine's address too when it is bound to the loopback.
+    addresses = [this_machine(), *([inside] if nodes and inside != components.BIND_ADDRESS else [])]
     made = certificates.ensure(layout.pki, [components.KUBERNETES_SERVICE_IP, *addresses])
     progress.done(f"certificates: {'new: ' + ', '.join(made) if made else 'good'}")
     parts = components.control_plane(
@@ -185,7 +190,10 @@ def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, prog
     record = layout.read_record() or Record(layout.name)
     record = replace(record, server=f"https://{outside}:{port}", store=arguments.store, nodes=count)
     record = replace(record, differences=tuple(nodes.differences) if nodes else ())
-    return _run(layout, parts, nodes, [components.renewal(layout, addresses)], progress, record)
+    offsets = {path.stem: _size(path) for path in layout.logs.glob("*.log")}
+    command = nodes.supervisor if nodes else "supervise"
+    events = supervisor.run(parts, [components.renewal(layout, addresses)], command)
+    return _follow(layout, parts, nodes, events, offsets, progress, record)
 
 
 def _node_count(wanted: int | None, runtime: str) -> int:
@@ -209,17 +217,16 @@ def _remove_nodes(layout: Layout) -> None:
     teardown.remove(layout)
 
 
-def _run(
+def _follow(
     layout: Layout,
     parts: Sequence[components.Component],
     nodes: Nodes | None,
-    chores: Sequence[components.Chore],
+    events: processes.Events,
+    offsets: dict[str, int],
     progress: Progress,
     record: Record,
 ) -> Record:
-    """Starts the processes, gives the user his context while they start, and waits for them."""
-    offsets = {path.stem: _size(path) for path in layout.logs.glob("*.log")}
-    events = processes.start_supervisor(layout, parts, chores, nodes.supervisor if nodes else "supervise")
+    """Gives the user his context while the processes start, and waits for them."""
     try:
         progress.begin(f"starting {', '.join(part.title for part in parts)}")
         from pybernetes.cluster import kubeconfig
@@ -317,16 +324,6 @@ def _free_port(port: int, host: str = components.BIND_ADDRESS, *, apart_from: Se
                 raise ClusterError(f"port {port} of {host} is in use; {hint}") from None
             raise ClusterError(f"port {port} cannot be used: {error.strerror}") from None
         return int(probe.getsockname()[1])
-
-
-def _host_address() -> str:
-    """The address of this machine towards others; upstream advertises it too when it is bound to the loopback."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # TEST-NET: nothing is sent, the kernel only picks the route.
-            return str(probe.getsockname()[0])
-        except OSError:
-            return components.BIND_ADDRESS
 
 
 def _etcd_servers(layout: Layout, arguments: argparse.Namespace, *, reachable: bool) -> str:

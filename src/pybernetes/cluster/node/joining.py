@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pybernetes.cluster import components
+from pybernetes.cluster.addresses import this_machine
 from pybernetes.cluster.admin import Admin
 from pybernetes.cluster.images import store
 from pybernetes.cluster.layout import Layout
@@ -10,6 +11,7 @@ from pybernetes.cluster.node import fabric, objects, plan, prepare
 from pybernetes.cluster.node.boot import Boot
 from pybernetes.cluster.rootless import machine, namespaces
 from pybernetes.cluster.rootless.rights import differences, rights
+from pybernetes.cluster.rootless.shared import SharedNetwork
 
 
 class Nodes:
@@ -23,10 +25,14 @@ class Nodes:
         self.count = count
         self.runtime = runtime
         self.isolation = rights().level
-        self.network = plan.claim(layout) if self.isolation == "root" else machine.NETWORK
+        inside = self.isolation == "user-namespaces"
+        if self.isolation == "root":
+            self.network = plan.claim(layout)
+        else:
+            self.network = machine.NETWORK if inside else SharedNetwork(0, this_machine())
         self.address = self.network.gateway
-        self.outside = self.address if self.isolation == "root" else components.BIND_ADDRESS
-        self.supervisor = "supervise" if self.isolation == "root" else "supervise-rootless"
+        self.outside = components.BIND_ADDRESS if inside else self.address
+        self.supervisor = "supervise-rootless" if inside else "supervise"
         self.differences = differences(self.isolation, namespaces.users())
         """What is not as it would be with root."""
         self._admin: Admin | None = None

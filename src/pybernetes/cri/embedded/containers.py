@@ -21,6 +21,7 @@ from pybernetes.cri.errors import CRIError
 from . import spec as specs
 from .events import Events
 from .groups import Group, Groups
+from .images.copying import copy_layers
 from .images.store import ImageStore
 from .launching import LauncherError, Launching
 from .sandboxes import Sandboxes, matches
@@ -116,7 +117,11 @@ class Containers:
                 self._groups.kinds,
                 self._sandboxes.files(sandbox),
                 lambda name: self._volume(name, container.id),
+                plain=bool(self._sandboxes.plain_address),
             )
+            if self._sandboxes.plain_address:
+                lower = [rootfs.layers / name for name in reversed(rootfs.lower)]
+                await asyncio.to_thread(copy_layers, lower, rootfs.upper)
             group.create()
             group.limit(config.linux.resources)
             group.allow_devices(specs.device_rules(config))

@@ -10,13 +10,14 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from pybernetes.cri.errors import CRIError
 
 from .cgroup import Cgroup, hierarchies
+from .plain import MARK
 
 _TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -82,6 +83,25 @@ class Cgroups:
         pass
 
 
+class MarkedGroups:
+    """Groups of plain processes, which have neither cgroups nor namespaces: their environment says whose they are."""
+
+    kinds: Sequence[tuple[str, str, str]] = ()
+
+    def of(self, parent: str, id: str) -> Group:
+        return self.pod(parent, [id])
+
+    def pod(self, parent: str, ids: Iterable[str]) -> Group:
+        marks = {f"{MARK}={id}".encode() for id in ids}
+        return Processes(lambda pid: not marks.isdisjoint(_environment(pid)))
+
+    def started(self, id: str, pid: int) -> None:
+        pass
+
+    def gone(self, id: str) -> None:
+        pass
+
+
 class ProcessGroups:
     """Groups without cgroups."""
 
@@ -95,7 +115,8 @@ class ProcessGroups:
         return self.pod(parent, [id])
 
     def pod(self, parent: str, ids: Iterable[str]) -> Group:
-        return Processes({os.fstat(self._namespaces[id]).st_ino for id in ids if id in self._namespaces})
+        wanted = {os.fstat(self._namespaces[id]).st_ino for id in ids if id in self._namespaces}
+        return Processes(lambda pid: os.stat(f"/proc/{pid}/ns/mnt").st_ino in wanted)
 
     def started(self, id: str, pid: int) -> None:
         self.gone(id)
@@ -109,10 +130,10 @@ class ProcessGroups:
 
 
 class Processes:
-    """All processes that are in some mount namespaces. They cannot be limited."""
+    """All processes that belong to something, by their pids; they may be gone. They cannot be limited."""
 
-    def __init__(self, namespaces: set[int]) -> None:
-        self._namespaces = namespaces
+    def __init__(self, belongs: Callable[[str], bool]) -> None:
+        self._belongs = belongs
 
     def folders(self) -> list[Path]:
         return []
@@ -134,8 +155,8 @@ class Processes:
 
     def _has(self, pid: str) -> bool:
         try:
-            return bool(self._namespaces) and os.stat(f"/proc/{pid}/ns/mnt").st_ino in self._namespaces
-        except OSError:
+            return self._belongs(pid)
+        except OSError:  # gone, or another user's
             return False
 
     def cpu_nanoseconds(self) -> int:
@@ -170,6 +191,11 @@ class Processes:
                 raise CRIError("Unknown", f"processes were killed and have not gone: {', '.join(map(str, found))}")
             self.kill()
             time.sleep(0.002)
+
+
+def _environment(pid: str) -> list[bytes]:
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        return file.read().split(b"\0")
 
 
 def _stat(pid: int) -> list[str]:

@@ -21,6 +21,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NoReturn
 
 from . import inside, syscalls
@@ -194,11 +195,11 @@ class Launcher:
     def _do_start(self, request: dict[str, Any], _: list[int]) -> dict[str, Any] | None:
         with open(request["spec"]) as file:
             spec = json.load(file)
-        name = spec["id"]
+        name, way = spec["id"], _way(spec)
         if name in self._processes:
             return {"error": f"{name} runs already"}
         if spec["kind"] == "sandbox":
-            self._fork(request["id"], spec, [self._null] * 3, lambda report: inside.sandbox(spec, report), None)
+            self._fork(request["id"], spec, [self._null] * 3, lambda report: way.sandbox(spec, report), None)
             return None
         holder = self._processes.get(spec["sandbox"])
         if holder is None:
@@ -211,7 +212,7 @@ class Launcher:
             streams[0] = feeding[0]
         try:
             process = self._fork(
-                request["id"], spec, streams, lambda report: inside.container(spec, TARGET, report), holder
+                request["id"], spec, streams, lambda report: way.container(spec, TARGET, report), holder
             )
         except BaseException:
             log.close()
@@ -234,9 +235,11 @@ class Launcher:
         target = self._processes.get(spec["id"])
         if target is None:
             return {"error": f"container {spec['id']} does not run"}
-        spec["id"], spec["pid"] = request["name"], ["join", target.name]
+        if not spec.get("plain"):
+            spec["pid"] = ["join", target.name]
+        spec["id"], way = request["name"], _way(spec)
         given = (streams + [self._null] * 3)[:3]
-        self._fork(request["id"], spec, given, lambda report: inside.command(spec, TARGET, report), target)
+        self._fork(request["id"], spec, given, lambda report: way.command(spec, TARGET, report), target)
         return None
 
     def _do_signal(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
@@ -463,6 +466,15 @@ def _pid_namespace(process: Process) -> int:
         return os.open(f"/proc/{process.pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:  # it has ended and was not reaped yet
         raise ProcessLookupError(f"container {process.name} does not run") from None
+
+
+def _way(spec: dict[str, Any]) -> ModuleType:
+    """How a process becomes what it shall be."""
+    if spec.get("plain"):
+        from . import plain
+
+        return plain
+    return inside
 
 
 def main(state: str) -> None:

@@ -40,8 +40,18 @@ class Sandboxes:
     """All sandboxes of this node. `stop_containers` stops, and removes if asked, what runs in one."""
 
     def __init__(
-        self, root: Path, state: Path, launching: Launching, network: Network, events: Events, groups: Groups
+        self,
+        root: Path,
+        state: Path,
+        launching: Launching,
+        network: Network,
+        events: Events,
+        groups: Groups,
+        *,
+        plain_address: str = "",
     ) -> None:
+        self.plain_address = plain_address
+        """Where nothing can be isolated: the address of all pods."""
         self._state = state
         self._groups = groups
         self._launching = launching
@@ -73,6 +83,8 @@ class Sandboxes:
         """Makes and starts a sandbox; its id. Nothing is left of one that could not be started."""
         if handler not in HANDLERS:
             raise CRIError("Unknown", f'failed to get sandbox runtime: no runtime for "{handler}" is configured')
+        if self.plain_address:
+            refuse_for_plain(config)
         metadata = config.metadata
         name = f"{metadata.name}_{metadata.namespace}_{metadata.uid}_{metadata.attempt}"
         if name in self._names:
@@ -81,6 +93,9 @@ class Sandboxes:
         sandbox = Sandbox(new_id(), config, handler, time.time_ns())
         self._names[name] = sandbox.id
         own_network = config.linux.security_context.namespace_options.network != cri.NODE
+        if self.plain_address:
+            sandbox.ips = [self.plain_address] if own_network else []
+            own_network = False
         sandbox.network = own_network
         try:
             self._records.create(sandbox)
@@ -101,7 +116,8 @@ class Sandboxes:
         group = self.cgroup(sandbox)
         group.create()
         self._files(sandbox)
-        self._records.write_spec(sandbox.id, sandbox_spec(sandbox, self._rootfs, group.folders()))
+        plain = bool(self.plain_address)
+        self._records.write_spec(sandbox.id, sandbox_spec(sandbox, self._rootfs, group.folders(), plain=plain))
         try:
             answer = await self._launching.start(self._records.spec(sandbox.id))
         except LauncherError as error:
@@ -125,6 +141,8 @@ class Sandboxes:
 
     def files(self, sandbox: Sandbox) -> dict[str, Path]:
         """What containers get of a sandbox, by where they see it."""
+        if self.plain_address:
+            return {}  # they see this machine's
         folder = self._state / "sandboxes" / sandbox.id
         options = sandbox.config.linux.security_context.namespace_options
         shm = Path("/dev/shm") if options.ipc == cri.NODE else folder / "shm"
@@ -133,6 +151,8 @@ class Sandboxes:
 
     def _files(self, sandbox: Sandbox) -> None:
         config, files = sandbox.config, self.files(sandbox)
+        if not files:
+            return
         folder = self._state / "sandboxes" / sandbox.id
         folder.mkdir(parents=True, mode=0o711)
         if files["/dev/shm"].parent == folder:
@@ -266,6 +286,21 @@ class Sandboxes:
                 )
             )
         return found
+
+
+def refuse_for_plain(config: Any) -> None:
+    """What no plain process can be given; CRIError names it."""
+    context = config.linux.security_context
+    moved = [each for each in config.port_mappings if each.host_port and each.host_port != each.container_port]
+    problem = ""
+    if context.privileged:
+        problem = "privileged containers"
+    elif config.linux.sysctls:
+        problem = f"sysctls ({', '.join(config.linux.sysctls)})"
+    elif moved:
+        problem = f"hostPort {moved[0].host_port} for another containerPort ({moved[0].container_port})"
+    if problem:
+        raise CRIError("FailedPrecondition", f"containers are plain processes on this node: {problem} need root")
 
 
 def matches(labels: Any, selector: Any) -> bool:

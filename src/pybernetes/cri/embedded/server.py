@@ -18,7 +18,7 @@ from pybernetes.version import GIT_VERSION
 from .commands import Commands
 from .containers import UNKNOWN_END, Containers
 from .events import Events
-from .groups import Cgroups, Groups, ProcessGroups
+from .groups import Cgroups, Groups, MarkedGroups, ProcessGroups
 from .images.service import ImageService
 from .images.store import ImageStore
 from .launching import LauncherError, Launching
@@ -53,6 +53,8 @@ class Settings:
     """Folders of registries' settings: HOST/hosts.toml, as containerd's."""
     cgroups: bool = True
     """Whether we may have any."""
+    plain_address: str = ""
+    """Where containers are plain processes: the address of all pods."""
 
 
 class EmbeddedRuntime:
@@ -66,8 +68,14 @@ class EmbeddedRuntime:
         self.images = ImageStore(settings.root / "images")
         self._images = ImageService(self.images, settings.images, settings.registries)
         self.launching = Launching(settings.state, self._ended, self._lost)
-        groups: Groups = Cgroups() if settings.cgroups else ProcessGroups()
-        self.sandboxes = Sandboxes(settings.root, settings.state, self.launching, self.network, self.events, groups)
+        groups: Groups = Cgroups()
+        if not settings.cgroups:
+            groups = MarkedGroups() if settings.plain_address else ProcessGroups()
+        self._plain = bool(settings.plain_address)
+        self.sandboxes = Sandboxes(
+            *(settings.root, settings.state, self.launching, self.network, self.events, groups),
+            plain_address=settings.plain_address,
+        )
         self.containers = Containers(
             settings.root, settings.state, self.launching, self.sandboxes, self.images, self.events, groups
         )
@@ -164,7 +172,7 @@ class EmbeddedRuntime:
 
     async def status(self, request: Any) -> Any:
         """Whether pods can be run."""
-        problem = self.network.problem()
+        problem = "" if self._plain else self.network.problem()
         conditions = [
             cri.RuntimeCondition(type="RuntimeReady", status=True),
             cri.RuntimeCondition(

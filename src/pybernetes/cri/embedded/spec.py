@@ -23,8 +23,10 @@ NOT_GIVEN = ("pts", "shm", "mqueue", "fd", "hugepages")
 """Folders of the node's /dev that a privileged container does not get: it has its own."""
 
 
-def sandbox_spec(sandbox: Sandbox, rootfs: Path, cgroups: Sequence[Path]) -> dict[str, Any]:
-    """How a sandbox's process is started."""
+def sandbox_spec(sandbox: Sandbox, rootfs: Path, cgroups: Sequence[Path], *, plain: bool = False) -> dict[str, Any]:
+    """How a sandbox's process is started; `plain`: as a plain process."""
+    if plain:
+        return {"kind": "sandbox", "id": sandbox.id, "plain": True, "pid": ["node", ""], "rootfs": str(rootfs)}
     security.refuse_unsupported(sandbox.config.linux.security_context)
     options = sandbox.config.linux.security_context.namespace_options
     unshared = 0
@@ -57,8 +59,10 @@ def container_spec(
     cgroup_mounts: Sequence[tuple[str, str, str]],
     defaults: Mapping[str, Path],
     layers_of: Callable[[str], list[str]],
+    *,
+    plain: bool = False,
 ) -> dict[str, Any]:
-    """How a container is started.
+    """How a container is started; `plain`: as a plain process.
 
     `defaults` are files of the sandbox that it gets where nothing else is mounted, `layers_of` are an image volume's.
     """
@@ -66,13 +70,15 @@ def container_spec(
     context = config.linux.security_context
     return {
         "kind": "container",
+        "plain": plain,
         "id": container.id,
+        "container": container.id,
         "sandbox": sandbox.id,
         "cgroups": [str(each) for each in cgroups],
         "cgroup_mounts": [list(each) for each in cgroup_mounts],
         "oom_score_adj": config.linux.resources.oom_score_adj,
         "join": JOINED,
-        "pid": pid_namespace(context.namespace_options, sandbox.id),
+        "pid": ["node", ""] if plain else pid_namespace(context.namespace_options, sandbox.id),
         "layers_dir": str(rootfs.layers),
         "lower": list(rootfs.lower),
         "upper": str(rootfs.upper),

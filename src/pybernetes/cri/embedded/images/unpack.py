@@ -263,19 +263,21 @@ def _own(path: str | int, member: tarfile.TarInfo, folder: int | None = None) ->
         else:
             os.chown(path, member.uid, member.gid, dir_fd=folder, follow_symlinks=False)
     except OSError as error:
-        if error.errno != errno.EINVAL or not _rootless():
+        if error.errno not in (errno.EINVAL, errno.EPERM) or not _rootless():
             raise
 
 
 @cache
 def _rootless() -> bool:
-    return users() < ALL_USERS
+    return os.geteuid() != 0 or users() < ALL_USERS
 
 
 def _finish(descriptor: int, member: tarfile.TarInfo) -> None:
     """Owner, mode, attributes and time; the owner first, because changing it takes set-uid bits away."""
     _own(descriptor, member)
-    os.fchmod(descriptor, member.mode & 0o7777)
+    # Who is not root must not lock himself out: he could neither read nor remove it.
+    own = 0 if os.geteuid() == 0 else 0o700 if member.isdir() else 0o600
+    os.fchmod(descriptor, member.mode & 0o7777 | own)
     for key, value in member.pax_headers.items():
         name = key.removeprefix(_XATTR)
         if key.startswith(_XATTR) and name.startswith(_KEPT):
