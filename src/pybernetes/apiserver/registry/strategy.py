@@ -50,6 +50,10 @@ class Context(msgspec.Struct, gc=False):
     """The options of the request, for admission."""
     annotations: dict[str, str] | None = None
     """What the audit log is told beside, where the request is recorded."""
+    verb: str = ""
+    """What the request does, in the word that permission is asked for."""
+    refused: list[FieldError] = []
+    """What `Strategy.guard` leaves to validation, to be told with whatever else is wrong."""
 
 
 class Reservation(Protocol):
