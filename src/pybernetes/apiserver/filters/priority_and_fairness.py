@@ -17,6 +17,7 @@ from ..flowcontrol.controller import Flow, FlowController
 from ..flowcontrol.levels import Rejected
 from ..flowcontrol.turns import Turns
 from ..handler import group_version
+from .max_in_flight import PRIVILEGED
 
 if TYPE_CHECKING:
     from ..registry.registry import Registry
@@ -45,10 +46,13 @@ class PriorityAndFairness:
             return await self._next(request)
         flow = self._controller.classify(request.user, info)
         request.extra_head = flow.head
+        request.connection.flow = flow.key
         level = flow.level
         reading = verb in _READS
         running = self.running
         if level.exempt:
+            if PRIVILEGED not in request.user.groups:  # such as health, which anybody may ask for
+                await self._turns.once(flow.key)
             level.dispatched += 1
             level.running += 1
             running[reading] += 1
@@ -63,6 +67,7 @@ class PriorityAndFairness:
             try:
                 queue = await level.wait(flow.key, seats)
             except Rejected as rejected:
+                await self._turns.once(flow.key)  # who is refused comes again, perhaps at once
                 return _refuse(flow, rejected.reason)
         started = perf_counter() if queue is not None else 0.0
         level.dispatched += 1

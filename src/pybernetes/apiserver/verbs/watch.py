@@ -65,6 +65,8 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
             async for piece in _past(store, options, watcher, view, encode):
                 stream.write(piece)
                 await stream.drain()
+                if len(piece) >= PIECE:
+                    await request.connection.turn()
         except APIError as error:
             stream.write(b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(error.status())))
             stream.end()
