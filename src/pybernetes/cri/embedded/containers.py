@@ -21,8 +21,9 @@ from pybernetes.cri.errors import CRIError
 from . import spec as specs
 from .events import Events
 from .groups import Group, Groups
+from .images import volumes
 from .images.copying import copy_layers
-from .images.store import ImageStore
+from .images.store import ImageStore, Rootfs
 from .launching import LauncherError, Launching
 from .sandboxes import Sandboxes, matches
 from .state import Container, Records, new_id
@@ -62,6 +63,8 @@ class Containers:
         self._ends: dict[str, asyncio.Event] = {}
         self.all: dict[str, Container] = {}
         self.pids: dict[str, int] = {}
+        self._being_made: list[Container] = []
+        """Those whose names are taken already."""
         self._tasks: set[asyncio.Task[None]] = set()
         sandboxes.stop_containers = self.stop_all
 
@@ -92,8 +95,8 @@ class Containers:
         if not sandbox.ready:
             raise CRIError("Unknown", f"failed to create container: sandbox {sandbox.id} is not running")
         config = request.config
-        for other in self.in_sandbox(sandbox.id):
-            if other.config.metadata == config.metadata:
+        for other in [*self.in_sandbox(sandbox.id), *self._being_made]:
+            if other.sandbox_id == sandbox.id and other.config.metadata == config.metadata:
                 name = f"{config.metadata.name}_{config.metadata.attempt}"
                 text = f'failed to reserve container name "{name}": name "{name}" is reserved for "{other.id}"'
                 raise CRIError("Unknown", text)
@@ -105,8 +108,13 @@ class Containers:
             container.log_path = os.path.join(sandbox.config.log_directory, config.log_path)
         group = self._groups.of(sandbox.config.linux.cgroup_parent, container.id)
         self._records.create(container)
+        self._being_made.append(container)
         try:
             rootfs = self._images.rootfs(image, container.id)
+            files = self._sandboxes.files(sandbox)
+            own = await self._own_volumes(rootfs, {*files, *specs.mount_targets(config)})
+            if not sandbox.ready:  # stopped meanwhile
+                raise CRIError("Unknown", f"failed to create container: sandbox {sandbox.id} is not running")
             container.stop_signal = specs.stop_signal(config, rootfs.config)
             wanted = specs.container_spec(
                 container,
@@ -115,7 +123,7 @@ class Containers:
                 self._mount_point,
                 group.folders(),
                 self._groups.kinds,
-                self._sandboxes.files(sandbox),
+                {**own, **files},
                 lambda name: self._volume(name, container.id),
                 plain=bool(self._sandboxes.plain_address),
             )
@@ -134,9 +142,21 @@ class Containers:
             if isinstance(error, OSError):
                 raise CRIError("Unknown", f"failed to create container: {error}") from None
             raise
+        finally:
+            self._being_made.remove(container)
         self.all[container.id] = container
         self._events.tell(cri.CONTAINER_CREATED_EVENT, container.id, sandbox.id)
         return container.id
+
+    async def _own_volumes(self, rootfs: Rootfs, taken: set[str]) -> dict[str, Path]:
+        """The folders of the image's own volumes."""
+        paths = volumes.wanted(rootfs, taken)
+        if not paths:
+            return {}
+        try:
+            return await asyncio.to_thread(volumes.make, rootfs, paths)
+        except volumes.VolumeError as error:
+            raise CRIError("Unknown", f"failed to create container: {error}") from None
 
     def _volume(self, name: str, id: str) -> list[str]:
         try:

@@ -64,7 +64,7 @@ def container_spec(
 ) -> dict[str, Any]:
     """How a container is started; `plain`: as a plain process.
 
-    `defaults` are files of the sandbox that it gets where nothing else is mounted, `layers_of` are an image volume's.
+    `defaults` are files and folders that it gets where nothing else is mounted, `layers_of` are an image volume's.
     """
     config = container.config
     context = config.linux.security_context
@@ -111,6 +111,11 @@ def pid_namespace(options: Any, sandbox_id: str) -> list[str]:
     if options.pid == cri.TARGET:
         return ["join", options.target_id]
     return ["own", ""]
+
+
+def mount_targets(config: Any) -> set[str]:
+    """Where a request mounts something."""
+    return {os.path.normpath(each.container_path) for each in config.mounts}
 
 
 def mounts(
