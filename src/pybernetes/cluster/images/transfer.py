@@ -13,6 +13,7 @@ from typing import Any
 from pybernetes.cluster import files
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.images import store
+from pybernetes.cluster.images.bars import Bars
 from pybernetes.cluster.layout import Layout
 
 CERTIFICATES = Path("/etc/containerd/certs.d")
@@ -42,9 +43,8 @@ def pull_to(layout: Layout, name: str, archive: Path, username: str = "", passwo
         reference = pulling.parse(name)
         login = Credentials(username, password) if username else docker_login(reference.registry)
         folders = [layout.registries, CERTIFICATES]
-        return archiving.archive(
-            folders, name, login, archive, lambda blob: print(f"{blob.digest}  {blob.size / 1e6:.1f} MB", flush=True)
-        )
+        with Bars() as bars:
+            return archiving.archive(folders, name, login, archive, bars)
     except (pulling.PullError, ValueError) as error:
         raise ClusterError(str(error)) from error
 
