@@ -119,6 +119,8 @@ class PodIntake:
                 await self._take(uid)
             except Exception:
                 log.exception("pod %s could not be taken in", uid)
+            if self._new.empty():  # for all that came together; their workers have not begun yet
+                self._allocation.save()
 
     async def _take(self, uid: str) -> None:
         self._waiting.discard(uid)
@@ -134,7 +136,7 @@ class PodIntake:
                 self._reject(pod, refusal)
                 return
         self._workers.update(self._pods.get(uid) or pod)
-        if uid not in {uid_of(each) for each in self._pods.all()}:
+        if self._pods.get(uid) is None:
             self._workers.removed(uid)  # it went while it was being admitted
 
     async def _admit(self, pod: Pod) -> None:
