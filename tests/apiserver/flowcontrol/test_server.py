@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -170,3 +171,21 @@ def test_what_happens_is_shown_in_upstreams_tables(admin: Client) -> None:
     assert len([line for line in queues if line.startswith("global-default,")]) == 128
     assert admin.get("/debug/api_priority_and_fairness/dump_queues", Impersonate_User="shown").status == 200
     assert not any("debug" in path for path in admin.get("/").json["paths"])
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    head, *rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def test_requests_are_shown_while_they_are_served(admin: Client) -> None:
+    dump = "/debug/api_priority_and_fairness/dump_requests"
+    (short,) = rows_of(admin.get(dump).body.decode())
+    assert short["PriorityLevelName"] == short["FlowSchemaName"] == "exempt"
+    assert (short["QueueIndex"], short["RequestIndexInQueue"]) == ("-1", "-1")
+    assert (short["InitialSeats"], short["FinalSeats"], short["AdditionalLatency"]) == ("1", "0", "0s")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", short["ArriveTime"])
+    assert "UserName" not in short
+    (long,) = rows_of(admin.get(f"{dump}?includeRequestDetails=1", Impersonate_User="shown").body.decode())
+    assert long["FlowDistingsher"] == long["UserName"] == "shown"
+    assert (long["Verb"], long["APIPath"], long["Resource"]) == ("get", dump, "")
