@@ -42,7 +42,9 @@ class _Entry:
     sent: int = -1
     finished: bool = False
     reported: Pod | None = None
-    """The server's last answer about the pod."""
+    """The server's last answer about the pod; the pod that `api_pod` has, once that is the same."""
+    deleted: bool = False
+    """The server has been told to delete it."""
 
 
 class StatusManager:
@@ -123,9 +125,11 @@ class StatusManager:
         """The API server shows the pod anew: if its status is not what was sent, send it again."""
         entry = self._entries.get(uid)
         pod = self._api_pod(uid)
-        if entry is None or pod is None or uid in self._tasks:
+        if entry is None or pod is None or entry.deleted or uid in self._tasks:
             return
         if entry.reported is not None and _version(pod) <= _version(entry.reported):
+            if _version(pod) == _version(entry.reported):
+                entry.reported = pod
             return
         entry.reported = None
         entry.sent = -1
@@ -199,7 +203,7 @@ class StatusManager:
     async def _send(self, uid: str, entry: _Entry) -> None:
         assert self._client is not None
         pod = self._api_pod(uid)
-        if pod is None:
+        if pod is None or entry.deleted:
             return  # a static pod without a mirror: sent when it has one; a pod that is gone: never
         if (
             entry.reported is not None
@@ -217,9 +221,11 @@ class StatusManager:
             if change:
                 body = {"metadata": {"uid": pod.metadata.uid}, "status": change}
                 pod = await self._client.patch(Pod, name, body, namespace, type="strategic", subresource="status")
-            entry.reported = pod
+            shown = self._api_pod(uid)
+            entry.reported = shown if shown is not None and _version(shown) == _version(pod) else pod
             if entry.finished and self._may_be_deleted(pod):
                 await self._client.delete(Pod, name, namespace, grace_period_seconds=0, uid=_uid(pod))
+                entry.deleted = True
         except errors.NotFound:
             return
 

@@ -7,14 +7,20 @@ Node authorizer and NodeRestriction have their say, and audit logs and events na
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from pybernetes.api.core.v1 import Event
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
-from pybernetes.client.events import EventBroadcaster, EventRecorder
+from pybernetes.client.events import Correlator, EventBroadcaster, EventRecorder
 
 PROGRAM: Final = "kubelet"
 GROUPS: Final = ("system:nodes",)
+EVENTS_AT_ONCE: Final = 4
+"""Events of all nodes that are being sent: statuses and heartbeats, which others wait for, are not to wait for them."""
+
+EVENTS_REMEMBERED: Final = 1 << 14
+"""As many for all nodes together; each kubelet has 4,096 for itself, which a thousand in one process cannot."""
 
 
 class Identities:
@@ -26,6 +32,8 @@ class Identities:
         self._clients: dict[str, Client] = {}
         self._recorders: dict[str, EventRecorder] = {}
         self._sending: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Semaphore(EVENTS_AT_ONCE)
+        self._correlator = Correlator(clock, EVENTS_REMEMBERED)
 
     def client(self, node: str) -> Client:
         """The API as this node's kubelet sees it."""
@@ -38,7 +46,8 @@ class Identities:
         """What this node's kubelet tells events to."""
         found = self._recorders.get(node)
         if found is None:
-            broadcaster = EventBroadcaster(self.client(node), self._clock, host=node)
+            client = cast("Client", _Patient(self.client(node), self._turn))
+            broadcaster = EventBroadcaster(client, self._clock, node, self._correlator)
             self._sending.add(asyncio.create_task(broadcaster.run(), name=f"events of {node}"))
             found = self._recorders[node] = broadcaster.recorder(PROGRAM)
         return found
@@ -48,6 +57,24 @@ class Identities:
         for task in self._sending:
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)
+
+
+class _Patient:
+    """A client whose requests wait for their turn: what `EventBroadcaster` needs of one."""
+
+    def __init__(self, client: Client, turn: asyncio.Semaphore) -> None:
+        self._client = client
+        self._turn = turn
+
+    async def create(self, event: Event) -> Event:
+        """Create an event."""
+        async with self._turn:
+            return await self._client.create(event)
+
+    async def patch(self, kind: type[Event], name: str, body: dict[str, Any], namespace: str, **options: Any) -> Event:
+        """Patch an event."""
+        async with self._turn:
+            return await self._client.patch(kind, name, body, namespace, **options)
 
 
 class NodesClient:

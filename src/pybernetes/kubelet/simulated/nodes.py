@@ -33,8 +33,9 @@ LABEL: Final = "simulated.pybernetes.io/node"
 AT_ONCE: Final = 32
 """Nodes that are registered side by side."""
 REPORT_EVERY: Final = 300.0
-IMAGES_AFTER: Final = 10.0
-"""Seconds until new images are reported: a kubelet looks at what it has every ten."""
+IMAGES_AFTER: Final = 30.0
+"""Seconds until new images are reported, at least; at most twice that. A kubelet does it sooner, but a thousand of them
+that get the same image at once would cost more than the pods that use it."""
 MOST_IMAGES: Final = 50
 """Images in a node's status; upstream's `nodeStatusMaxImages`."""
 IMAGE_SIZE: Final = 100 << 20
