@@ -34,7 +34,7 @@ async def serving(pki: Path) -> AsyncIterator[tuple[int, ssl.SSLContext]]:
 
     http = HTTPServer(answer, lambda status, message: Response(message.encode(), status), max_body=1 << 20)
     tls = ServingTLS(pki / "apiserver.crt", pki / "apiserver.key")
-    server = await asyncio.get_running_loop().create_server(securely(http, tls.context), "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(securely(http, tls), "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1], ssl.create_default_context(cafile=str(pki / "ca.crt"))
     finally:

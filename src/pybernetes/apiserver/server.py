@@ -176,7 +176,7 @@ class APIServer:
         await extensions.start()
         self._in_background(extensions.run())
         hooks.done(Step.EXTENSIONS)
-        listening = partial(loop.create_server, securely(self._http, tls.context), backlog=1024)
+        listening = partial(loop.create_server, securely(self._http, tls), backlog=1024)
         self._servers = [await listening(self.options.bind_address, self.options.secure_port)]
         self.port = self._servers[0].sockets[0].getsockname()[1]
         if made := inherited.listener():

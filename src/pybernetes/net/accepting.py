@@ -8,29 +8,29 @@ connections holds up other new ones from the same place and nobody else. Who con
 from __future__ import annotations
 
 import asyncio
-import ssl
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from typing import Any
 
 from .http import HTTPServer
+from .tls import ServingTLS
 
 HANDSHAKE = 10.0
 """Seconds for the first byte of a handshake, and then for the rest of it. Go's server has 10 s for all."""
 _HELLO = 1 << 16  # bytes that are taken before its turn; hellos have a few hundred
 
 
-def securely(server: HTTPServer, context: ssl.SSLContext) -> Callable[[], asyncio.Protocol]:
+def securely(server: HTTPServer, tls: ServingTLS) -> Callable[[], asyncio.Protocol]:
     """What to give `create_server` (without `ssl`) to serve by TLS."""
-    return lambda: _Hello(server, context)
+    return lambda: _Hello(server, tls)
 
 
 class _Hello(asyncio.Protocol):
     """A connection until it is its turn; then TLS takes its place."""
 
-    def __init__(self, server: HTTPServer, context: ssl.SSLContext) -> None:
+    def __init__(self, server: HTTPServer, tls: ServingTLS) -> None:
         self._server = server
-        self._context = context
+        self._tls = tls
         self._said = b""
         self._gone = False
         self._transport: asyncio.Transport
@@ -61,9 +61,9 @@ class _Hello(asyncio.Protocol):
         if self._server.draining:
             transport.abort()
             return
-        protocol: Any = _sslproto(self._server.loop)(
-            self._server.loop, self._server(), self._context, None, True, ssl_handshake_timeout=HANDSHAKE
-        )
+        loop, local = self._server.loop, transport.get_extra_info("sockname")
+        context = self._tls.at(local[0] if isinstance(local, tuple) else "")
+        protocol: Any = _sslproto(loop)(loop, self._server(), context, None, True, ssl_handshake_timeout=HANDSHAKE)
         transport.set_protocol(protocol)
         transport.resume_reading()
         protocol.connection_made(transport)
