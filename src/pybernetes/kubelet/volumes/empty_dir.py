@@ -51,15 +51,16 @@ def make(host: Host, pod: Pod, folder: Path, meta: Path, source: EmptyDirVolumeS
     on_disk = not medium or (medium == "Memory" and not may_mount())  # it cannot be had, and is not told apart
     if ready.exists() and (folder.is_dir() if on_disk else is_mount_point(folder)):
         return
+    new = not folder.is_dir()
     folder.mkdir(parents=True, exist_ok=True, mode=0o750)
     os.chmod(folder, MODE)  # what is mounted on it has a mode of its own: of tmpfs 1777, with upstream too
     if on_disk:
         pass
     elif medium == "Memory":
-        if not is_mount_point(folder):
+        if new or not is_mount_point(folder):
             _mount_tmpfs(folder, memory_size(pod, source, host.facts.allocatable.get("memory")))
     elif medium == _HUGE_PAGES or medium.startswith(f"{_HUGE_PAGES}-"):
-        if not is_mount_point(folder):
+        if new or not is_mount_point(folder):
             mount("nodev", folder, "hugetlbfs", options=f"pagesize={_page_size(pod, medium)}")
     elif medium:
         raise ValueError(f'unknown storage medium "{medium}"')
