@@ -7,18 +7,16 @@ inside a node (`node.prepare`). A new one is one more function here and one more
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from pybernetes.cluster import certificates, files
+from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.readiness import Probe
 
-# -P: a module in the folder where the user types `up` must not shadow one of ours.
-PYTHON = (sys.executable, "-P", "-m", "pybernetes")
 BIND_ADDRESS = "127.0.0.1"
 SERVICE_RANGE = "10.96.0.0/12"
 POD_RANGE = "10.244.0.0/16"

@@ -1,9 +1,9 @@
 """Starts the components of a cluster, starts them again when they die, and stops them together.
 
 `pyb up` leaves exactly this process behind. It sleeps until a child exits, a restart is due or a signal comes: no
-polling, and no module that is not needed (11 MB resident, 5 of them its own; a bare
-interpreter: 9 and 3). It knows nothing of clusters: a JSON file lists the components (name, argv, log, pid file), and
-lines on a pipe tell `up` what happens while it still listens.
+polling. Components of ours are forks of it, so that what it has imported (`warm.py`) is there for all of them, also
+when one is started again. It knows nothing of clusters: a JSON file lists the components (name, argv, log, pid file),
+and lines on a pipe tell `up` what happens while it still listens.
 
 A component with `every` is a chore: started after so many seconds and again so long after it ended. One that ends with
 the exit code CHANGED has changed what others read when they start; those it `refreshes` are started again.
@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 
-from pybernetes.cluster import pidfile
+from pybernetes.cluster import forking, pidfile
 
 # A crash is usually a one-off: the first restart is quick, a component that keeps dying costs next to nothing.
 FIRST_DELAY = 0.2
@@ -63,25 +63,7 @@ class Child:
         rotate(self.log)
         self.started = time.monotonic()
         self.due = None
-        environment, descriptors = dict(os.environ), []
-        if self.listener >= 0:  # `net.inherited` takes it
-            environment["LISTEN_FDS"] = "1"
-            descriptors = [(os.POSIX_SPAWN_DUP2, self.listener, 3)]
-        self.pid = os.posix_spawn(
-            self.argv[0],
-            self.argv,
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-                *descriptors,
-            ],
-            # A group of its own: whatever a component forks can be found and ended with it.
-            setpgroup=0,
-            # Ignored signals outlive an exec: these are the ones the interpreter and this class ignore.
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP],
-        )
+        self.pid = forking.start(self.argv, self.log, self.listener)
         pidfile.write(self.pid_file, self.pid, self.restarts)
 
     def exited(self) -> None:

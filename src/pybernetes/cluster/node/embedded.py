@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pybernetes.cluster.components import PYTHON
+from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 
 SOCKET = "/run/pybernetes/runtime/runtime.sock"

@@ -19,7 +19,8 @@ import pybernetes
 from pybernetes import pki
 from pybernetes.cluster import certificates, files
 from pybernetes.cluster.addresses import free_port
-from pybernetes.cluster.components import CLUSTER_DOMAIN, KUBERNETES_SERVICE_IP, PYTHON
+from pybernetes.cluster.components import CLUSTER_DOMAIN, KUBERNETES_SERVICE_IP
+from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, embedded, mirror
 from pybernetes.cluster.node.machine import RUN, Machine, Program
