@@ -136,32 +136,6 @@ def test_modules_that_the_image_has_not_are_not_switched_on_in_it(tmp_path: Path
             assert os.path.realpath(entry.path) in paths, entry
 
 
-def test_an_archive_says_which_images_it_holds(tmp_path: Path) -> None:
-    docker = tmp_path / "docker.tar"
-    _tar(docker, {"manifest.json": json.dumps([{"RepoTags": ["a:1", "b:2"]}]).encode()})
-    assert archives.names(docker) == ["a:1", "b:2"]
-    for content in ({"manifest.json": b"[{}]"}, {"index.json": b"{}"}, {"other": b""}):
-        nameless = tmp_path / "nameless.tar"
-        _tar(nameless, content)
-        with pytest.raises(ClusterError, match="holds no image with a name"):
-            archives.names(nameless)
-    for content in ({"index.json": b"[]"}, {"manifest.json": b"[1]"}, {"index.json": b"{"}):
-        odd = tmp_path / "odd.tar"
-        _tar(odd, content)
-        with pytest.raises(ClusterError, match="not an archive of images"):
-            archives.names(odd)
-    garbage = tmp_path / "garbage.tar"
-    garbage.write_bytes(b"garbage" * 100)
-    with pytest.raises(ClusterError, match="not an archive of images"):
-        archives.names(garbage)
-
-
-def _tar(path: Path, content: dict[str, bytes]) -> None:
-    with tarfile.open(path, "w") as tar:
-        for name, data in content.items():
-            oci._add(tar, name, data)
-
-
 def _unpack(archive: Path, root: Path) -> None:
     with tarfile.open(archive) as tar:
         index = json.load(tar.extractfile("index.json"))  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from pathlib import Path
 
@@ -120,13 +121,13 @@ def _from_package(layout: Layout, arguments: argparse.Namespace) -> int:
 
 
 def _import(layout: Layout, arguments: argparse.Namespace) -> int:
-    names = [archives.full_name(name) for name in archives.names(arguments.file)]
     files.make_private_folder(layout.images)
-    archive = store.archive_path(layout, names[0])
-    temporary = archive.with_name(f".{archive.name}.new")
+    temporary = layout.images / f".import.{os.getpid()}"
     try:
         archives.copy(arguments.file, temporary)
-        archives.check(temporary, arguments.file)
+        names = archives.check(temporary, arguments.file)
+        archives.name_for_containerd(temporary)
+        archive = store.archive_path(layout, names[0])
         temporary.replace(archive)
     finally:
         temporary.unlink(missing_ok=True)
@@ -168,7 +169,10 @@ def _list(layout: Layout, arguments: argparse.Namespace) -> int:
     else:
         for archive in sorted(layout.images.glob("*.tar")):
             size = f"{archive.stat().st_size / 1e6:.1f} MB"
-            rows += [(name, "-", size, "none runs") for name in archives.names(archive)]
+            try:
+                rows += [(name, "-", size, "none runs") for name in archives.names(archive)]
+            except ClusterError:
+                rows.append((f"<{archive.name} cannot be read>", "-", size, "none runs"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     print("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows))
     return 0
@@ -181,8 +185,8 @@ def _remove(layout: Layout, arguments: argparse.Namespace) -> int:
         raise ClusterError(f"{builtin.PAUSE} is what every pod's sandbox is made of; it stays")
     kept = archives.holding(layout.images, name)
     gone = nodes.remove(running, name)
-    for names in gone.values():
-        kept += [path for each in names for path in archives.holding(layout.images, each)]
+    if nodes.as_id(name):  # by its name an image goes only under that name: another archive may have the same one
+        kept += [path for names in gone.values() for each in names for path in archives.holding(layout.images, each)]
     for archive in kept:
         archive.unlink(missing_ok=True)
     if not gone and not kept:

@@ -6,15 +6,16 @@ They come from anybody: nothing is read at once without a bound, and everything 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import tarfile
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.images import oci
-from pybernetes.cri.embedded.images.archive import LARGEST, Archive
+from pybernetes.cri.embedded.images.archive import NAME, REFERENCE, Archive
 from pybernetes.cri.embedded.images.compression import plain
 from pybernetes.cri.embedded.images.config import read_config
 from pybernetes.cri.embedded.images.store import RESERVE
@@ -25,14 +26,17 @@ _WRONG = (tarfile.TarError, EOFError, ValueError, AttributeError, TypeError, Key
 
 
 def names(archive: Path) -> list[str]:
-    """The names of the images in an archive, OCI's or docker's; ClusterError if there are none."""
+    """The full names of an archive's images for this machine; ClusterError if there are none."""
     try:
-        with open(archive, "rb") as file, plain(file) as stream, _tar(stream, file) as tar:
-            found = _names_in(tar)
+        opened = Archive(archive)
+        try:
+            found = [name for image in opened.images() for name in image.names]
+        finally:
+            opened.close()
     except _WRONG as error:
-        raise ClusterError(f"{archive} is not an archive of images: {error}") from error
+        raise ClusterError(f"{archive} is not an archive of images: {error}") from None
     if not found:
-        raise ClusterError(f"{archive} holds no image with a name")
+        raise ClusterError(f"{archive} holds no image for this machine with a name")
     return found
 
 
@@ -49,7 +53,7 @@ def holding(folder: Path, name: str) -> list[Path]:
     found = []
     for path in sorted(folder.glob("*.tar")):
         try:
-            if name in map(full_name, names(path)):
+            if name in names(path):
                 found.append(path)
         except ClusterError:
             continue
@@ -71,12 +75,13 @@ def copy(source: Path, target: Path) -> None:
         raise ClusterError(f"{source} is {error}") from None
 
 
-def check(archive: Path, shown: Path) -> None:
-    """Refuses an archive whose blobs are not what their names say; `shown` is its name for the user."""
+def check(archive: Path, shown: Path) -> list[str]:
+    """The names in an archive whose blobs are what their names say; ClusterError, with the name for the user."""
     try:
         opened = Archive(archive)
         try:
-            for image in opened.images():
+            images = opened.images()
+            for image in images:
                 diffs = read_config(image.config).diffs
                 if len(diffs) != len(image.layers):
                     raise ValueError(f"{len(image.layers)} layers, but the configuration tells of {len(diffs)}")
@@ -84,8 +89,14 @@ def check(archive: Path, shown: Path) -> None:
                     _check_layer(opened, member)
         finally:
             opened.close()
+        found = [oci.full_name(name) for image in images for name in image.names]
     except _WRONG as error:
-        raise ClusterError(f"{shown} is not a sound archive of images: {error}") from None
+        raise ClusterError(f"{shown} is not an archive of images: {error}") from None
+    if not images:
+        raise ClusterError(f"{shown} holds no image for this machine ({oci.this_architecture()})")
+    if not found:
+        raise ClusterError(f"{shown} holds no image with a name")
+    return found
 
 
 def _check_layer(archive: Archive, member: str) -> None:
@@ -96,26 +107,39 @@ def _check_layer(archive: Archive, member: str) -> None:
             raise ValueError(f"the layer sha256:{name} has other content than its name says")
 
 
-def _tar(stream: IO[bytes], file: IO[bytes]) -> tarfile.TarFile:
-    if stream is file:
-        return tarfile.open(fileobj=file, mode="r:", tarinfo=Header)
-    return tarfile.open(fileobj=stream, mode="r|", tarinfo=Header)
+def name_for_containerd(archive: Path) -> None:
+    """Adds containerd's own annotation to an OCI archive whose names are in OCI's: it takes those for tags."""
+    with tarfile.open(archive, tarinfo=Header) as tar:
+        members = {member.name.removeprefix("./"): member for member in tar}
+        if "index.json" not in members:
+            return
+        index = json.load(_file(tar, members["index.json"]))
+        changed = False
+        for entry in index.get("manifests") or ():
+            annotations = entry.setdefault("annotations", {})
+            reference = str(annotations.get(REFERENCE) or "")
+            if NAME not in annotations and ("/" in reference or ":" in reference):
+                annotations[NAME] = full_name(reference)
+                changed = True
+        if not changed:
+            return
+        content = json.dumps(index).encode()
+        temporary = archive.with_name(f"{archive.name}.named")
+        try:
+            with tarfile.open(temporary, "w", format=tarfile.PAX_FORMAT) as out:
+                for name, member in members.items():
+                    if name == "index.json":
+                        member.size = len(content)
+                        out.addfile(member, io.BytesIO(content))
+                    else:
+                        out.addfile(member, _file(tar, member) if member.isreg() else None)
+            temporary.replace(archive)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
-def _names_in(tar: tarfile.TarFile) -> list[str]:
-    documents: dict[str, Any] = {}
-    for member in tar:
-        name = member.name.removeprefix("./")
-        if name in ("index.json", "manifest.json") and member.isreg():
-            file = tar.extractfile(member)
-            content = file.read(LARGEST + 1) if file is not None else b""
-            if len(content) > LARGEST:
-                raise ValueError(f"{name} is longer than {LARGEST} bytes")
-            documents[name] = json.loads(content)
-    found: list[str] = []
-    for manifest in documents.get("index.json", {}).get("manifests") or ():
-        annotations = manifest.get("annotations") or {}
-        found += [str(annotations[key]) for key in (oci.NAME, oci.REFERENCE) if annotations.get(key)][:1]
-    if not found:
-        found = [str(name) for image in documents.get("manifest.json", []) for name in image.get("RepoTags") or ()]
-    return found
+def _file(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    file = tar.extractfile(member)
+    if file is None:
+        raise ValueError(f"{member.name} is no file")
+    return file

@@ -146,7 +146,8 @@ class Downloads:
                         raise DiskError(str(error)) from error
                     digest.update(data)
                     have += len(data)
-                    self._progress(blob, have)
+                    if have < blob.size:  # all of it counts only when it has been checked
+                        self._progress(blob, have)
                 else:
                     if stream.read(1):
                         told = f"unexpected commit size, expected {blob.size}: failed precondition"
