@@ -356,6 +356,8 @@ def test_urls_are_loaded_by_add(bench: Bench, tmp_path: Path) -> None:
         made = bench.build(f"FROM scratch\nADD {url} /x/")
         assert made.contents["x/f.txt"] == b"from afar"
         assert stat.S_IMODE(made.layers[0]["x/f.txt"].mode) == 0o600
+        tar(tmp_path / "web" / "a.tar")
+        assert sorted(bench.build(f"FROM scratch\nADD {url[:-5]}a.tar /").contents) == ["a.tar"]  # loaded, not unpacked
         with pytest.raises(ClusterError, match=r"Dockerfile:2: ADD: .* is sha256:[0-9a-f]{64}, not sha256:0"):
             bench.run(f"FROM scratch\nADD --checksum=sha256:0 {url} /x/")
         with pytest.raises(ClusterError, match="404"):
@@ -373,6 +375,12 @@ def test_a_dockerfile_may_be_elsewhere_and_bring_its_own_ignore_file(bench: Benc
     (tmp_path / "My.dockerfile.dockerignore").write_text("b")
     made = bench.build("FROM nothing", "-f", str(tmp_path / "My.dockerfile"))
     assert sorted(made.contents) == ["x/a"]
+
+
+def test_a_list_that_is_no_json_is_a_line_for_the_shell_and_told(bench: Bench) -> None:
+    made = bench.build("FROM busybox\nCMD ['a', 'b']")
+    assert made.config["Cmd"] == ["/bin/sh", "-c", "['a', 'b']"]
+    assert re.search(r"warning: .*Dockerfile:2: it looks like a list, but is no JSON", made.said)
 
 
 def test_several_names_are_one_image(bench: Bench) -> None:
@@ -421,7 +429,7 @@ def test_several_names_are_one_image(bench: Bench) -> None:
         ("FROM busybox\nRUN touch /.wh.x", "cannot be in an image"),
         ("FROM localhost:1/nothing", "Dockerfile:1: FROM: failed to pull"),
         ("FROM Bad//Name", "Dockerfile:1: FROM:"),
-        ("FROM busybox\nADD --checksum=sha256:1 a /a", "for sources that are URLs"),
+        ("FROM busybox\nADD --checksum=sha256:1 a /a", "--checksum is for sources that are URLs"),
     ],
 )
 def test_mistakes_are_one_line_with_their_place(bench: Bench, text: str, told: str | None) -> None:

@@ -39,7 +39,7 @@ def is_empty(upper: Path) -> bool:
 
 
 def pack(upper: Path, target: Path, latest: int | None = None) -> Packed:
-    """Writes the layer to a file. No time in it is later than `latest` (seconds). ValueError for what cannot be in it."""
+    """Writes the layer to a file; no time in it is later than `latest`. ValueError for what cannot be in a layer."""
     root = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with open(target, "wb") as file:

@@ -53,6 +53,8 @@ _HEREDOC = re.compile(r"[0-9]*<<(-?)(['\"]?)([A-Za-z_][A-Za-z0-9_.-]*)\2")
 class Heredoc:
     """A file written into the Dockerfile."""
 
+    word: str
+    """What stands for it in the instruction: `<<NAME`."""
     name: str
     content: str
     expands: bool
@@ -222,5 +224,5 @@ def _with_heredocs(
             content.append(line + "\n")
         if not closed:
             raise placed(name, instruction.line, instruction.keyword, f"the here-document {match[3]} does not end")
-        found.append(Heredoc(match[3], "".join(content), expands=not match[2]))
+        found.append(Heredoc(word, match[3], "".join(content), expands=not match[2]))
     return replace(instruction, heredocs=tuple(found)), at

@@ -52,9 +52,12 @@ class Plan:
 
 def plan(dockerfile: Dockerfile, given: Mapping[str, str]) -> Plan:
     """Divides the instructions into stages; `given` are the arguments of --build-arg. Raises BuildError."""
-    arguments = platform_arguments()
     stages: list[Planned] = []
-    outer = dict(arguments)
+    outer = platform_arguments()
+
+    def expand(text: str) -> str:
+        return words.expand(text, outer, dockerfile.escape)
+
     for each in dockerfile.instructions:
         try:
             if each.keyword == "FROM":
@@ -62,13 +65,7 @@ def plan(dockerfile: Dockerfile, given: Mapping[str, str]) -> Plan:
             elif stages:
                 stages[-1].instructions.append(each)
             else:
-                outer |= argument_values(
-                    each.text,
-                    given,
-                    {},
-                    lambda text: words.expand(text, outer, dockerfile.escape),
-                    dockerfile.escape,
-                )
+                outer.update(argument_values(each.text, given, {}, expand, dockerfile.escape))
         except ValueError as error:
             raise placed(dockerfile.name, each.line, each.keyword, error) from None
     return Plan(dockerfile.name, stages, outer)

@@ -85,7 +85,7 @@ def run(
 
 @dataclass(frozen=True)
 class Stubs:
-    """What a root lacks of the places that are mounted over, inner ones first, and the folders that they are made in."""
+    """The places for mounts that a root lacks, inner ones first, and the folders that they are made in."""
 
     paths: list[str]
     folders: dict[str, os.stat_result]

@@ -52,7 +52,7 @@ class Source:
     def entries(self) -> Iterator[trees.Entry]:
         """What is in the folder."""
         ignored, excluded = self.tree.ignored, self.excluded
-        hidden = [path for path in _hidden_folders(self)] if ignored.brings_back or excluded.brings_back else []
+        hidden = _hidden_folders(self) if ignored.brings_back or excluded.brings_back else set()
 
         def skip(path: str) -> bool:
             if path in hidden:

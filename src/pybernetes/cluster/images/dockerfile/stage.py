@@ -7,6 +7,7 @@ a ValueError what is wrong.
 from __future__ import annotations
 
 import copy
+import json
 import posixpath
 import re
 import signal
@@ -111,6 +112,20 @@ def scratch(name: str, escape: str, created: str) -> Stage:
     return Stage(name, escape, document, key="scratch")
 
 
+def base_document(raw: bytes, created: str) -> dict[str, Any]:
+    """The configuration of an image that a stage begins from. Strangers wrote it: ValueError for another shape."""
+    document: dict[str, Any] = json.loads(raw)
+    document["created"] = created
+    document["config"] = config = document.get("config") or {}
+    document["history"] = document.get("history") or []
+    shapes = {"Labels": dict, "ExposedPorts": dict, "Volumes": dict, "OnBuild": list, "Shell": list}
+    wrong = [key for key, shape in shapes.items() if not isinstance(config.get(key) or shape(), shape)]
+    if wrong or not isinstance(document["history"], list):
+        raise ValueError(f"the image's configuration is none: {', '.join(wrong) or 'history'} has another shape")
+    config.update({key: [str(each) for each in config[key]] for key in ("OnBuild", "Shell") if config.get(key)})
+    return document
+
+
 def argument_values(
     text: str, given: Mapping[str, str], outer: Mapping[str, str], expand: Callable[[str], str], escape: str
 ) -> dict[str, str]:
@@ -134,6 +149,8 @@ def command(stage: Stage, text: str) -> list[str]:
     found = words.json_words(text)
     if found is not None:
         return found
+    if text.startswith("["):
+        stage.warnings.append("it looks like a list, but is no JSON: taken as a line for the shell")
     return [*stage.shell, text] if text else []
 
 
