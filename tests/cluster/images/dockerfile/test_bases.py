@@ -49,8 +49,8 @@ def test_what_was_built_can_be_built_upon(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"history": {}},
-        {"config": {"Labels": []}},
+        {"history": {"a": 1}},
+        {"config": {"Labels": ["x"]}},
         {"config": {"OnBuild": {"a": 1}}},
         {"config": {"OnBuild": [5]}},
         {"config": {"Shell": "sh"}},
