@@ -79,6 +79,9 @@ class Cgroup:
     def create(self) -> None:
         """Makes it, and what is missing above it."""
         for mount in dict.fromkeys(self._found.mounts.values()):
+            if not self._found.v2 and mount != self._found.mounts.get("cpuset"):
+                os.makedirs(mount / self.path, exist_ok=True)
+                continue
             above = mount
             for part in Path(self.path).parts:
                 if self._found.v2:
@@ -161,8 +164,7 @@ class Cgroup:
             self._write("devices", "devices.allow", "a")
             return
         self._write("devices", "devices.deny", "a")
-        for rule in (*DEVICES, *rules):
-            self._write("devices", "devices.allow", rule)
+        self._write("devices", "devices.allow", *DEVICES, *rules)
 
     def oom_kills(self) -> int:
         """How often the kernel killed a process here for want of memory."""
@@ -232,13 +234,18 @@ class Cgroup:
                     self.kill()
                     time.sleep(0.002)
 
-    def _write(self, name: str, file: str, value: object) -> None:
+    def _write(self, name: str, file: str, *values: object) -> None:
         mount = self._found.mounts.get(name)
         if mount is None:
             return
-        path = mount / self.path / file
+        path, value = f"{mount}/{self.path}/{file}", values[0]
         try:
-            path.write_text(str(value))
+            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                for value in values:
+                    os.write(opened, str(value).encode())
+            finally:
+                os.close(opened)
         except OSError as error:
             raise CRIError("Unknown", f'failed to write "{value}" to {path}: {error.strerror}') from None
 
