@@ -27,7 +27,7 @@ from .phase import FAILED, PENDING, is_terminal
 from .status_merge import has_initialized, illegal_transition, merge, patch, shorten, stamp
 
 RETRY_BASE, RETRY_LONGEST = 0.2, 10.0
-MAKING: Final = 0.5
+MAKING: Final = 1.0
 """Seconds that a pod may take to be made until it is told that it is being made."""
 UNLOCATED: Final = "The container could not be located when the pod was terminated"
 log = logging.getLogger(__name__)
