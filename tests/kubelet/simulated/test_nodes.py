@@ -112,6 +112,23 @@ def test_a_node_is_not_ready_or_short_of_something_as_annotations_say(simulation
     simulation.kubectl("delete", "pod", "unwelcome")
 
 
+@pytest.mark.soak
+def test_pods_that_use_more_memory_than_the_node_has_are_evicted(simulation: Simulation) -> None:
+    spec = on("sim-0005")
+    simulation.apply(pod("modest", spec, memory="10Gi"), pod("greedy", spec, memory="0s=1Gi, 1s=300Gi"))
+    status = simulation.wait_for("greedy", lambda status: status["phase"] == "Failed", "it is evicted")
+    assert status["reason"] == "Evicted"
+    assert status["message"].startswith(
+        "The node was low on resource: memory. Threshold quantity: 100Mi, available: 0."
+    )
+    assert "TerminationByKubelet" in [each.get("reason") for each in status["conditions"]]
+    assert simulation.get("pod", "modest")["status"]["phase"] == "Running"
+    simulation.kubectl("delete", "pod", "modest", "greedy", "--wait=false")
+    tools.wait_until(
+        lambda: conditions(simulation, "sim-0005")["MemoryPressure"] == "False", "there is enough again", every=0.3
+    )
+
+
 def test_a_wish_of_a_node_that_makes_no_sense_is_told(simulation: Simulation) -> None:
     simulation.kubectl("annotate", "node", "sim-0005", f"{PREFIX}silent=perhaps")
     wanted = ("BadSimulation", f"{PREFIX}silent: must be true or false: 'perhaps'")

@@ -8,12 +8,12 @@ node nothing is heard until it comes back.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, cast
 
 from pybernetes.api.base import Kind
-from pybernetes.api.core.v1 import ConfigMap, Node, Pod, PodStatus, Secret
+from pybernetes.api.core.v1 import ConfigMap, Node, Pod, PodCondition, PodStatus, Secret
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.informers import InformerFactory
@@ -21,9 +21,11 @@ from pybernetes.client.keys import copy, resource_of
 
 from ..backoff import CRASH_LOOP_BASE, CRASH_LOOP_LONGEST, BackOff
 from ..events import container_reference
+from ..eviction.manager import REASON as EVICTED
 from ..phase import is_terminal
 from ..refusal import PodRefused, refused_status
 from ..resources.amounts import resizable, same
+from ..status import Eviction
 from ..status_manager import StatusManager
 from .addresses import Addresses
 from .admitting import Admitting
@@ -31,6 +33,7 @@ from .behaviour import Rule, unknown
 from .identities import Identities, NodesClient
 from .nodes import SimulatedNodes
 from .pod import Outcome, SimulatedPod
+from .pressure import Pressures
 from .references import CONFIG_MAP, SECRET, Missing, missing
 from .resizing import Resizing
 
@@ -78,6 +81,8 @@ class Agent:
         }
         for sort, informer in self._objects.items():
             informer.add_handler(partial(self._appeared, sort))
+        memory = nodes.quantities["memory"].value()
+        self._pressures = Pressures(clock, memory, nodes.behaviour, self.pods_on, self._evict, nodes.set_pressures)
         nodes.changed.append(self._node_behaves)
         self._collecting = clock.call_later(COLLECT_EVERY, self._collect)
 
@@ -93,6 +98,7 @@ class Agent:
         self._collecting.cancel()
         for timer in self._timers.values():
             timer.cancel()
+        await self._pressures.stop()
         await self._statuses.stop()
 
     # -- what servers of kubelets ask
@@ -150,6 +156,8 @@ class Agent:
 
     def _node_behaves(self, name: str) -> None:
         """A node has come back, or gone silent: then nothing is due."""
+        if self._nodes.behaviour(name).pressure or self._nodes.pressures(name):
+            self._pressures.watch(name)
         if not self._nodes.silent(name):
             for uid in list(self._on.get(name, ())):
                 self._sync(uid)
@@ -207,6 +215,8 @@ class Agent:
                 return None
         made = self._simulated[uid] = SimulatedPod(pod, self._rules, self._backoff, ips, self._nodes.host_ips(node))
         self._resizing.take_up(pod)
+        if any(made.behaviour(pod, each.name or "").memory for each in pod.spec.containers or ()):
+            self._pressures.watch(node)
         for problem in unknown(pod):
             self._event(pod, "Warning", "BadSimulation", problem)
         return made
@@ -220,18 +230,27 @@ class Agent:
         if not new or node is None:
             return True
         try:
-            doomed = self._admitting.admit(pod, node, self._nodes.behaviour(_node_of(pod)).pressure)
+            doomed = self._admitting.admit(pod, node, self._nodes.pressures(_node_of(pod)))
         except PodRefused as refusal:
             self._event(pod, "Warning", refusal.reason, refusal.message)
             self._refused.add(uid)
             self._statuses.set(pod, refused_status(pod, refusal))
             return False
         for each, eviction, condition in doomed:
-            other = self._simulated.get(each)
-            if other is not None:
-                other.evict(eviction, condition)
-                self._sync(each)
+            self._end(each, eviction, condition)
         return True
+
+    def _evict(self, pod: Pod, message: str, condition: PodCondition | None, annotations: Mapping[str, str]) -> None:
+        """The node is short of something."""
+        recorder = self._identities.recorder(_node_of(pod))
+        recorder.event(pod, "Warning", EVICTED, message, dict(annotations))
+        self._end(_uid(pod), Eviction(EVICTED, message), condition)
+
+    def _end(self, uid: str, eviction: Eviction, condition: PodCondition | None) -> None:
+        simulated = self._simulated.get(uid)
+        if simulated is not None:
+            simulated.evict(eviction, condition)
+            self._sync(uid)
 
     def _end_refused(self, pod: Pod) -> None:
         """A pod that the node has not taken has nothing to end; it may be deleted."""

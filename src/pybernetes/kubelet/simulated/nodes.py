@@ -144,6 +144,16 @@ class SimulatedNodes:
         """Whether nothing is to be heard of it."""
         return self._ones[name].behaviour.silent
 
+    def pressures(self, name: str) -> Sequence[str]:
+        """What it is short of."""
+        return list(self._ones[name].findings.pressures)
+
+    def set_pressures(self, name: str, conditions: Sequence[str]) -> None:
+        """It is short of something, or no more."""
+        one = self._ones[name]
+        one.findings.pressures = dict.fromkeys(conditions, True)
+        one.reporter.wake()
+
     def image_used(self, name: str, image: str) -> None:
         """A container was started from the image, which the node has from now on."""
         one = self._ones[name]
@@ -183,7 +193,6 @@ class SimulatedNodes:
 
     def _apply(self, one: _One) -> None:
         """Let a node do what it shall."""
-        one.findings.pressures = dict.fromkeys(one.behaviour.pressure, True)
         one.findings.problems = [one.behaviour.not_ready] if one.behaviour.not_ready else []
         if one.behaviour.silent:
             if one.task is not None:

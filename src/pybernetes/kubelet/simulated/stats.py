@@ -27,7 +27,7 @@ SYSTEM_CPU: Final = 0.05
 
 def node_sample(pods: Iterable[tuple[Pod, SimulatedPod]], started_at: float, now: float) -> NodeSample:
     """All of a node that has been there since `started_at`."""
-    found = [each for pod, simulated in pods if (each := _pod_sample(pod, simulated, now)) is not None]
+    found = [each for pod, simulated in pods if (each := pod_sample(pod, simulated, now)) is not None]
     kubepods = _sum([each.sample for each in found if each.sample is not None], now)
     age = max(0.0, now - started_at)
     own = Sample(now, _with_cpu(SYSTEM, SYSTEM_CPU * age), int(SYSTEM_CPU * 1e9) if age >= SHORTEST else None)
@@ -41,7 +41,8 @@ def interfaces(sample: NodeSample) -> dict[str, list[Interface]]:
     return {each.pod.uid: [nothing] for each in sample.pods if each.pod.sandbox and not each.pod.sandbox.host_network}
 
 
-def _pod_sample(pod: Pod, simulated: SimulatedPod, now: float) -> PodSample | None:
+def pod_sample(pod: Pod, simulated: SimulatedPod, now: float) -> PodSample | None:
+    """What a pod uses; None if nothing of it runs."""
     observed = simulated.observed
     sandbox = observed.sandbox
     running = observed.running()
