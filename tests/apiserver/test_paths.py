@@ -170,3 +170,11 @@ def test_token_reviews_tell_whose_token_it_is(client: Client) -> None:
     known = client.post(path, {"spec": {"token": client.token}}).json
     assert known["status"]["user"]["username"] == "kubernetes-admin"
     assert not client.post(path, {"spec": {"token": "wrong"}}).json["status"].get("authenticated")
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/namespaces/default/status/x", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/a/b/c"]
+)
+def test_nothing_is_below_a_subresource(client: Client, path: str) -> None:
+    answer = client.get(path)
+    assert (answer.status, answer.message) == (404, "the server could not find the requested resource")

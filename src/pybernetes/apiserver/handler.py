@@ -131,6 +131,8 @@ class Dispatcher:
         resource = registry.resource(info.group, info.version, info.resource)
         if not _placed(info, resource):
             raise PathNotFound
+        if info.parts and info.subresource != "proxy":  # nothing else has anything below it
+            raise PathNotFound
         subresource = resource.subresource(info.subresource)
         if subresource is None and info.name and resource.package == "unstructured":
             raise NotFound(info.group, info.resource, info.name)

@@ -130,7 +130,8 @@ def error_response(error: APIError, request: Request | None = None) -> Response:
 def _in_built_in_group(path: str) -> bool:
     """Whether a path belongs to something that is always there, which speaks of what it lacks in a Status."""
     first, _, rest = path[1:].partition("/")
-    return first in ("api", "version") or (first == "apis" and scheme.group(rest.partition("/")[0]) is not None)
+    group = rest.partition("/")[0]
+    return first in ("api", "version") or (first == "apis" and group != "" and scheme.group(group) is not None)
 
 
 _NOSNIFF = [("X-Content-Type-Options", "nosniff")]

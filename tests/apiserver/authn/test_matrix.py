@@ -372,8 +372,8 @@ def test_a_bad_credential_is_not_anonymous(world: World) -> None:
 def test_of_several_authorizations_the_first_counts(world: World, tokens: tuple[str, ...], status: int) -> None:
     connection = world.admin.connect()
     connection.putrequest("GET", "/api/v1/namespaces")
-    for token in tokens:
-        connection.putheader("Authorization", f"Bearer {world.admin.token if token == 'good' else token}")
+    for each in tokens:
+        connection.putheader("Authorization", f"Bearer {world.admin.token if each == 'good' else each}")
     connection.endheaders()
     assert connection.getresponse().status == status
 
