@@ -102,7 +102,12 @@ def test_a_handler_the_runtime_does_not_know_is_told_in_events(node: Cluster) ->
     message = tools.wait_until(told, "an event", 30, every=0.2)
     assert message.startswith("Failed to create pod sandbox: ")
     assert 'no runtime for "nothing" is configured' in message
-    status = node.get("pod", "-n", NAMESPACE, "unlucky")["status"]
-    assert status["phase"] == "Pending"
-    assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
+
+    def status() -> Any:
+        found = node.get("pod", "-n", NAMESPACE, "unlucky")["status"]
+        return found if found.get("containerStatuses") else None
+
+    found = tools.wait_until(status, "the pod has a status", 30, every=0.2)
+    assert found["phase"] == "Pending"
+    assert found["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
     node.kubectl("delete", "pod", "-n", NAMESPACE, "unlucky", "--wait=true")
