@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pybernetes.cri.embedded.images.usage import remove_tree
+
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The data of one cluster for all builds of a file: the base image is unpacked once."""
-    return tmp_path_factory.mktemp("cluster") / "data"
+    folder = tmp_path_factory.mktemp("cluster") / "data"
+    yield folder
+    remove_tree(folder)  # some of it nests deeper than pytest can remove
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import contextlib
 import os
 import posixpath
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pybernetes.cluster.images.dockerfile.sources import Source
@@ -88,22 +88,17 @@ class Target:
         self._file(source, "", source.state, path)
 
     def _file(self, source: Source, inner: str, state: os.stat_result, path: str) -> None:
-        uid, gid = self._own(source, state)
-        time = self._time(state.st_mtime_ns)
         descriptor = source.open(inner)
         try:
             with self._place(path) as (above, name):
-                trees.copy_file(descriptor, above, name, state)
-                os.chown(name, uid, gid, dir_fd=above, follow_symlinks=False)
-                copied = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
-                try:
-                    os.fchmod(copied, self._rights(state))
-                    for key, value in trees.attributes(descriptor).items():
-                        with contextlib.suppress(OSError):
-                            os.setxattr(copied, key, value)  # chown takes capabilities away
-                    os.utime(copied, ns=(time, time))
-                finally:
-                    os.close(copied)
+                trees.copy_file(
+                    descriptor,
+                    above,
+                    name,
+                    owner=self._own(source, state),
+                    mode=self._rights(state),
+                    time=self._time(state.st_mtime_ns),
+                )
         finally:
             os.close(descriptor)
 
@@ -117,13 +112,16 @@ class Target:
             os.close(folder)
 
     @contextlib.contextmanager
-    def _place(self, path: str):  # type: ignore[no-untyped-def]
+    def _place(self, path: str) -> Iterator[tuple[int, str]]:
         """The folder of a new file and its name there; what was at the place is gone."""
         folder, name = posixpath.split(path)
         if not name:
             raise ValueError(f"{path!r} is a folder, not a file")
-        self._made(folder, self.owner or (0, 0), 0o755, 0)
-        above = open_in_root(self.root, folder, _FOLDER)
+        try:
+            above = open_in_root(self.root, folder, _FOLDER)
+        except OSError:
+            self.make_folder(folder)
+            above = open_in_root(self.root, folder, _FOLDER)
         try:
             self._times.setdefault(folder, os.fstat(above).st_mtime_ns)
             try:

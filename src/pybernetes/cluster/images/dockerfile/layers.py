@@ -49,19 +49,15 @@ def pack(upper: Path, target: Path, latest: int | None = None) -> Packed:
                 with tarfile.open(  # type: ignore[call-overload]
                     fileobj=inner, mode="w|", format=tarfile.PAX_FORMAT, encoding="utf-8", errors="surrogateescape"
                 ) as tar:
-                    for info, path in _members(root, latest):
-                        if info.isreg() and path:
-                            with open(open_in_root(root, path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as content:
-                                tar.addfile(info, content)
-                        else:
-                            tar.addfile(info)
+                    for info, content in _members(root, latest):
+                        tar.addfile(info, content)
     finally:
         os.close(root)
     return Packed(inner.digest, outer.digest, outer.size)
 
 
-def _members(root: int, latest: int | None) -> Iterator[tuple[tarfile.TarInfo, str]]:
-    """The entries of the layer, and the file that has the content of each."""
+def _members(root: int, latest: int | None) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
+    """The entries of the layer, each with its content, which is open until the next."""
     linked: dict[int, str] = {}
     for entry in trees.walk(root):
         state, mode = entry.state, entry.state.st_mode
@@ -74,29 +70,32 @@ def _members(root: int, latest: int | None) -> Iterator[tuple[tarfile.TarInfo, s
         info.mtime = seconds if latest is None else min(seconds, latest)
         if stat.S_ISCHR(mode) and state.st_rdev == 0:
             info.name, info.mode, info.mtime = trees.join(folder, WHITEOUT + name), 0o644, 0
-            yield info, ""
+            yield info, None
             continue
         if stat.S_ISDIR(mode):
             info.type = tarfile.DIRTYPE
-            yield info, ""
+            yield info, None
             if is_opaque(root, entry.path):
                 mark = tarfile.TarInfo(f"{entry.path}/{OPAQUE}")
-                yield mark, ""
+                yield mark, None
             continue
         if stat.S_ISREG(mode):
             first = linked.setdefault(state.st_ino, entry.path) if state.st_nlink > 1 else entry.path
             if first != entry.path:
                 info.type, info.linkname = tarfile.LNKTYPE, first
             else:
-                info.size = state.st_size
-                info.pax_headers = _attributes(root, entry.path)
+                with open(open_in_root(root, entry.path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as content:
+                    info.size = state.st_size
+                    info.pax_headers = _attributes(content.fileno())
+                    yield info, content
+                continue
         elif stat.S_ISLNK(mode):
             info.type, info.linkname = tarfile.SYMTYPE, entry.link
         elif stat.S_ISFIFO(mode):
             info.type = tarfile.FIFOTYPE
         else:
             continue  # a socket is nobody's without its program; devices are the runtime's
-        yield info, entry.path
+        yield info, None
 
 
 def is_opaque(root: int, path: str) -> bool:
@@ -110,12 +109,8 @@ def is_opaque(root: int, path: str) -> bool:
         os.close(folder)
 
 
-def _attributes(root: int, path: str) -> dict[str, str]:
-    file = open_in_root(root, path, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        found = trees.attributes(file)
-    finally:
-        os.close(file)
+def _attributes(file: int) -> dict[str, str]:
+    found = trees.attributes(file)
     return {f"SCHILY.xattr.{key}": value.decode("utf-8", "surrogateescape") for key, value in found.items()}
 
 

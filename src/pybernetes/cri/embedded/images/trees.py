@@ -64,20 +64,20 @@ def attributes(descriptor: int) -> dict[str, bytes]:
     return found
 
 
-def copy_file(source: int, above: int, name: str, state: os.stat_result) -> None:
-    """Makes a file with the content of an open one, and all that belongs to it."""
+def copy_file(source: int, above: int, name: str, *, owner: tuple[int, int], mode: int, time: int) -> None:
+    """Makes a file with the content and attributes of an open one; `time` is in nanoseconds."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     target = os.open(name, flags, 0o600, dir_fd=above)
     try:
         while data := os.read(source, CHUNK):
             while data:
                 data = data[os.write(target, data) :]
-        os.fchown(target, state.st_uid, state.st_gid)  # before the mode: it takes set-uid bits away
-        os.fchmod(target, stat.S_IMODE(state.st_mode))
+        os.fchown(target, *owner)  # before the mode and capabilities, which it takes away
+        os.fchmod(target, mode)
         for key, value in attributes(source).items():
             with contextlib.suppress(OSError):
                 os.setxattr(target, key, value)
-        os.utime(target, ns=(state.st_mtime_ns, state.st_mtime_ns))
+        os.utime(target, ns=(time, time))
     finally:
         os.close(target)
 
@@ -100,7 +100,8 @@ def copy_folder(root: int, start: str, target: int) -> None:
             elif stat.S_ISREG(mode):
                 source = open_in_root(root, join(start, entry.path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                 try:
-                    copy_file(source, place, name, state)
+                    owner, rights = (state.st_uid, state.st_gid), stat.S_IMODE(mode)
+                    copy_file(source, place, name, owner=owner, mode=rights, time=state.st_mtime_ns)
                 finally:
                     os.close(source)
                 if state.st_nlink > 1:
