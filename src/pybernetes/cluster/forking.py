@@ -69,7 +69,7 @@ def _fork(argv: list[str], log: str, listener: int) -> int:
     return pid
 
 
-def _be(argv: list[str], output: int, listener: int, mask: set[signal.Signals]) -> NoReturn:
+def _be(argv: list[str], output: int, listener: int, mask: set[int | signal.Signals]) -> NoReturn:
     """The child's whole life."""
     code = 1
     try:
@@ -156,8 +156,8 @@ def _show(line: bytes) -> bool:
     libc.sbrk.restype = ctypes.c_void_p
     text = ctypes.create_string_buffer(line, len(line))
     begin = ctypes.addressof(text)
-    addresses = (code, end_code, data, end_data, brk, libc.sbrk(0) or 0, stack)
-    addresses += (begin, begin + len(line), environment, end_environment)
+    addresses = [code, end_code, data, end_data, brk, libc.sbrk(0) or 0, stack]
+    addresses += [begin, begin + len(line), environment, end_environment]
     # struct prctl_mm_map: addresses, no auxiliary vector and its size, no descriptor of the program.
     table = struct.pack("=12Q2I", *addresses, 0, 0, 0xFFFFFFFF)
     if libc.prctl(_PR_SET_MM, _PR_SET_MM_MAP, table, ctypes.c_ulong(len(table)), 0) != 0:

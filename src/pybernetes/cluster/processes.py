@@ -10,11 +10,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pybernetes.cluster import files, pidfile, supervisor
-from pybernetes.cluster.components import Chore, Component
 from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import SUPERVISOR, Layout
+
+if TYPE_CHECKING:
+    from pybernetes.cluster.components import Chore, Component
 
 # The supervisor needs STOP_GRACE for its children; only then is it itself overdue.
 SUPERVISOR_GRACE = supervisor.STOP_GRACE + 2.0
@@ -94,7 +97,7 @@ def _spec(layout: Layout, part: Component | Chore) -> dict[str, object]:
         "argv": list(part.argv),
         "log": str(layout.log(part.name)),
         "pidFile": str(layout.pid_file(part.name)),
-        **({"listen": list(part.listen)} if isinstance(part, Component) and part.listen else {}),
+        **({"listen": list(listen)} if (listen := getattr(part, "listen", None)) else {}),
     }
 
 

@@ -39,7 +39,6 @@ class Nodes:
 
     def parts(self, port: int) -> list[components.Component]:
         """Their components, whose files are written; the port is that of the API server."""
-        store.ensure_builtin(self.layout)
         self._admin = Admin(self.outside, port, self.layout.pki)
         machines = [
             prepare.prepare(self.layout, self.network, number + 1, port, self.runtime, self.isolation)
@@ -51,6 +50,10 @@ class Nodes:
             )
             for each in machines
         ]
+
+    def provide_images(self) -> None:
+        """What every node has of images; there before a node needs them if it is done when they have been started."""
+        store.ensure_builtin(self.layout)
 
     def finish(self) -> str | None:
         """What can wait until the API server is there; answers what the user should know."""
