@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pybernetes.api.times import parse_duration
-
 
 def boolean(text: str) -> bool:
     """Go's words for true and false, in any case."""
@@ -19,6 +17,8 @@ def boolean(text: str) -> bool:
 
 def seconds(text: str) -> float:
     """A duration as Go writes it, `1h30m`, in seconds."""
+    from pybernetes.api.times import parse_duration  # not every command has a use for it
+
     try:
         return parse_duration(text) / 1e9
     except ValueError as error:

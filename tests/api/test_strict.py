@@ -12,15 +12,21 @@ from hypothesis import strategies as st
 
 from pybernetes.api import strict
 from pybernetes.api.admissionregistration.v1 import MutatingWebhookConfiguration
+from pybernetes.api.apiextensions.v1 import CustomResourceDefinition
 from pybernetes.api.apps.v1 import Deployment
 from pybernetes.api.autoscaling import v1 as autoscaling_v1
 from pybernetes.api.core.v1 import Pod, Secret, Service
 from pybernetes.api.errors import BadRequest
 
 DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {
-    cls: msgspec.json.Decoder(cls) for cls in (Pod, Secret, Service, Deployment, MutatingWebhookConfiguration)
+    cls: msgspec.json.Decoder(cls)
+    for cls in (Pod, Secret, Service, Deployment, MutatingWebhookConfiguration, CustomResourceDefinition)
 }
-FAMILY = {Deployment: "apps/v1", MutatingWebhookConfiguration: "admissionregistration.k8s.io/v1"}
+FAMILY = {
+    CustomResourceDefinition: "apiextensions.k8s.io/v1",
+    Deployment: "apps/v1",
+    MutatingWebhookConfiguration: "admissionregistration.k8s.io/v1",
+}
 CANNOT = {cls: f'{cls.__name__} in version "v1" cannot be handled as a {cls.__name__}: ' for cls in DECODERS}
 
 
@@ -272,6 +278,38 @@ def test_bytes_may_be_a_list_of_numbers() -> None:
 def test_bytes_that_are_no_text_become_the_replacement_character() -> None:
     assert decode(Pod, b'{"metadata":{"name":"\xff"}}')[0].metadata.name == "\ufffd"
     assert decode(Pod, rb'{"metadata":{"name":"\ud800"}}')[0].metadata.name == "\ufffd"
+
+
+def schema(within: str) -> bytes:
+    return b'{"spec":{"versions":[{"schema":{"openAPIV3Schema":{%s}}}]}}' % within.encode()
+
+
+@pytest.mark.parametrize(
+    "within", ['"items":{"foo":1,"type":"string"}', '"items":[{"foo":1}]', '"items":5', '"items":"x"']
+)
+def test_what_is_one_of_several_types_is_read_without_complaints(within: str) -> None:
+    definition, problems = decode(CustomResourceDefinition, schema(within))
+    assert problems == []
+    read = msgspec.to_builtins(definition.spec.versions[0].schema.open_apiv_3_schema)
+    assert "foo" not in str(read)
+    assert ("string" in str(read)) == ("string" in within)
+
+
+@pytest.mark.parametrize(
+    ("within", "message"),
+    [
+        ('"additionalProperties":[1]', "boolean or JSON schema expected"),
+        ('"additionalProperties":"x"', "boolean or JSON schema expected"),
+        (
+            '"properties":{"a":{"items":{"type":5}}}',
+            "json: cannot unmarshal number into Go struct field JSONSchemaProps.type of type string",
+        ),
+        ('"items":[5]', "json: cannot unmarshal number into Go value of type v1.JSONSchemaProps"),
+        ('"dependencies":{"a":[5]}', "json: cannot unmarshal number into Go value of type string"),
+    ],
+)
+def test_what_is_none_of_several_types_is_refused(within: str, message: str) -> None:
+    assert refusal(CustomResourceDefinition, schema(within)) == CANNOT[CustomResourceDefinition] + message
 
 
 def test_a_decoded_value_is_converted_the_same_way() -> None:

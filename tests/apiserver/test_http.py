@@ -59,11 +59,11 @@ def test_pipelined_requests_are_answered_in_order(client: Client, namespace: str
     with raw(client) as connection:
         connection.sendall("".join(f"GET {path} HTTP/1.1\r\nHost: x\r\n{token}\r\n" for path in paths).encode())
         data = b""
-        while data.count(b"HTTP/1.1 ") < 4 or b"could not find" not in data:
+        while data.count(b"HTTP/1.1 ") < 4 or b"page not found" not in data:
             part = connection.recv(65536)
             assert part
             data += part
-    places = [data.index(mark) for mark in (b"gitVersion", namespace.encode(), b"\r\n\r\nok", b"could not find")]
+    places = [data.index(mark) for mark in (b"gitVersion", namespace.encode(), b"\r\n\r\nok", b"page not found")]
     assert places == sorted(places)
 
 
@@ -144,6 +144,9 @@ def test_large_answers_are_compressed_when_the_client_can(client: Client, namesp
     assert len(packed.body) < 10_000
     assert gzip.decompress(packed.body) == plain.body == made.body
     assert "Content-Encoding" not in client.get("/version", Accept_Encoding="gzip").headers
+    for accepted in ("gzip;q=0", "gzip;q=1", "deflate", "*", "xgzip"):
+        assert "Content-Encoding" not in client.get(f"{path}/big", Accept_Encoding=accepted).headers, accepted
+    assert "Content-Encoding" in client.get(f"{path}/big", Accept_Encoding="deflate, gzip").headers
 
 
 def test_yaml_in_and_out(client: Client, namespace: str) -> None:

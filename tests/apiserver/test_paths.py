@@ -91,11 +91,19 @@ def test_metrics_count_requests(client: Client, namespace: str) -> None:
     assert "process_resident_memory_bytes" in text
 
 
-def test_what_is_not_served_is_404_with_a_status(client: Client) -> None:
-    for path in ("/nope", "/apis/nope/v1/things", "/api/v1/nopes", "/api/v2/pods", "/apis/apps/v1/pods"):
+def test_what_a_built_in_group_does_not_serve_is_404_with_a_status(client: Client) -> None:
+    for path in ("/api/v1/nopes", "/api/v2/pods", "/apis/apps/v1/pods", "/apis/apps/v9", "/version/x"):
         answer = client.get(path)
         assert (answer.status, answer.json["kind"]) == (404, "Status"), path
         assert answer.message == "the server could not find the requested resource"
+
+
+def test_what_nobody_knows_is_404_in_plain_text(client: Client) -> None:
+    for path in ("/nope", "/apis/nope", "/apis/nope/v1/things", "/healthz/nope", "/openapi/v4", "/metrics/x"):
+        answer = client.get(path)
+        assert (answer.status, answer.body) == (404, b"404 page not found\n"), path
+        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
 def test_what_a_resource_cannot_do_is_405(client: Client) -> None:
@@ -162,3 +170,11 @@ def test_token_reviews_tell_whose_token_it_is(client: Client) -> None:
     known = client.post(path, {"spec": {"token": client.token}}).json
     assert known["status"]["user"]["username"] == "kubernetes-admin"
     assert not client.post(path, {"spec": {"token": "wrong"}}).json["status"].get("authenticated")
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/namespaces/default/status/x", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/a/b/c"]
+)
+def test_nothing_is_below_a_subresource(client: Client, path: str) -> None:
+    answer = client.get(path)
+    assert (answer.status, answer.message) == (404, "the server could not find the requested resource")

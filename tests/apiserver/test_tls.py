@@ -23,23 +23,28 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer
     folder = tmp_path_factory.mktemp("tls")
     authority = pki.create_authority("named")
     (folder / "named-ca.crt").write_bytes(authority.certificate_pem)
-    for name, names in (("given", ["x.example"]), ("found", ["in.example", "*.wild.example"])):
+    certificates = {"given": ["x.example"], "found": ["in.example", "*.wild.example", "127.0.0.1"], "addressed": []}
+    for name, names in certificates.items():
         identity = pki.issue_server(authority, name, names)
         (folder / f"{name}.crt").write_bytes(identity.certificate_pem)
         (folder / f"{name}.key").write_bytes(identity.key_pem)
     flags = [
         f"--tls-sni-cert-key={folder}/given.crt,{folder}/given.key:given.example,*.given.example",
         f"--tls-sni-cert-key={folder}/found.crt,{folder}/found.key",
+        f"--tls-sni-cert-key={folder}/addressed.crt,{folder}/addressed.key:127.0.0.2,::2",
+        "--bind-address=0.0.0.0",
     ]
     with tools.api_server(folder, *flags) as server:
         yield server
 
 
-def handshake(server: tools.ApiServer, context: ssl.SSLContext, name: str | None = None) -> ssl.SSLSocket:
+def handshake(
+    server: tools.ApiServer, context: ssl.SSLContext, name: str | None = None, host: str = "127.0.0.1"
+) -> ssl.SSLSocket:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    address = Client(server).address
-    return context.wrap_socket(socket.create_connection((address.hostname, address.port), 10), server_hostname=name)
+    port = Client(server).address.port
+    return context.wrap_socket(socket.create_connection((host, port), 10), server_hostname=name)
 
 
 def subject(connection: ssl.SSLSocket) -> str:
@@ -62,11 +67,18 @@ def subject(connection: ssl.SSLSocket) -> str:
         ("in.example", "CN=found"),
         ("a.wild.example", "CN=found"),
         ("wild.example", "CN=kube-apiserver"),
+        ("found", "CN=found"),
     ],
 )
 def test_certificates_by_name(server: tools.ApiServer, name: str | None, expected: str) -> None:
     with handshake(server, ssl.create_default_context(), name) as connection:
         assert subject(connection) == expected
+
+
+def test_who_names_no_host_gets_the_certificate_of_the_address(server: tools.ApiServer) -> None:
+    for name, expected in ((None, "CN=addressed"), ("in.example", "CN=found"), ("elsewhere", "CN=kube-apiserver")):
+        with handshake(server, ssl.create_default_context(), name, "127.0.0.2") as connection:
+            assert subject(connection) == expected
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
@@ -206,5 +218,5 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="comma separated"):
         tls.named_certificate("a.crt")
     (tmp_path / "a").write_text("")
-    with pytest.raises(argparse.ArgumentTypeError, match="only for names"):
-        tls.named_certificate(f"{tmp_path}/a,{tmp_path}/a:10.0.0.1")
+    found = tls.named_certificate(f"{tmp_path}/a,{tmp_path}/a:10.0.0.1,0:0::1,*.X.example")
+    assert found.names == ("10.0.0.1", "::1", "*.x.example")

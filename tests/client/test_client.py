@@ -271,7 +271,7 @@ def test_fields_of_a_newer_server_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "body", "kind", "text"),
     [
-        (404, {}, b"404 page not found\n", errors.NotFound, "404 page not found"),
+        (404, {}, b"404 page not found\n", errors.NotFound, "the server could not find the requested resource"),
         (502, {}, b"", errors.InternalError, "the server answered 502"),
         (429, {"retry-after": "3"}, b"busy", errors.TooManyRequests, "busy"),
         (

@@ -22,6 +22,7 @@ from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, embedded, plan, programs
 from pybernetes.cluster.node.machine import Machine
 from pybernetes.cluster.readiness import Probe
+from pybernetes.cluster.rootless.rights import Rights
 
 FOREIGN = {"clusters": [{"name": "other", "cluster": {"server": "https://203.0.113.1"}}], "current-context": "other"}
 
@@ -381,18 +382,17 @@ def test_flags_that_can_only_fail_are_refused_at_once(pyb: Shell, words: list[st
     assert list(pyb.home.iterdir()) == []
 
 
-def test_a_user_who_cannot_have_nodes_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert plan.count(None) == (0, "nodes need root")
-    assert plan.count(0) == (0, None)
-    with pytest.raises(ClusterError, match="--nodes 2: nodes need root"):
-        plan.count(2)
-    with pytest.raises(ClusterError, match="--runtime containerd: nodes need root"):
+def test_who_is_not_root_has_nodes_on_our_own_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(plan, "rights", lambda: Rights("user-namespaces"))
+    monkeypatch.setattr(containerd, "runs", lambda: True)
+    assert [plan.count(wanted) for wanted in (None, 0, 2)] == [1, 0, 2]
+    assert plan.runtime(Layout("c", tmp_path), "auto") == "embedded"
+    with pytest.raises(ClusterError, match="--runtime containerd: nodes on containerd need root"):
         plan.count(None, "containerd")
 
 
 def test_a_machine_that_cannot_have_nodes_names_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(plan, "rights", lambda: Rights("root"))
     monkeypatch.setattr(programs, "PATH", "/nowhere")
     with pytest.raises(ClusterError, match=r"containerd is not installed \(Debian: apt-get install containerd"):
         plan.count(None, "containerd")
@@ -401,9 +401,9 @@ def test_a_machine_that_cannot_have_nodes_names_the_packages(monkeypatch: pytest
 def test_a_machine_without_containerd_has_nodes_on_our_own_runtime(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(plan, "rights", lambda: Rights("root"))
     monkeypatch.setattr(programs, "PATH", "/nowhere")
-    assert plan.count(None) == (1, None)
+    assert plan.count(None) == 1
     assert plan.runtime(Layout("c", tmp_path), "auto") == "embedded"
     assert plan.runtime(Layout("c", tmp_path), "containerd") == "containerd"
 
@@ -412,6 +412,7 @@ def test_auto_takes_containerd_where_it_runs_and_a_cluster_keeps_what_it_has(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     layout, socket_path = Layout("c", tmp_path), str(tmp_path / "containerd.sock")
+    monkeypatch.setattr(plan, "rights", lambda: Rights("root"))
     monkeypatch.setattr(containerd, "missing", lambda: None)
     assert not containerd.runs(socket_path)
     with socket.socket(socket.AF_UNIX) as listener:

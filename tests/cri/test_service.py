@@ -95,13 +95,10 @@ async def test_events_begin_with_a_resync_and_go_on_after_the_stream_broke() -> 
             async with asyncio.timeout(10):
                 assert await anext(events) == ContainerEvent(EventType.RESYNC)
             sandbox = cri.PodSandboxStatus(metadata=cri.PodSandboxMetadata(uid="u"))
-            servicer.queue.put_nowait(
-                cri.ContainerEventResponse(
-                    container_id="c",
-                    container_event_type=cri.CONTAINER_STOPPED_EVENT,
-                    pod_sandbox_status=sandbox,
+            for kind in (cri.CONTAINER_STARTED_EVENT, cri.CONTAINER_STOPPED_EVENT):  # who starts one knows it
+                servicer.queue.put_nowait(
+                    cri.ContainerEventResponse(container_id="c", container_event_type=kind, pod_sandbox_status=sandbox)
                 )
-            )
             async with asyncio.timeout(10):
                 while (event := await anext(events)).type is EventType.RESYNC:
                     pass

@@ -13,6 +13,7 @@ from pybernetes.api.core.v1 import (
     Container,
     ContainerState,
     ContainerStateRunning,
+    ContainerStateWaiting,
     ContainerStatus,
     Pod,
     PodCondition,
@@ -21,18 +22,18 @@ from pybernetes.api.core.v1 import (
 )
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.client import Client
-from pybernetes.client.clock import SystemClock
+from pybernetes.client.clock import Clock, FakeClock, JumpingClock, SystemClock
 from pybernetes.client.keys import copy
-from pybernetes.kubelet.status_manager import StatusManager
+from pybernetes.kubelet.status_manager import MAKING, StatusManager
 
 
 class Kubelet:
     """What a status manager asks its kubelet."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, clock: Clock | None = None) -> None:
         self.pods: dict[str, Pod] = {}
         self.running = True
-        self.statuses = StatusManager(client, SystemClock(), self.pods.get, lambda _: self.running)
+        self.statuses = StatusManager(client, clock or SystemClock(), self.pods.get, lambda _: self.running)
 
     def see(self, pod: Pod) -> Pod:
         assert pod.metadata is not None
@@ -62,6 +63,13 @@ def status(phase: str, ready: str = "True") -> PodStatus:
             )
         ],
     )
+
+
+def waiting(reason: str) -> PodStatus:
+    found = status("Pending", ready="False")
+    for each in found.container_statuses or ():
+        each.ready, each.state = False, ContainerState(waiting=ContainerStateWaiting(reason=reason))
+    return found
 
 
 async def until(condition: Callable[[Pod], bool], client: Client, pod: Pod) -> Pod:
@@ -97,6 +105,36 @@ async def test_a_status_is_sent_and_others_conditions_stay(connect: Connect) -> 
         await asyncio.sleep(0.1)
         again = await client.get(Pod, "p", namespace)
         assert again.metadata.resource_version == version  # type: ignore[union-attr]
+        await kubelet.statuses.stop()
+
+
+async def test_that_a_pod_is_being_made_is_told_only_if_that_takes_a_while(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        clock = JumpingClock()
+        kubelet = Kubelet(client, clock)
+        quick, slow = await make(client, namespace, "quick"), await make(client, namespace, "slow")
+        for each in (quick, slow):
+            kubelet.statuses.set(kubelet.see(each), waiting("ContainerCreating"))
+        kubelet.statuses.set(quick, status("Running"))
+        version = quick.metadata.resource_version  # type: ignore[union-attr]
+        async with client.watch(Pod, namespace, resource_version=version or "") as events:
+            first = await anext(event.object async for event in events if event.type == "MODIFIED")
+        assert phase("Running")(first)
+        assert _reason(await client.get(Pod, "slow", namespace)) is None
+        clock.advance(MAKING)
+        await until(lambda pod: _reason(pod) == "ContainerCreating", client, slow)
+        kubelet.statuses.set(slow, status("Running"))
+        await until(phase("Running"), client, slow)
+        await kubelet.statuses.stop()
+
+
+async def test_that_a_pod_cannot_be_made_is_told_at_once(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        kubelet = Kubelet(client, FakeClock())
+        pod = kubelet.see(await make(client, namespace))
+        kubelet.statuses.set(pod, waiting("ContainerCreating"))
+        kubelet.statuses.set(pod, waiting("ErrImagePull"))
+        await until(lambda pod: _reason(pod) == "ErrImagePull", client, pod)
         await kubelet.statuses.stop()
 
 
@@ -156,6 +194,13 @@ async def test_a_pod_of_the_same_name_does_not_get_the_status_of_the_one_before_
         assert found.status is not None
         assert found.status.phase == "Pending"
         await kubelet.statuses.stop()
+
+
+def _reason(pod: Pod) -> str | None:
+    for each in (pod.status.container_statuses if pod.status else None) or ():
+        if each.state and each.state.waiting:
+            return each.state.waiting.reason
+    return None
 
 
 def _ready(pod: Pod) -> str | None:

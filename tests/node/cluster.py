@@ -21,22 +21,23 @@ import tools
 from pybernetes.client import config
 from pybernetes.client.client import Client
 from pybernetes.cluster.layout import Layout
-from pybernetes.cluster.node import inside
+from pybernetes.cluster.node import embedded, inside
 from pybernetes.cluster.node.machine import Machine
 
-RUNTIME = os.environ.get("PYB_TEST_RUNTIME", "containerd")
-"""The container runtime of the tests' nodes; `embedded` runs the same tests on our own."""
+PROGRAMS = {"containerd": "containerd", "embedded": "runtime"}
+"""What the program of each runtime is called on a node."""
 COMPONENTS = ("apiserver", "controller-manager", "scheduler")
 
 
 class Cluster:
     """A running cluster; `folder` must have a short name, because the paths of sockets are short."""
 
-    def __init__(self, folder: Path, name: str, *flags: str, nodes: int = 1) -> None:
+    def __init__(self, folder: Path, name: str, *flags: str, runtime: str, nodes: int = 1) -> None:
         self.folder = folder
+        self.runtime = runtime
         self.layout = Layout(name, folder / "data")
         self.environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(folder / "config")}
-        self.flags = [f"--nodes={nodes}", "--port=0", f"--runtime={RUNTIME}", *flags]
+        self.flags = [f"--nodes={nodes}", "--port=0", f"--runtime={runtime}", *flags]
         self.nodes = [f"node-{number}" for number in range(1, nodes + 1)]
 
     def __enter__(self) -> Cluster:
@@ -110,12 +111,18 @@ class Cluster:
 
     def count(self, node: str = "node-1") -> leaks.Count:
         """What a node has of the kernel."""
-        return leaks.count(self.init(node), self.machine(node).cgroup)
+        lib, run = self.layout.node(node) / "lib-runtime", Path(embedded.SOCKET).parent
+        own = [lib / "sandboxes", lib / "containers", lib / "images/containers", run / "sandboxes", run / "exits"]
+        folders = [*map(str, own)] if self.runtime == "embedded" else []
+        return leaks.count(self.init(node), self.machine(node).cgroup, folders=folders)
 
     def find(self, name: str, node: str = "node-1") -> int | None:
-        """The pid of a component of the control plane, a node's program, or (`node`) its init; None if it is down."""
-        if name == "containerd" and RUNTIME == "embedded":
-            name = "runtime"
+        """The pid of a component of the control plane, a node's program, or (`node`) its init; None if it is down.
+
+        `runtime` is the container runtime, whichever it is.
+        """
+        if name == "runtime":
+            name = PROGRAMS[self.runtime]
         if name in COMPONENTS:
             process = self.layout.processes().get(name)
         else:

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -19,6 +20,9 @@ ADDRESSES = "/run/cni/networks"
 
 FOLDERS = ("/var/lib/kubelet/pods", "/var/log/pods", "/var/log/containers", "/run/containerd/runc/k8s.io")
 """What has something of each pod in it."""
+
+LAUNCHER = "pybernetes.cri.embedded.launcher"
+"""What a launcher is called with."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,11 @@ class Count:
         return {name: more for name, more in found.items() if more}
 
 
-def count(init: int, cgroup: str, addresses: str = ADDRESSES) -> Count:
-    """Counts the node with that init process, that cgroup, and that folder of addresses."""
+def count(init: int, cgroup: str, addresses: str = ADDRESSES, folders: Sequence[str] = ()) -> Count:
+    """Counts the node with that init process, that cgroup, that folder of addresses, and folders of its own."""
     members = processes(init)
     given = Path(f"/proc/{init}/root{addresses}").glob("*/*")
+    places = {folder: Path(f"/proc/{init}/root{folder}") for folder in (*FOLDERS, *folders)}
     return Count(
         processes=Counter(command(pid) for pid in members),
         mounts=Counter(_mounts(init)),
@@ -50,9 +55,7 @@ def count(init: int, cgroup: str, addresses: str = ADDRESSES) -> Count:
         links=Counter(_links(init)),
         cgroups=Counter(_cgroups(cgroup)),
         addresses=Counter("address" for path in given if re.fullmatch(r"[0-9.]+|[0-9a-f:]+", path.name)),
-        folders=Counter(
-            folder for folder in FOLDERS for name in _names(Path(f"/proc/{init}/root{folder}")) if name[0] != "."
-        ),
+        folders=Counter(folder for folder, place in places.items() for name in _names(place) if name[0] != "."),
     )
 
 
@@ -77,7 +80,7 @@ def command(pid: int) -> str:
         program = os.path.basename(words[0])
         if program.startswith("python") and "pybernetes" in words:
             return f"pyb {words[words.index('pybernetes') + 1]}"
-        return program
+        return "launcher" if program.startswith("python") and LAUNCHER in " ".join(words) else program
     return "gone"
 
 

@@ -1,4 +1,6 @@
-"""A machine for tests: a containerd alone in namespaces of its own, with two small images, and nothing left afterwards.
+"""A machine for tests: a runtime alone in namespaces of its own, with two small images, and nothing left afterwards.
+
+`ContainerdMachine` and `EmbeddedMachine` say which runtime.
 
 Its init process is PID 1 of a PID namespace: killing it ends everything that runs there. cgroups are below one of the
 machine's own, which a cgroup namespace makes its root, so that machines of parallel test workers do not meet.
@@ -6,6 +8,7 @@ machine's own, which a cgroup namespace makes its root, so that machines of para
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import contextlib
 import json
@@ -17,6 +20,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 from pybernetes.cluster.images import builtin, oci
 from pybernetes.cri.remote import Runtime
@@ -24,7 +28,6 @@ from tools import wait_until
 
 CGROUPS = Path("/sys/fs/cgroup")
 SUBNET = "10.200.0.0/24"
-PROGRAMS = ("busybox", "containerd", "ctr", "ip", "nsenter", "runc", "unshare")
 BUSYBOX = "docker.io/library/busybox:latest"
 
 INIT = """
@@ -50,76 +53,44 @@ trap 'exit 0' TERM
 while :; do sleep 3600 & wait $!; done
 """
 
-CONFIG = """
-version = 2
-root = "{folder}/root"
-state = "{folder}/state"
-oom_score = 0
-disabled_plugins = [
-  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper",
-  "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp",
-]
-[grpc]
-  address = "{folder}/containerd.sock"
-[ttrpc]
-  address = "{folder}/containerd.sock.ttrpc"
-[plugins."io.containerd.internal.v1.opt"]
-  path = "{folder}/opt"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{pause}"
-  stream_server_address = "127.0.0.1"
-  stream_server_port = "0"
-  restrict_oom_score_adj = true
-  disable_apparmor = true
-  netns_mounts_under_state_dir = true
-  tolerate_missing_hugetlb_controller = true
-  disable_hugetlb_controller = true
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{cni}"
-    conf_dir = "{folder}/cni"
-    max_conf_num = 1
-  [plugins."io.containerd.grpc.v1.cri".registry]
-    config_path = "{folder}/certs.d"
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "overlayfs"
-    default_runtime_name = "runc"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-      runtime_type = "io.containerd.runc.v2"
-      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        BinaryName = "/usr/sbin/runc"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.crun]
-      runtime_type = "io.containerd.runc.v2"
-      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.crun.options]
-        BinaryName = "/usr/bin/crun"
-"""
 
+class Machine(abc.ABC):
+    """Namespaces with a runtime in them. Pods' addresses are the same on every machine: they never meet."""
 
-def lacking() -> str:
-    """Why no such machine can be had here, or nothing."""
-    if os.geteuid() != 0:
-        return "needs root"
-    path = os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/sbin"
-    missing = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
-    return f"not installed: {', '.join(missing)}" if missing else ""
+    PROGRAMS: tuple[str, ...] = ("busybox", "ip", "nsenter", "unshare")
+    """What must be installed."""
+    socket: Path
+    """Where the runtime serves CRI."""
 
-
-class Machine:
-    """Namespaces with a containerd in them. Pods' addresses are the same on every machine: they never meet."""
-
-    def __init__(self, folder: Path, name: str, *, cni: Path = Path("/usr/lib/cni")) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
         self.name = name
-        self.cni = cni
-        self.socket = folder / "containerd.sock"
         self.cgroup = name
         self.init = 0
         self._unshare: subprocess.Popen[bytes] | None = None
-        self._containerd: subprocess.Popen[bytes] | None = None
+        self._runtime: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Machine:
+    @classmethod
+    def lacking(cls) -> str:
+        """Why no such machine can be had here, or nothing."""
+        if os.geteuid() != 0:
+            return "needs root"
+        path = os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/sbin"
+        missing = [program for program in cls.PROGRAMS if shutil.which(program, path=path) is None]
+        return f"not installed: {', '.join(missing)}" if missing else ""
+
+    @abc.abstractmethod
+    def command(self) -> list[str]:
+        """What starts the runtime, inside the machine."""
+
+    @abc.abstractmethod
+    def import_image(self, image: oci.Image) -> None:
+        """Gives the runtime an image."""
+
+    def __enter__(self) -> Self:
         try:
             self.power_on()
-            self.start_containerd()
+            self.start_runtime()
             program = builtin.busybox_program()
             assert program is not None, "busybox-static is not installed"
             self.import_image(builtin.pause_image())
@@ -143,9 +114,6 @@ class Machine:
             (self.folder / sub).mkdir(exist_ok=True)
         (self.folder / "ready").unlink(missing_ok=True)
         self.write_network()
-        (self.folder / "containerd.toml").write_text(
-            CONFIG.format(folder=self.folder, pause=builtin.PAUSE, cni=self.cni)
-        )
         script = self.folder / "init.sh"
         script.write_text(INIT.format(folder=self.folder, name=self.name, controllers=" ".join(self.controllers())))
         for controller in self.controllers():
@@ -171,7 +139,7 @@ class Machine:
         return "; ".join(f"echo $$ > {CGROUPS}/{each}/{self.cgroup}/cgroup.procs" for each in self.controllers())
 
     def write_network(self) -> None:
-        """A bridge with addresses from the subnet; renamed into place, because containerd watches the folder."""
+        """A bridge with addresses from the subnet; renamed into place, because runtimes watch the folder."""
         ipam = {
             "type": "host-local",
             "dataDir": f"{self.folder}/ipam",
@@ -195,12 +163,11 @@ class Machine:
         assert not check or done.returncode == 0, f"{argv}: {done.returncode}: {done.stderr}"
         return done.stdout
 
-    def start_containerd(self) -> None:
-        """Starts containerd and waits until it answers."""
-        self.socket.unlink(missing_ok=True)
-        command = shlex.join(self.enter(["containerd", "--config", str(self.folder / "containerd.toml")]))
-        with (self.folder / "containerd.log").open("ab") as log:
-            self._containerd = subprocess.Popen(
+    def start_runtime(self) -> None:
+        """Starts the runtime and waits until it answers."""
+        command = shlex.join(self.enter(self.command()))
+        with (self.folder / "runtime.log").open("ab") as log:
+            self._runtime = subprocess.Popen(
                 ["sh", "-c", f"{self.join()}; exec {command}"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -213,23 +180,14 @@ class Machine:
         async with self.runtime() as runtime:
             await runtime.version(wait=20.0)
 
-    def kill_containerd(self) -> None:
-        """kill -9; what it started goes on."""
-        assert self._containerd is not None
-        os.kill(child_of(self._containerd.pid), signal.SIGKILL)  # nsenter is the one we started
-        self._containerd.wait()
-
-    def import_image(self, image: oci.Image) -> None:
-        """Puts an image into containerd."""
-        archive = self.folder / "image.tar"
-        oci.write(archive, image)
-        command = ["ctr", "-a", str(self.socket), "-n", "k8s.io", "images", "import", str(archive)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        archive.unlink()
+    def kill_runtime(self, number: int = signal.SIGKILL) -> None:
+        """kill -9 of the runtime; what it started goes on."""
+        assert self._runtime is not None
+        os.kill(child_of(self._runtime.pid), number)  # nsenter is the one we started
+        self._runtime.wait()
 
     def runtime(self) -> Runtime:
-        """A client of this containerd; each event loop needs one of its own."""
+        """A client of the runtime; each event loop needs one of its own."""
         return Runtime(self.socket)
 
     def power_off(self) -> None:
@@ -238,7 +196,7 @@ class Machine:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.init, signal.SIGKILL)
             self.init = 0
-        for process in (self._unshare, self._containerd):
+        for process in (self._unshare, self._runtime):
             if process is not None:
                 process.kill()
                 process.wait()

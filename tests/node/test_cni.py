@@ -1,4 +1,4 @@
-"""containerd with our network plugins instead of Debian's: pods get their network, ports and peace afterwards."""
+"""Runtimes with our network plugins, which containerd calls as programs: pods get their network, ports and peace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node.machine import BUSYBOX, Machine, lacking
+from cri.embedded.machine import EmbeddedMachine
+from node.containerd_machine import ContainerdMachine
+from node.machine import BUSYBOX, Machine
 
 from pybernetes.cni.command import install
 from pybernetes.cri import v1 as cri
@@ -19,13 +21,14 @@ from pybernetes.cri.remote import Runtime
 
 
 @pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
-    reason = lacking()
-    if reason:
-        pytest.skip(f"no containerd: {reason}")
+def machine(runtime_name: str) -> Iterator[Machine]:
+    kind = ContainerdMachine if runtime_name == "containerd" else EmbeddedMachine
+    if reason := kind.lacking():
+        pytest.skip(f"no {runtime_name}: {reason}")
     with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
+        place, name = Path(folder) / "m", f"pybcni{os.getpid()}"
         plugins = install(Path(folder) / "plugins")[0].parent
-        with Machine(Path(folder) / "m", f"pybcni{os.getpid()}", cni=plugins) as made:
+        with kind(place, name, cni=plugins) if kind is ContainerdMachine else kind(place, name) as made:
             yield made
 
 

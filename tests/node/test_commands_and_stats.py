@@ -14,12 +14,13 @@ from pybernetes.kubelet.cgroups.hierarchy import detect
 from pybernetes.kubelet.cgroups.manager import CgroupManager
 from pybernetes.kubelet.commands import CommandFailed, CommandTimedOut, run_in_container
 from pybernetes.kubelet.stats.provider import StatsProvider
+from pybernetes.kubelet.stats.usage import reader
 from pybernetes.kubelet.types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
 
 
-async def test_commands_end_fail_take_too_long_or_cannot_run(containerd: Machine) -> None:
-    async with containerd.runtime() as runtime:
-        config, sandbox = await run(runtime, containerd)
+async def test_commands_end_fail_take_too_long_or_cannot_run(machine: Machine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await run(runtime, machine)
         container = await start(runtime, config, sandbox, "sleep", "1000")
         assert await run_in_container(runtime, container, ["sh", "-c", "echo a; echo b >&2"], 5) == b"a\nb\n"
         with pytest.raises(CommandFailed) as failed:
@@ -32,9 +33,9 @@ async def test_commands_end_fail_take_too_long_or_cannot_run(containerd: Machine
         await remove(runtime, sandbox)
 
 
-async def test_what_a_container_uses(containerd: Machine) -> None:
-    async with containerd.runtime() as runtime:
-        config, sandbox = await run(runtime, containerd)
+async def test_what_a_container_uses(machine: Machine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await run(runtime, machine)
         uid = config.metadata.uid
         script = "dd if=/dev/zero of=/big bs=1M count=3; while :; do :; done"
         container = await start(runtime, config, sandbox, "sh", "-c", script)
@@ -44,16 +45,17 @@ async def test_what_a_container_uses(containerd: Machine) -> None:
             (ObservedSandbox(sandbox, True, created_at=clock.now() - 1),),
             (ObservedContainer(container, "main", ContainerState.RUNNING, started_at=clock.now() - 1),),
         )
-        cgroups = CgroupManager(detect(), root=f"/{containerd.cgroup}")
+        cgroups = CgroupManager(detect(), root=f"/{machine.cgroup}")
         stats = StatsProvider(
             node="n",
             runtime=runtime,
             clock=clock,
-            root=containerd.folder,
-            logs=containerd.folder,
+            root=machine.folder,
+            logs=machine.folder,
             observed=lambda: [observed],
             pods=lambda: [],
             cgroups=cgroups,
+            usage=reader(),
         )
         stats.sampler.sample()
         await asyncio.sleep(1.5)  # what is measured is time

@@ -1,7 +1,7 @@
 """exec, attach, forwarded ports and logs on a real node, by the protocols that newer clients speak.
 
 `test_kubectl.py` has Debian's kubectl, which speaks SPDY; here it is WebSocket, through the API server and the kubelet
-to containerd.
+to the runtime.
 """
 
 from __future__ import annotations

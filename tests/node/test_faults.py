@@ -1,4 +1,4 @@
-"""kill -9 of the kubelet, containerd and the whole node: pods go on or come back, and nothing is left behind."""
+"""kill -9 of the kubelet, the runtime and the whole node: pods go on or come back, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from node import leaks
-from node.cluster import RUNTIME, Cluster, settle
+from node.cluster import Cluster, settle
 from node.workloads import APP, all_ready, bare_pod, container_ids, deployment, leaked, pods, remove_all, rollout
 
 
-@pytest.mark.parametrize("victim", ["kubelet", "containerd"])
+@pytest.mark.parametrize("victim", ["kubelet", "runtime"])
 def test_a_killed_program_of_the_node_disturbs_no_container(own_node: Cluster, victim: str) -> None:
     cluster = own_node
     before = cluster.count()
@@ -56,7 +56,7 @@ def test_after_a_power_failure_the_pods_come_back_and_nothing_is_left_of_the_old
 
 @pytest.mark.parametrize("victim", ["containerd-shim-runc-v2", "pause", "sh"])
 def test_a_killed_process_of_a_pod_is_replaced(own_node: Cluster, victim: str) -> None:
-    if victim.startswith("containerd") and RUNTIME != "containerd":
+    if victim.startswith("containerd") and own_node.runtime != "containerd":
         pytest.skip("has no shims")
     cluster = own_node
     before = cluster.count()
@@ -115,7 +115,7 @@ def test_a_restarted_kubelet_forgets_nothing(own_node: Cluster) -> None:
     assert not settle(lambda: leaked(cluster, before))
 
 
-@pytest.mark.parametrize("victim", ["kubelet", "containerd", "node"])
+@pytest.mark.parametrize("victim", ["kubelet", "runtime", "node"])
 def test_killed_while_a_pod_uses_its_grace_period(own_node: Cluster, victim: str) -> None:
     cluster = own_node
     before = cluster.count()
@@ -136,7 +136,7 @@ def container(found: dict[str, dict[str, Any]], app: str) -> dict[str, Any]:
     return first
 
 
-@pytest.mark.parametrize("victim", ["kubelet", "containerd", "node"])
+@pytest.mark.parametrize("victim", ["kubelet", "runtime", "node"])
 def test_killed_in_the_midst_of_starting_pods(own_node: Cluster, victim: str) -> None:
     cluster = own_node
     before = cluster.count()
@@ -150,7 +150,7 @@ def test_killed_in_the_midst_of_starting_pods(own_node: Cluster, victim: str) ->
     assert not settle(lambda: leaked(cluster, before))
 
 
-@pytest.mark.parametrize("victim", ["kubelet", "containerd", "node"])
+@pytest.mark.parametrize("victim", ["kubelet", "runtime", "node"])
 def test_killed_in_the_midst_of_ending_pods(own_node: Cluster, victim: str) -> None:
     cluster = own_node
     before = cluster.count()
@@ -173,7 +173,7 @@ def test_a_runtime_that_hangs_makes_its_node_not_ready_until_it_answers(own_node
         conditions = cluster.get("node", "node-1")["status"]["conditions"]
         return next((each["status"], each["message"]) for each in conditions if each["type"] == "Ready")
 
-    pid = cluster.find("containerd")
+    pid = cluster.find("runtime")
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     try:

@@ -125,7 +125,9 @@ def test_a_failing_post_start_hook_kills_the_container(node: Cluster, namespace:
 
 
 def test_top_and_the_kubelets_figures(node: Cluster, namespace: str) -> None:
-    node.apply(pod("busy", shell("while :; do :; done", resources={"limits": {"cpu": "200m", "memory": "32Mi"}})))
+    limits = {"limits": {"cpu": "200m", "memory": "32Mi"}}
+    probe = {"exec": {"command": ["true"]}, "periodSeconds": 1}
+    node.apply(pod("busy", shell("while :; do :; done", resources=limits, readinessProbe=probe)))
     until(node, "busy", is_ready, "it runs")
 
     def top() -> list[str] | None:

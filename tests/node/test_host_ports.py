@@ -160,7 +160,7 @@ def test_a_port_outlives_its_runtime_and_comes_back_with_its_node(own_node: Clus
     wait_ready(own_node, "web")
     address = node_address(own_node)
     fetched(f"http://{address}:18080/", "web")
-    for victim in ("kubelet", "containerd"):
+    for victim in ("kubelet", "runtime"):
         own_node.kill(victim)
         assert fetch(f"http://{address}:18080/") == "web"
     own_node.wait_ready()

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node.machine import BUSYBOX, Machine
+from node.containerd_machine import ContainerdMachine
+from node.machine import BUSYBOX
+from node.runtimes import only
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.containerd_snapshots import ImageViews
@@ -16,6 +18,7 @@ from pybernetes.kubelet.volumes.base import MountedVolume
 from pybernetes.kubelet.volumes.image import ImageMounts
 from pybernetes.kubelet.volumes.mounting import mounts, unmount
 
+pytestmark = only("containerd")
 VOLUME = MountedVolume("v", Path(), read_only=True, image=BUSYBOX)
 
 
@@ -26,8 +29,8 @@ def root(tmp_path: Path) -> Iterator[Path]:
         unmount(each.path)
 
 
-async def test_an_image_is_mounted_read_only_and_given_back(containerd: Machine, root: Path) -> None:
-    async with containerd.runtime() as runtime:
+async def test_an_image_is_mounted_read_only_and_given_back(machine: ContainerdMachine, root: Path) -> None:
+    async with machine.runtime() as runtime:
         images = ImageMounts(root, ImageViews(runtime))
         found = await images.mount("u1", VOLUME, BUSYBOX)
         assert found.path == root / "pods/u1/volumes/kubernetes.io~image/v"
@@ -42,13 +45,11 @@ async def test_an_image_is_mounted_read_only_and_given_back(containerd: Machine,
         unmount(found.path)
         await images.release("u1")
         await images.release("u1")
-        assert "pybernetes-image-volume" not in containerd.run(
-            "ctr", "-a", str(containerd.socket), "-n", "k8s.io", "snapshots", "ls"
-        )
+        assert "pybernetes-image-volume" not in machine.run(*machine.ctr(), "snapshots", "ls")
 
 
-async def test_an_image_that_is_not_there_is_refused(containerd: Machine, root: Path) -> None:
-    async with containerd.runtime() as runtime:
+async def test_an_image_that_is_not_there_is_refused(machine: ContainerdMachine, root: Path) -> None:
+    async with machine.runtime() as runtime:
         status = await runtime.image_status(cri.ImageStatusRequest(image=cri.ImageSpec(image="example.com/none")))
         assert not status.image.id
         with pytest.raises(ConfigError, match=r"failed to mount image example.com/none for volume v: .*not found"):

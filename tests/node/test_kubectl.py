@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node.cluster import RUNTIME, Cluster
+from node.cluster import PROGRAMS, Cluster
 
 import tools
 from pybernetes.cluster.images import builtin, oci
@@ -61,12 +61,12 @@ def nginx(node: Cluster) -> str:
 def test_the_node_is_ready_and_says_what_it_is(node: Cluster) -> None:
     fields = node.kubectl("get", "nodes", "-o", "wide", "--no-headers").split()
     assert fields[:2] == ["node-1", "Ready"]
-    name = {"containerd": "containerd", "embedded": "pybernetes"}[RUNTIME]
+    name = {"containerd": "containerd", "embedded": "pybernetes"}[node.runtime]
     assert any(field.startswith(f"{name}://") for field in fields)
     status = json.loads(node.pyb("status", "--output=json"))
     assert (status["ready"], status["nodes"]) == (True, [{"name": "node-1", "ready": True}])
     running = {each["name"]: each["running"] for each in status["components"]}
-    assert {"node-1", "node-1/containerd", "node-1/kubelet"} <= set(running)
+    assert {"node-1", f"node-1/{PROGRAMS[node.runtime]}", "node-1/kubelet"} <= set(running)
     assert all(running.values())
     assert node.kubectl("get", "runtimeclasses", "-o", "name").split()
 
@@ -201,8 +201,10 @@ def test_images_are_imported_listed_and_removed(node: Cluster, kubectl_in: Kubec
     kubectl_in("delete", "pod", "mine", "--grace-period=1")
     assert "Removed example.org/mine:1 from node-1" in node.pyb_image("rm", "example.org/mine:1")
     assert "example.org/mine:1" not in node.pyb_image("ls")
+    kubectl_in.run("other", image=BUSYBOX)  # the same bytes under another name: they are there again when needed
+    kubectl_in.ready("other")
     assert "no node has an image" in node.pyb_image("rm", "example.org/mine:1", check=False)
     assert "it stays" in node.pyb_image("rm", builtin.PAUSE, check=False)
     with tarfile.open(tmp_path / "bad.tar", "w"):
         pass
-    assert "holds no image" in node.pyb_image("import", str(tmp_path / "bad.tar"), check=False)
+    assert "is not an archive of images" in node.pyb_image("import", str(tmp_path / "bad.tar"), check=False)

@@ -1,4 +1,4 @@
-"""What a containerd leaves when it is killed in the midst of its work, and who removes it."""
+"""What a runtime leaves when it is killed in the midst of its work, and who removes it: it itself, or the kubelet."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 
 from node import leaks
 from node.cluster import settle
+from node.containerd_machine import ContainerdMachine
 from node.cri_pods import remove, run, sandbox_config, start
 from node.machine import BUSYBOX, Machine
+from node.runtimes import only
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
@@ -36,7 +38,7 @@ def count(machine: Machine) -> leaks.Count:
 
 
 def remove_leftovers(machine: Machine) -> list[str]:
-    """As a kubelet would, which is in the namespaces of its containerd."""
+    """As a kubelet would, which is in the namespaces of its runtime."""
     return machine.run(sys.executable, "-c", SCRIPT, str(machine.socket)).split("\n")
 
 
@@ -57,41 +59,42 @@ async def remove_all(runtime: Runtime) -> None:
         await remove(runtime, each.id)
 
 
-async def test_nothing_is_left_of_pods_that_were_being_made_when_containerd_was_killed(containerd: Machine) -> None:
-    async with containerd.runtime() as runtime:
-        await make(runtime, sandbox_config(containerd))
+async def test_nothing_is_left_of_pods_that_were_being_made_when_the_runtime_was_killed(machine: Machine) -> None:
+    async with machine.runtime() as runtime:
+        await make(runtime, sandbox_config(machine))
         await remove_all(runtime)
-        before = count(containerd)
-        config, sandbox = await run(runtime, containerd)
+        before = count(machine)
+        config, sandbox = await run(runtime, machine)
         steady = await start(runtime, config, sandbox, "sleep", "1000")
         for moment in (0.01, 0.03, 0.06, 0.1, 0.2, 0.3):
-            makers = [asyncio.create_task(make(runtime, sandbox_config(containerd))) for _ in range(4)]
+            makers = [asyncio.create_task(make(runtime, sandbox_config(machine))) for _ in range(4)]
             await asyncio.sleep(moment)  # not a wait for anything: another moment each time
-            containerd.kill_containerd()
+            machine.kill_runtime()
             await asyncio.gather(*makers)
-            await asyncio.to_thread(containerd.start_containerd)
+            await asyncio.to_thread(machine.start_runtime)
             await runtime.version(wait=10.0)
             for each in (await runtime.list_pod_sandbox()).items:
                 if each.id != sandbox:
                     await remove(runtime, each.id)
-        await asyncio.to_thread(remove_leftovers, containerd)
+        await asyncio.to_thread(remove_leftovers, machine)
         listed = await runtime.list_containers()
         assert {each.id: each.state for each in listed.containers} == {steady: cri.CONTAINER_RUNNING}
         await remove(runtime, sandbox)
-        assert await asyncio.to_thread(settle, lambda: leaked(containerd, before), 10) == {}
+        assert await asyncio.to_thread(settle, lambda: leaked(machine, before), 10) == {}
 
 
-async def test_a_shim_that_its_own_containerd_does_not_know_is_removed_at_the_second_look(containerd: Machine) -> None:
-    async with containerd.runtime() as runtime:
-        await make(runtime, sandbox_config(containerd))
+@only("containerd")
+async def test_a_shim_that_its_own_containerd_does_not_know_is_removed_at_the_second_look(machine: Machine) -> None:
+    async with machine.runtime() as runtime:
+        await make(runtime, sandbox_config(machine))
         # A process that looks like a shim: a real one without a container ends by itself.
-        program = containerd.folder / "containerd-shim-lookalike"
+        program = machine.folder / "containerd-shim-lookalike"
         program.symlink_to("/bin/sh")
-        words = ["-namespace", "k8s.io", "-address", str(containerd.socket), "-id", "nobodys"]
-        command = containerd.enter([str(program), "-c", "sleep 1000; :", *words])
+        words = ["-namespace", "k8s.io", "-address", str(machine.socket), "-id", "nobodys"]
+        command = machine.enter([str(program), "-c", "sleep 1000; :", *words])
         process = await asyncio.create_subprocess_exec(*command)
         try:
-            found = await asyncio.to_thread(remove_leftovers, containerd)
+            found = await asyncio.to_thread(remove_leftovers, machine)
             assert found == ["container nobodys", ""]
             await asyncio.wait_for(process.wait(), 10)
         finally:
@@ -102,9 +105,9 @@ async def test_a_shim_that_its_own_containerd_does_not_know_is_removed_at_the_se
         await remove_all(runtime)
 
 
-async def test_what_is_being_made_is_not_taken_for_left_over(containerd: Machine) -> None:
-    async with containerd.runtime() as runtime:
-        configs = [sandbox_config(containerd) for _ in range(6)]
+async def test_what_is_being_made_is_not_taken_for_left_over(machine: Machine) -> None:
+    async with machine.runtime() as runtime:
+        configs = [sandbox_config(machine) for _ in range(6)]
         makers = [asyncio.create_task(make(runtime, config)) for config in configs]
         leftovers = Leftovers(runtime)
         removed = []
@@ -116,13 +119,14 @@ async def test_what_is_being_made_is_not_taken_for_left_over(containerd: Machine
         await remove_all(runtime)
 
 
-async def test_a_container_that_somebody_made_without_cri_stays(containerd: Machine) -> None:
-    ctr = ["ctr", "-a", str(containerd.socket), "-n", "k8s.io"]
-    containerd.run(*ctr, "run", "--detach", "--null-io", BUSYBOX, "somebodys", "sleep", "1000")
-    containerd.kill_containerd()
-    await asyncio.to_thread(containerd.start_containerd)
-    await asyncio.to_thread(remove_leftovers, containerd)
-    assert "RUNNING" in containerd.run(*ctr, "tasks", "list")
-    containerd.run(*ctr, "tasks", "kill", "--signal", "KILL", "somebodys")
-    containerd.run(*ctr, "tasks", "delete", "--force", "somebodys", check=False)
-    containerd.run(*ctr, "containers", "delete", "somebodys")
+@only("containerd")
+async def test_a_container_that_somebody_made_without_cri_stays(machine: ContainerdMachine) -> None:
+    ctr = machine.ctr()
+    machine.run(*ctr, "run", "--detach", "--null-io", BUSYBOX, "somebodys", "sleep", "1000")
+    machine.kill_runtime()
+    await asyncio.to_thread(machine.start_runtime)
+    await asyncio.to_thread(remove_leftovers, machine)
+    assert "RUNNING" in machine.run(*ctr, "tasks", "list")
+    machine.run(*ctr, "tasks", "kill", "--signal", "KILL", "somebodys")
+    machine.run(*ctr, "tasks", "delete", "--force", "somebodys", check=False)
+    machine.run(*ctr, "containers", "delete", "somebodys")

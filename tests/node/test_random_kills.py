@@ -1,4 +1,4 @@
-"""Random kills of containers, kubelet, containerd, and components of the control plane under a churn of pods.
+"""Random kills of containers, kubelet, runtime, and components of the control plane under a churn of pods.
 
 Whatever happened, it ends in the right state: what should run runs, what should be done is done, nothing is left over.
 """
@@ -22,14 +22,14 @@ from pybernetes.cluster.node import containerd
 VICTIMS = {
     "container": 8,
     "kubelet": 3,
-    "containerd": 2,
+    "runtime": 2,
     "apiserver": 2,
     "controller-manager": 1,
     "scheduler": 1,
 }
 """How often each is chosen, relative to the others."""
-PROCESSES = ("sh", "sleep", "pause", "containerd-shim-runc-v2")
-"""What `container` may mean."""
+PROCESSES = ("sh", "sleep", "pause", "containerd-shim-runc-v2", "launcher")
+"""What `container` may mean; a launcher is killed with all that it launched."""
 DEPLOYMENTS = 4
 OTHER_RUNTIME = {"runc", "crun"} <= containerd.runtimes().keys()
 
@@ -54,9 +54,10 @@ def job(name: str) -> dict[str, Any]:
     }
 
 
-def wanted(name: str, replicas: int) -> dict[str, Any]:
+def wanted(cluster: Cluster, name: str, replicas: int) -> dict[str, Any]:
     """The deployment of that name; some run with the other OCI runtime, where there is one."""
-    return deployment(name, replicas, "crun" if OTHER_RUNTIME and name > "d1" else "")
+    other = OTHER_RUNTIME and cluster.runtime == "containerd"
+    return deployment(name, replicas, "crun" if other and name > "d1" else "")
 
 
 class Storm:
@@ -86,7 +87,7 @@ class Storm:
                 self.wanted.pop(name, None)
             else:
                 replicas = self.random.randrange(5)
-                self.cluster.apply(wanted(name, replicas))
+                self.cluster.apply(wanted(self.cluster, name, replicas))
                 self.wanted[name] = replicas
 
     def strike(self) -> None:
@@ -130,7 +131,7 @@ def make_right(storm: Storm) -> None:
         if name not in storm.wanted:
             storm.cluster.kubectl("delete", "deployment", name, "--ignore-not-found")
     for name, replicas in storm.wanted.items():
-        storm.cluster.apply(wanted(name, replicas))
+        storm.cluster.apply(wanted(storm.cluster, name, replicas))
 
 
 @pytest.mark.parametrize("seconds", [40, pytest.param(600, marks=pytest.mark.soak)])

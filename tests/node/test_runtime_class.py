@@ -1,4 +1,4 @@
-"""RuntimeClasses on a real node: runc and crun, and handlers that are not there."""
+"""RuntimeClasses on a real node: those that its runtime has, and handlers that are not there."""
 
 from __future__ import annotations
 
@@ -10,25 +10,33 @@ import pytest
 from node.cluster import Cluster
 
 import tools
+from pybernetes.cluster.node import containerd, embedded
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.remote import Runtime
 
 NAMESPACE = "runtime-classes"
-CLASSES = {"with-runc": "runc", "with-crun": "crun", "with-nothing": "nothing"}
+HANDLERS = {"containerd": ["runc", "crun"], "embedded": ["embedded"]}
+OVERHEAD = {"memory": "10Mi", "cpu": "20m"}
+SOCKETS = {"containerd": containerd.SOCKET, "embedded": embedded.SOCKET}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def classes(node: Cluster) -> Iterator[None]:
     node.kubectl("create", "namespace", NAMESPACE)
-    made = [
-        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": handler}
-        for name, handler in CLASSES.items()
+    made: list[dict[str, Any]] = [
+        {
+            "apiVersion": "node.k8s.io/v1",
+            "kind": "RuntimeClass",
+            "metadata": {"name": f"with-{handler}"},
+            "handler": handler,
+        }
+        for handler in (*HANDLERS[node.runtime], "nothing")
     ]
-    made[1]["overhead"] = {"podFixed": {"memory": "10Mi", "cpu": "20m"}}
+    made[-2]["overhead"] = {"podFixed": OVERHEAD}
     node.apply(*made)
     yield
     node.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-    node.kubectl("delete", "runtimeclass", *CLASSES)
+    node.kubectl("delete", "runtimeclass", *(each["metadata"]["name"] for each in made))
 
 
 def pod(name: str, runtime_class: str | None) -> dict[str, Any]:
@@ -51,7 +59,7 @@ def pod(name: str, runtime_class: str | None) -> dict[str, Any]:
 
 async def handlers(node: Cluster) -> dict[str, str]:
     """The handler of each pod's sandbox that is in use, as the runtime says."""
-    socket = Path(f"/proc/{node.init()}/root/run/containerd/containerd.sock")
+    socket = Path(f"/proc/{node.init()}/root{SOCKETS[node.runtime]}")
     async with Runtime(socket) as runtime:
         listed = await runtime.list_pod_sandbox(cri.ListPodSandboxRequest())
         return {
@@ -62,19 +70,21 @@ async def handlers(node: Cluster) -> dict[str, str]:
 
 
 async def test_pods_run_with_the_runtime_of_their_class(node: Cluster) -> None:
-    node.apply(pod("plain", None), pod("runc", "with-runc"), pod("crun", "with-crun"))
-    names = ["pod/plain", "pod/runc", "pod/crun"]
-    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s", *names)
-    found = await handlers(node)
-    assert (found["runc"], found["crun"]) == ("runc", "crun")
-    assert found["plain"] == ""
-    for name in ("plain", "runc", "crun"):
+    own = HANDLERS[node.runtime]
+    names = ["plain", *own]
+    node.apply(pod("plain", None), *(pod(each, f"with-{each}") for each in own))
+    pods = [f"pod/{name}" for name in names]
+    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s", *pods)
+    assert {name: handler for name, handler in (await handlers(node)).items() if name in names} == {
+        "plain": "",
+        **{each: each for each in own},
+    }
+    for name in names:
         assert node.kubectl("logs", "-n", NAMESPACE, name) == "started\n"
         assert node.kubectl("exec", "-n", NAMESPACE, name, "--", "echo", "hello") == "hello\n"
-    crun = node.get("pod", "-n", NAMESPACE, "crun")
-    assert crun["spec"]["overhead"] == {"cpu": "20m", "memory": "10Mi"}
-    node.kubectl("delete", "pod", "-n", NAMESPACE, "plain", "runc", "crun", "--wait=true")
-    assert not {"plain", "runc", "crun"} & set(await handlers(node))
+    assert node.get("pod", "-n", NAMESPACE, own[-1])["spec"]["overhead"] == OVERHEAD
+    node.kubectl("delete", "pod", "-n", NAMESPACE, *names, "--wait=true")
+    assert not set(names) & set(await handlers(node))
 
 
 def test_a_class_that_does_not_exist_is_refused_at_once(node: Cluster) -> None:
@@ -92,7 +102,12 @@ def test_a_handler_the_runtime_does_not_know_is_told_in_events(node: Cluster) ->
     message = tools.wait_until(told, "an event", 30, every=0.2)
     assert message.startswith("Failed to create pod sandbox: ")
     assert 'no runtime for "nothing" is configured' in message
-    status = node.get("pod", "-n", NAMESPACE, "unlucky")["status"]
-    assert status["phase"] == "Pending"
-    assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
+
+    def status() -> Any:
+        found = node.get("pod", "-n", NAMESPACE, "unlucky")["status"]
+        return found if found.get("containerStatuses") else None
+
+    found = tools.wait_until(status, "the pod has a status", 30, every=0.2)
+    assert found["phase"] == "Pending"
+    assert found["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
     node.kubectl("delete", "pod", "-n", NAMESPACE, "unlucky", "--wait=true")

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node.cluster import Cluster
+from node.cluster import PROGRAMS, Cluster
+from node.runtimes import only
 
 import tools
 from pybernetes.cluster import pidfile
@@ -20,10 +21,6 @@ from pybernetes.cluster.images import builtin
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import cgroups, inside, plan
 from pybernetes.cluster.node.prepare import cgroup
-
-pytestmark = pytest.mark.skipif(
-    plan.obstacle() is not None or builtin.busybox_program() is None, reason="needs root, containerd and busybox"
-)
 
 
 def remains(layout: Layout, bridge: str) -> dict[str, list[str]]:
@@ -68,10 +65,17 @@ def pod(name: str, node: str) -> dict[str, Any]:
     }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def needed(runtime_name: str) -> None:
+    why = plan.obstacle(runtime_name)
+    if why is not None or builtin.busybox_program() is None:
+        pytest.skip(f"no node: {why or 'busybox is not installed'}")
+
+
 @pytest.fixture(scope="module")
-def two_nodes() -> Iterator[Cluster]:
+def two_nodes(runtime_name: str, needed: None) -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
-        cluster = Cluster(Path(folder), f"u{os.getpid()}", nodes=2)
+        cluster = Cluster(Path(folder), f"u{os.getpid()}", runtime=runtime_name, nodes=2)
         with cluster:
             bridge = cluster.machine().bridge
             cluster.kubectl("wait", "node", "--all", "--for=condition=Ready", "--timeout=60s")
@@ -106,7 +110,7 @@ def test_status_shows_every_node_with_its_programs(two_nodes: Cluster) -> None:
     status = json.loads(two_nodes.pyb("status", "--output=json"))
     assert [node["name"] for node in status["nodes"]] == ["node-1", "node-2"]
     names = [each["name"] for each in status["components"]]
-    assert names[-3:] == ["node-2", "node-2/containerd", "node-2/kubelet"]
+    assert names[-3:] == ["node-2", f"node-2/{PROGRAMS[two_nodes.runtime]}", "node-2/kubelet"]
 
 
 def test_a_second_start_finds_the_pods_and_runs_them_again(two_nodes: Cluster) -> None:
@@ -127,7 +131,10 @@ def test_a_second_start_finds_the_pods_and_runs_them_again(two_nodes: Cluster) -
 
 
 def test_clusters_side_by_side_have_networks_of_their_own(two_nodes: Cluster) -> None:
-    with tempfile.TemporaryDirectory(prefix="pyb-") as folder, Cluster(Path(folder), f"v{os.getpid()}") as other:
+    with (
+        tempfile.TemporaryDirectory(prefix="pyb-") as folder,
+        Cluster(Path(folder), f"v{os.getpid()}", runtime=two_nodes.runtime) as other,
+    ):
         assert other.machine().bridge != two_nodes.machine().bridge
         assert other.machine().pods != two_nodes.machine().pods
         assert "Ready" in other.kubectl("get", "nodes")
@@ -137,9 +144,10 @@ def test_clusters_side_by_side_have_networks_of_their_own(two_nodes: Cluster) ->
     assert two_nodes.kubectl("exec", "one", "--", "hostname") == "one\n", "its neighbour did not notice"
 
 
+@only("containerd")
 def test_a_start_that_fails_shows_why_and_leaves_nothing() -> None:
     with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
-        cluster = Cluster(Path(folder), f"w{os.getpid()}")
+        cluster = Cluster(Path(folder), f"w{os.getpid()}", runtime="containerd")
         broken = Path(folder, "bin")
         broken.mkdir()
         script = (

@@ -47,6 +47,8 @@ class APIError(Exception):
 
     code: int = 500
     reason: str = ""
+    headers: Sequence[tuple[str, str]] = ()
+    """What the answer says besides, ahead of its body."""
 
     def __init__(
         self,
@@ -151,11 +153,7 @@ class NotFound(APIError):
 
 
 class PathNotFound(NotFound):
-    """Nothing is served under this path.
-
-    A path outside all API groups is answered upstream with the bare text `404 page not found`; this Status is what
-    clients make of it, and what is sent where a Status is wanted all the same.
-    """
+    """Nothing is served under this path."""
 
     def __init__(self) -> None:
         APIError.__init__(self, "the server could not find the requested resource", {})

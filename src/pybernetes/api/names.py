@@ -321,6 +321,14 @@ def name_is_dns_subdomain(name: str, prefix: bool) -> list[str]:
     return is_dns1123_subdomain(_mask_trailing_dash(name) if prefix else name)
 
 
+def name_is_long_name(name: str, prefix: bool) -> list[str]:
+    """The same rule in newer words, for kinds where only the whole name counts, whatever it was generated from."""
+    if prefix:
+        return is_path_segment_prefix(name)
+    old = max_length_error(DNS1123_SUBDOMAIN_MAX)
+    return [_max_bytes_error(DNS1123_SUBDOMAIN_MAX) if each == old else each for each in is_dns1123_subdomain(name)]
+
+
 def name_is_dns_label(name: str, prefix: bool) -> list[str]:
     """The rule for names of namespaces and services."""
     return is_dns1123_label(_mask_trailing_dash(name) if prefix else name)

@@ -96,6 +96,10 @@ class Quantity:
         """As an exact decimal."""
         return Decimal(f"{self.mantissa}e{self.exponent}")
 
+    def is_whole(self) -> bool:
+        """Whether it has no fraction."""
+        return self.exponent >= 0 or not self.mantissa % _power(-self.exponent)
+
     def is_zero(self) -> bool:
         """Whether it is zero."""
         return not self.mantissa

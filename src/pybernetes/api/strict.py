@@ -250,7 +250,7 @@ class _Walk:
             if isinstance(value, (Pairs, dict)):
                 return self.map(value, info.items, path, stack, depth + 1)
         elif kind == ANY:
-            return gojson.plain(value)
+            return _union(value, info) if info.variants else gojson.plain(value)
         elif kind == "string":
             if info.format == "byte":
                 if type(value) in (str, list):
@@ -331,6 +331,38 @@ class _Walk:
             go_type = go_field(*stack[-1]).types[depth]
             found = _value_word(value) if go_type in _NUMBERS else gojson.word(value)
             self.error = f"json: cannot unmarshal {found} into {_where(stack)} of type {go_type}"
+
+
+def _union(value: Any, info: FieldInfo) -> Any:
+    """A value of several types, which reads itself: nobody is told of unknown fields in it, errors end the reading.
+
+    What is none of its types counts as nothing said, unless one of them is a flag.
+    """
+    struct = next(each.struct for each in info.variants if each.struct is not None)
+    others = {each.kind: each for each in info.variants}
+    if isinstance(value, (Pairs, dict)):
+        return _alone(struct, value)
+    if type(value) is list and LIST in others:
+        items = others[LIST].items
+        return [_alone(struct, each) if items and items.struct else _text(each) for each in value]
+    if "bool" not in others:
+        return []
+    if type(value) is not bool:
+        raise DecodeError("boolean or JSON schema expected")
+    return value
+
+
+def _alone(cls: type[Struct], value: Any) -> Any:
+    walk = _walk(cls, value if value is not None else {})
+    if walk.error is not None:
+        raise DecodeError(walk.error)
+    return walk.value
+
+
+def _text(value: Any) -> str:
+    if type(value) is str or value is None:
+        return value or ""
+    raise DecodeError(f"json: cannot unmarshal {gojson.word(value)} into Go value of type string")
 
 
 def _where(stack: _Stack) -> str:

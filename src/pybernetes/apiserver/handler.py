@@ -19,7 +19,7 @@ from pybernetes.net.http import Answer, Request, Response
 from .bodies import read_ahead
 from .registry.registry import Registry
 from .registry.resource_store import ResourceStore
-from .requestinfo import RequestInfo
+from .requestinfo import RequestInfo, lasts
 from .verbs.create import create
 from .verbs.delete import delete
 from .verbs.deletecollection import deletecollection
@@ -45,8 +45,6 @@ _WRITES: dict[str, WriteVerb] = {
 _NAMED = frozenset(("get", "update", "patch", "delete"))
 LONGEST_TIMEOUT = 60.0  # seconds that a client can ask for; upstream's --request-timeout
 _LAST_WORD = 0.1  # seconds
-_LASTING = ("watch", "proxy")
-_STREAMS = ("attach", "exec", "log", "portforward", "proxy")
 
 
 def _deprecated() -> dict[Resource, str]:
@@ -70,7 +68,7 @@ class Dispatcher:
 
     async def __call__(self, request: Request, *, in_time: bool = False) -> Response | None:
         info = request.info
-        if "timeout" in info.query and not in_time and not _lasts(info):
+        if "timeout" in info.query and not in_time and not lasts(info):
             seconds = _timeout(info.query["timeout"])
             elsewhere = self.registry.aggregated and group_version(info) in self.registry.aggregated
             if 0 < seconds < LONGEST_TIMEOUT and not elsewhere:  # the way to another server has its own clock
@@ -130,6 +128,8 @@ class Dispatcher:
         resource = registry.resource(info.group, info.version, info.resource)
         if not _placed(info, resource):
             raise PathNotFound
+        if info.parts and info.subresource != "proxy":  # nothing else has anything below it
+            raise PathNotFound
         subresource = resource.subresource(info.subresource)
         if subresource is None and info.name and resource.package == "unstructured":
             raise NotFound(info.group, info.resource, info.name)
@@ -177,11 +177,6 @@ def _placed(info: RequestInfo, resource: Resource) -> bool:
     elif not info.namespace and (info.name or not (resource.stored or "list" in resource.verbs)):
         return False
     return not info.name or not _NAMED.isdisjoint(resource.verbs)
-
-
-def _lasts(info: RequestInfo) -> bool:
-    """Whether a request may take as long as it likes; `timeout` means nothing to it then."""
-    return info.verb in _LASTING or info.subresource in _STREAMS
 
 
 def _timeout(text: str) -> float:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from pybernetes.api.errors import APIError, NotAcceptable
+from pybernetes.api import scheme
+from pybernetes.api.errors import APIError, NotAcceptable, PathNotFound
 from pybernetes.api.resources import Resource
 from pybernetes.net.http import Request, Response
 
@@ -113,14 +114,27 @@ def table(
 
 def error_response(error: APIError, request: Request | None = None) -> Response:
     """A failure as a Status, in the form the request asks for if that can be had."""
+    if isinstance(error, PathNotFound) and request is not None and not _in_built_in_group(request.path):
+        return Response(b"404 page not found\n", 404, "text/plain; charset=utf-8", _NOSNIFF)
     form = Format()
     if request is not None and request.info is not None:
         with contextlib.suppress(NotAcceptable):
             form = output_format(request.headers, request.info.query)
     response = write(_encode(error.status()), form, error.code)
-    if error.retry_after:
-        response.headers = [("Retry-After", str(error.retry_after))]
+    if error.retry_after or error.headers:
+        retry = [("Retry-After", str(error.retry_after))] if error.retry_after else []
+        response.headers = [*retry, *error.headers]
     return response
+
+
+def _in_built_in_group(path: str) -> bool:
+    """Whether a path belongs to something that is always there, which speaks of what it lacks in a Status."""
+    first, _, rest = path[1:].partition("/")
+    group = rest.partition("/")[0]
+    return first in ("api", "version") or (first == "apis" and group != "" and scheme.group(group) is not None)
+
+
+_NOSNIFF = [("X-Content-Type-Options", "nosniff")]
 
 
 def _go_list(resource: Resource) -> str:

@@ -67,6 +67,13 @@ def _selected_name(selector: str) -> str:
     return "" if is_path_segment_name(name) else name
 
 
+def lasts(info: RequestInfo) -> bool:
+    """Whether a request may take as long as it likes; `timeout` means nothing to it then."""
+    return info.verb in _LASTING or info.subresource in _STREAMS
+
+
+_LASTING = ("watch", "proxy")
+_STREAMS = ("attach", "exec", "log", "portforward", "proxy")
 _BAD_ESCAPE = re.compile("%(?![0-9a-fA-F]{2})")
 
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from pybernetes.api.core.validation.capabilities import CAPABILITIES
 from pybernetes.api.errors import APIError, RequestEntityTooLarge
 from pybernetes.api.features import INITIALIZERS_NAME
 from pybernetes.api.times import SystemClock
+from pybernetes.net import inherited
+from pybernetes.net.accepting import securely
 from pybernetes.net.http import Handler, HTTPServer, Response, Timeouts
 from pybernetes.net.tls import ServingTLS
 from pybernetes.store import open_store
@@ -136,11 +139,11 @@ class APIServer:
 
             self._auditing = auditing(options)
         if self._auditing is None:
-            identified: Handler = Authentication(acting, authenticators)
+            identified: Handler = Authentication(acting, authenticators, self._turns)
         else:
             from .filters.audit import Audit, FailedAuthenticationAudit
 
-            audited = Authentication(Audit(acting, self._auditing), authenticators)
+            audited = Authentication(Audit(acting, self._auditing), authenticators, self._turns)
             identified = FailedAuthenticationAudit(audited, self._auditing)
         measured = RequestMetrics(Errors(identified), self.metrics)
         return HTTPServer(Errors(RequestInfoFilter(measured)), _refusal, max_body=MAX_BODY, timeouts=self.timeouts)
@@ -148,12 +151,14 @@ class APIServer:
     def _limit(self, next_: Handler) -> PriorityAndFairness | MaxInFlight:
         reads, writes = self.options.max_requests_inflight, self.options.max_mutating_requests_inflight
         self._flows: FlowController | None = None
+        self._turns: Turns | None = None
         if not self.options.enable_priority_and_fairness:
             return MaxInFlight(next_, reads, writes)
         loop = asyncio.get_running_loop()
         self._flows = FlowController(self.registry, reads + writes, loop)
         self.metrics.flows = self._flows
-        return PriorityAndFairness(next_, self._flows, Turns(loop), self.registry)
+        self._turns = Turns(loop)
+        return PriorityAndFairness(next_, self._flows, self._turns, self.registry)
 
     async def start(self) -> None:
         """Open the store, read it, listen. Raises StoreError or OSError."""
@@ -171,16 +176,11 @@ class APIServer:
         await extensions.start()
         self._in_background(extensions.run())
         hooks.done(Step.EXTENSIONS)
-        server = await loop.create_server(
-            self._http,
-            self.options.bind_address,
-            self.options.secure_port,
-            ssl=tls.context,
-            backlog=1024,
-            ssl_handshake_timeout=10.0,
-        )
-        self._server = server
-        self.port = server.sockets[0].getsockname()[1]
+        listening = partial(loop.create_server, securely(self._http, tls), backlog=1024)
+        self._servers = [await listening(self.options.bind_address, self.options.secure_port)]
+        self.port = self._servers[0].sockets[0].getsockname()[1]
+        if made := inherited.listener():
+            self._servers.append(await listening(sock=made))
         address = advertised(self.options)
         for plugin in self.registry.admission.plugins:
             await plugin.start()
@@ -225,7 +225,8 @@ class APIServer:
         await self._stopping.wait()
         log.info("shutting down")
         await asyncio.sleep(self.options.shutdown_delay_duration)
-        self._server.close()
+        for server in self._servers:
+            server.close()
         for task in self._tasks:
             task.cancel()
         if not self.store.exclusive:

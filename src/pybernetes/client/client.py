@@ -7,7 +7,7 @@ Answers of the server are decoded leniently: fields of a newer server are left o
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -56,18 +56,28 @@ class Client:
         burst: int = 0,
         clock: Clock | None = None,
         transport: Transport | None = None,
+        headers: Mapping[str, str | Sequence[str]] | None = None,
     ) -> None:
+        """`headers` go with every request."""
         if transport is None:
             if config is None:
                 raise ValueError("a config or a transport is needed")
             transport = Transport(config, clock=clock, qps=qps, burst=burst)
         self.transport = transport
         self.program = program
-        self._headers = {"User-Agent": user_agent(program, component)}
+        self._headers: dict[str, str | Sequence[str]] = {
+            "User-Agent": user_agent(program, component),
+            **(headers or {}),
+        }
 
     def for_component(self, component: str) -> Client:
         """The same server, user and connections under another User-Agent."""
         return Client(transport=self.transport, program=self.program, component=component)
+
+    def acting_as(self, user: str, groups: Sequence[str], program: str) -> Client:
+        """Somebody else (impersonation, which must be allowed to us) on the same connections."""
+        headers = {"Impersonate-User": user, "Impersonate-Group": groups}
+        return Client(transport=self.transport, program=program, headers=headers)
 
     async def __aenter__(self) -> Client:
         return self

@@ -58,7 +58,7 @@ _decode_raw_list = msgspec.json.Decoder(_RawList).decode
 def decode(kind: type[S], body: bytes | Raw) -> S:
     """An object of this class."""
     try:
-        obj: S = _decoder(kind).decode(body)
+        obj: S = decoder(kind).decode(body)
     except msgspec.ValidationError:
         from pybernetes.api import strict
 
@@ -89,7 +89,8 @@ def encode(obj: Struct, kind: str, api_version: str) -> bytes:
 
 
 @cache
-def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+def decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    """From JSON to a class; refuses unknown fields."""
     return msgspec.json.Decoder(kind)
 
 

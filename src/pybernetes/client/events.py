@@ -93,11 +93,12 @@ class Correlated:
 class Correlator:
     """Decides what becomes of an event, without sending anything."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, size: int = CACHE_SIZE) -> None:
+        """`size`: how many events, and objects that they are about, are remembered."""
         self._clock = clock
-        self._buckets: _LRU[TokenBucket] = _LRU(CACHE_SIZE)
-        self._similar: _LRU[_Similar] = _LRU(CACHE_SIZE)
-        self._seen: _LRU[_Seen] = _LRU(CACHE_SIZE)
+        self._buckets: _LRU[TokenBucket] = _LRU(size)
+        self._similar: _LRU[_Similar] = _LRU(size)
+        self._seen: _LRU[_Seen] = _LRU(size)
 
     def correlate(self, event: Event) -> Correlated:
         """What to do with an event."""
@@ -162,11 +163,12 @@ def _source_and_object(event: Event) -> tuple[Hashable, ...]:
 class EventBroadcaster:
     """Sends the events of all recorders of a process, one after another."""
 
-    def __init__(self, client: Client, clock: Clock, host: str = "") -> None:
+    def __init__(self, client: Client, clock: Clock, host: str = "", correlator: Correlator | None = None) -> None:
+        """`correlator` may be shared by many: it tells them apart."""
         self._client = client
         self._clock = clock
         self._host = host
-        self._correlator = Correlator(clock)
+        self._correlator = correlator or Correlator(clock)
         self._queue: asyncio.Queue[Event] = asyncio.Queue(QUEUE_SIZE)
         self._quiet_until = 0.0  # no word about dropped events before then
         self._unsent = 0

@@ -13,6 +13,8 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from pybernetes.net import inherited
+
 from .client import Client
 from .metrics import Registry
 
@@ -45,8 +47,10 @@ class HealthServer:
         self._server: asyncio.Server | None = None
 
     async def start(self, address: str, port: int, tls: ssl.SSLContext) -> int:
-        """Listen; the port."""
-        self._server = await asyncio.start_server(self._serve, address, port, ssl=tls, limit=HEADER_LIMIT)
+        """Listen, there or where whoever started us has made a socket for it; the port."""
+        made = inherited.listener()
+        where: dict[str, Any] = {"sock": made} if made else {"host": address, "port": port}
+        self._server = await asyncio.start_server(self._serve, ssl=tls, limit=HEADER_LIMIT, **where)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:

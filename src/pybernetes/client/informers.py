@@ -71,6 +71,19 @@ class InformerFactory:
             Informer[PartialObjectMetadata], self._shared(key, lambda: self._make(name, source, self._transform(None)))
         )
 
+    def least_informer(self, resource: Resource) -> Informer[Any]:
+        """Metadata of any resource at the least cost: from who follows all of it anyway, else of its own.
+
+        A connection of its own for what is known already would cost both sides more than the objects' other half.
+        """
+        wanted = (resource.group, resource.version, resource.plural)
+        for (kind, *selectors), informer in self._informers.items():
+            if isinstance(kind, type) and not any(selectors):
+                known = resource_of(kind)
+                if (known.group, known.version, known.plural) == wanted:
+                    return informer
+        return self.metadata_informer(resource)
+
     async def drop_metadata_informer(self, resource: Resource) -> None:
         """Stop following a resource that is served no more."""
         key = ("metadata", resource.group, resource.version, resource.plural)

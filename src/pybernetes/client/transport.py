@@ -162,6 +162,8 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> errors.API
     except msgspec.DecodeError:
         pass
     text = body[:2048].decode("utf-8", "replace").strip()
+    if status == 404:  # a path that no group has is answered in plain text
+        text = errors.PathNotFound().message
     reason = _REASONS.get(status, "InternalError" if status >= 500 else "")
     found = {"message": text or f"the server answered {status}", "reason": reason, "code": status}
     if (delay := _retry_after(status, headers)) is not None:

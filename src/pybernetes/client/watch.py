@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Generic, NamedTuple, TypeVar
 
@@ -12,7 +12,7 @@ from pybernetes.api import errors
 from pybernetes.api.base import Kind
 
 from . import codec
-from .http import Stream
+from .http import Headers, Stream
 from .transport import Transport
 
 K = TypeVar("K", bound=Kind)
@@ -35,7 +35,7 @@ class Watch(Generic[K]):
     is raised as the exception it stands for (`errors.ResourceExpired`: list again).
     """
 
-    def __init__(self, transport: Transport, kind: type[K], target: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, transport: Transport, kind: type[K], target: str, headers: Headers) -> None:
         self._transport = transport
         self._kind = kind
         self._target = target

@@ -24,12 +24,14 @@ class Admin:
         self._context: ssl.SSLContext | None = None
         self._connection: ssl.SSLSocket | None = None
 
-    def request(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
+    def request(
+        self, method: str, path: str, body: object = None, kind: str = "application/json"
+    ) -> tuple[int, dict[str, object]]:
         """The status code and the object answered. OSError if the server cannot be reached."""
         content = b"" if body is None else json.dumps(body).encode()
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nAccept: application/json\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+            f"Content-Type: {kind}\r\nContent-Length: {len(content)}\r\n\r\n"
         )
         try:
             connection = self._connect()

@@ -23,6 +23,8 @@ SCHEDULER = "scheduler"
 SCHEDULER_SERVING = "scheduler-serving"
 KUBELET_CLIENT = "apiserver-kubelet-client"
 """As whom the API server comes to kubelets: logs, exec, port-forward."""
+SIMULATED_NODES = "simulated-nodes"
+"""What the kubelets of simulated nodes serve with, all of them."""
 SERVICE_ACCOUNT = "sa"
 FRONT_PROXY_AUTHORITY = "front-proxy-ca"
 FRONT_PROXY_CLIENT = "front-proxy-client"
@@ -93,6 +95,18 @@ def ensure(
     if _ensure_service_account_key(folder):
         made.append(SERVICE_ACCOUNT)
     return made
+
+
+def ensure_simulated_nodes(
+    folder: Path, addresses: Iterable[str] = (), now: datetime.datetime | None = None
+) -> list[str]:
+    """Makes what simulated nodes serve with, if it is missing or due; without addresses for those that it has."""
+    present, authority = read(folder, SIMULATED_NODES), read(folder, AUTHORITY)
+    names = set(addresses) or (pki.subject_names(present) if present else set())
+    if authority is None or not names or not due(present, authority, names, now or datetime.datetime.now(datetime.UTC)):
+        return []
+    write(folder, SIMULATED_NODES, pki.issue_server(authority, SIMULATED_NODES, sorted(names)))
+    return [SIMULATED_NODES]
 
 
 def due(identity: pki.Identity | None, authority: pki.Identity, names: set[str], now: datetime.datetime) -> bool:

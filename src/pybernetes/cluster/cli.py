@@ -1,7 +1,7 @@
 """The command line: a table of commands, each a module of its own with `main(argv) -> int`.
 
-Only the module of the chosen command is imported: `pyb supervise` must stay tiny and `pyb apiserver` must start fast,
-so nothing here may import more than it needs to find the module.
+Only the module of the chosen command is imported: `pyb apiserver` must start fast, so nothing here may import more
+than it needs to find the module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "down": (_COMMANDS + "down", "stop a cluster; --purge also removes its data"),
     "status": (_COMMANDS + "status", "show the processes of a cluster"),
     "kubeconfig": (_COMMANDS + "kubeconfig", "print the path of a cluster's kubeconfig"),
-    "image": (_COMMANDS + "image", "images of the nodes: make one of a Debian package, import, list, remove"),
+    "image": (
+        _COMMANDS + "image",
+        "images of the nodes: build, import or pull one, make one of a Debian package, list, remove",
+    ),
     "why": (_COMMANDS + "why", "explain where a pod is, or why it is pending and what would make it fit"),
     "test": (_COMMANDS + "test", "install what the tests need, then lint, type-check and run them"),
     "bench": (_COMMANDS + "bench", "run a benchmark of the bench folder"),
@@ -37,7 +40,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "version": (_COMMANDS + "version", "print the version"),
     "node": ("pybernetes.cluster.node.init", ""),
     "renew": (_COMMANDS + "renew", ""),
+    "warm": ("pybernetes.cluster.warm", ""),
     "supervise": ("pybernetes.cluster.supervisor", ""),
+    "supervise-rootless": ("pybernetes.cluster.rootless.machine", ""),
 }
 
 

@@ -7,18 +7,16 @@ inside a node (`node.prepare`). A new one is one more function here and one more
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from pybernetes.cluster import files
+from pybernetes.cluster import certificates, files
+from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.readiness import Probe
 
-# -P: a module in the folder where the user types `up` must not shadow one of ours.
-PYTHON = (sys.executable, "-P", "-m", "pybernetes")
 BIND_ADDRESS = "127.0.0.1"
 SERVICE_RANGE = "10.96.0.0/12"
 POD_RANGE = "10.244.0.0/16"
@@ -29,6 +27,11 @@ KUBERNETES_SERVICE_IP = "10.96.0.1"  # The first address of the range: the `kube
 CLUSTER_DOMAIN = "cluster.local"
 # Served by asking the kubelets: `kubectl top` and autoscaling. Without nodes there is nothing to ask.
 METRICS = "--runtime-config=metrics.k8s.io/v1beta1=true"
+KUBELET_PORTS = 20250
+"""Where the kubelets of simulated nodes are, one behind the other as far as nobody else is there: below the ports that
+the kernel gives to clients."""
+# Simulated nodes are reached at another address than they have among themselves; real ones have no such address.
+REACHED_FROM_OUTSIDE = "--kubelet-preferred-address-types=ExternalIP,InternalIP,Hostname"
 ISSUER = f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}"
 
 
@@ -48,6 +51,8 @@ class Component:
     title: str
     argv: tuple[str, ...]
     ready: Ready
+    listen: tuple[str, int] | None = None
+    """Where it is asked from outside of the network it is in (`rootless`): opened for it and handed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,14 @@ def control_plane(
         controller_manager(layout, server, controller_manager_port, pod_range),
         scheduler(layout, server, scheduler_port),
     ]
+
+
+def reached_from_outside(part: Component) -> Component:
+    """A component in a network of its own, asked at the loopback device of this machine, by the same port."""
+    if not isinstance(part.ready, Probe):
+        return part
+    port, pki = part.ready.port, part.ready.pki
+    return replace(part, ready=Probe(BIND_ADDRESS, port, pki), listen=(BIND_ADDRESS, port))
 
 
 def node(name: str, machine_file: Path, ready: Ready) -> Component:
@@ -217,9 +230,13 @@ def pod_range(nodes: int) -> str:
     return POD_RANGE if nodes <= FEW_NODES else MANY_PODS_RANGE
 
 
-def simulated_nodes(layout: Layout, server: str, port: int, count: int, rules: Path | None) -> Component:
-    """Nodes that only pretend; ready when all are registered. As the administrator, who may play any node."""
+def simulated_nodes(layout: Layout, server: str, address: str, port: int, count: int, rules: Path | None) -> Component:
+    """Nodes that only pretend; ready when all are registered. As the administrator, who may act as any node.
+
+    `address` is this machine's: API servers do not proxy to its loopback device.
+    """
     pki = layout.pki
+    certificates.ensure_simulated_nodes(pki, [address])
     flags = [
         f"--kubeconfig={write_kubeconfig(layout, 'admin', server)}",
         f"--nodes={count}",
@@ -228,6 +245,11 @@ def simulated_nodes(layout: Layout, server: str, port: int, count: int, rules: P
         f"--tls-cert-file={pki / 'scheduler-serving.crt'}",
         f"--tls-private-key-file={pki / 'scheduler-serving.key'}",
         f"--client-ca-file={pki / 'ca.crt'}",
+        f"--kubelet-address={address}",
+        f"--kubelet-port={KUBELET_PORTS}",
+        f"--kubelet-client-user={certificates.KUBELET_CLIENT_USER}",
+        f"--kubelet-tls-cert-file={pki / 'simulated-nodes.crt'}",
+        f"--kubelet-tls-private-key-file={pki / 'simulated-nodes.key'}",
     ]
     if rules is not None:
         flags.append(f"--rules={rules.resolve()}")

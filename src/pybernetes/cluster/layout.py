@@ -40,6 +40,7 @@ class Record:
     made_by: str = "pybernetes"
     network: int | None = None  # Which of this machine's networks its nodes have; kept, as pods have addresses of it.
     nodes: int = 0
+    differences: tuple[str, ...] = ()  # What is not isolated on its nodes, because root did not make them.
 
     @property
     def context(self) -> str:

@@ -1,7 +1,8 @@
-"""Starts the supervisor of a cluster and ends processes for good, waiting on the kernel instead of on the clock."""
+"""Starts the supervisor of a cluster, and ends processes for good, waiting on the kernel instead of on the clock."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -9,10 +10,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pybernetes.cluster import files, pidfile, supervisor
-from pybernetes.cluster.components import PYTHON, Chore, Component
+from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import SUPERVISOR, Layout
+
+if TYPE_CHECKING:
+    from pybernetes.cluster.components import Chore, Component
 
 # The supervisor needs STOP_GRACE for its children; only then is it itself overdue.
 SUPERVISOR_GRACE = supervisor.STOP_GRACE + 2.0
@@ -42,31 +47,48 @@ class Events:
         os.close(self._descriptor)
 
 
-def start_supervisor(layout: Layout, components: Sequence[Component], chores: Sequence[Chore] = ()) -> Events:
-    """Starts the supervisor in a session of its own, with the components it shall run."""
-    specs = [_spec(layout, component) for component in components]
-    specs += [{**_spec(layout, chore), "every": chore.every, "refreshes": list(chore.refreshes)} for chore in chores]
-    files.write_private(layout.components_file, json.dumps(specs, indent=2).encode())
-    supervisor.rotate(str(layout.log(SUPERVISOR)))
-    environment = {name: value for name, value in os.environ.items() if name != "PYB_COMMAND"}
-    reading, writing = os.pipe()
-    try:
-        with open(layout.log(SUPERVISOR), "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
-            process = subprocess.Popen(
-                [*PYTHON, "supervise", str(layout.components_file), str(layout.pid_file(SUPERVISOR)), str(writing)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=layout.data,
-                env=environment,
-                pass_fds=[writing],
-                start_new_session=True,
-            )
-        # Written here and not by the supervisor: whoever interrupts `up` from now on finds it.
-        pidfile.write(str(layout.pid_file(SUPERVISOR)), process.pid)
-    finally:
-        os.close(writing)
-    return Events(reading)
+class Supervisor:
+    """The supervisor of a cluster, in a session of its own: first it warms up (`warm.py`), then it is told what to run.
+
+    If nobody tells it, it ends with the one who started it.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        supervisor.rotate(str(layout.log(SUPERVISOR)))
+        environment = {name: value for name, value in os.environ.items() if name != "PYB_COMMAND"}
+        reading, self._notify = os.pipe()
+        self._events = Events(reading)
+        try:
+            with open(layout.log(SUPERVISOR), "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
+                self._process = subprocess.Popen(
+                    [*PYTHON, "warm"],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    cwd=layout.data,
+                    env=environment,
+                    pass_fds=[self._notify],
+                    start_new_session=True,
+                )
+            # Written here and not by the supervisor: whoever interrupts `up` from now on finds it.
+            pidfile.write(str(layout.pid_file(SUPERVISOR)), self._process.pid)
+        finally:
+            os.close(self._notify)
+
+    def run(self, components: Sequence[Component], chores: Sequence[Chore] = (), command: str = "supervise") -> Events:
+        """Lets it start the components; answers what it tells of them."""
+        layout = self._layout
+        specs = [_spec(layout, component) for component in components]
+        specs += [
+            {**_spec(layout, chore), "every": chore.every, "refreshes": list(chore.refreshes)} for chore in chores
+        ]
+        files.write_private(layout.components_file, json.dumps(specs, indent=2).encode())
+        words = [command, str(layout.components_file), str(layout.pid_file(SUPERVISOR)), str(self._notify)]
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self._process.stdin as line:  # it ended: the events say so
+            line.write(json.dumps(words).encode())
+        return self._events
 
 
 def _spec(layout: Layout, part: Component | Chore) -> dict[str, object]:
@@ -75,6 +97,7 @@ def _spec(layout: Layout, part: Component | Chore) -> dict[str, object]:
         "argv": list(part.argv),
         "log": str(layout.log(part.name)),
         "pidFile": str(layout.pid_file(part.name)),
+        **({"listen": list(listen)} if (listen := getattr(part, "listen", None)) else {}),
     }
 
 

@@ -1,9 +1,9 @@
 """Starts the components of a cluster, starts them again when they die, and stops them together.
 
 `pyb up` leaves exactly this process behind. It sleeps until a child exits, a restart is due or a signal comes: no
-polling, and no module that is not needed (11 MB resident, 5 of them its own; a bare
-interpreter: 9 and 3). It knows nothing of clusters: a JSON file lists the components (name, argv, log, pid file), and
-lines on a pipe tell `up` what happens while it still listens.
+polling. Components of ours are forks of it, so that what it has imported (`warm.py`) is there for all of them, also
+when one is started again. It knows nothing of clusters: a JSON file lists the components (name, argv, log, pid file),
+and lines on a pipe tell `up` what happens while it still listens.
 
 A component with `every` is a chore: started after so many seconds and again so long after it ended. One that ends with
 the exit code CHANGED has changed what others read when they start; those it `refreshes` are started again.
@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 
-from pybernetes.cluster import pidfile
+from pybernetes.cluster import forking, pidfile
 
 # A crash is usually a one-off: the first restart is quick, a component that keeps dying costs next to nothing.
 FIRST_DELAY = 0.2
@@ -34,7 +34,10 @@ CHANGED = 10  # exit code of a chore
 class Child:
     """One component. Invariant: `pid` is 0 exactly when no process of it is left to be waited for."""
 
-    __slots__ = ("argv", "delay", "due", "every", "log", "name", "pid", "pid_file", "refreshes", "restarts", "started")
+    __slots__ = (
+        *("argv", "delay", "due", "every", "listener", "log", "name"),
+        *("pid", "pid_file", "refreshes", "restarts", "started"),
+    )
 
     def __init__(self, spec: dict[str, object]) -> None:
         argv = spec["argv"]
@@ -43,6 +46,8 @@ class Child:
         self.argv = [str(word) for word in argv]
         self.log = str(spec["log"])
         self.pid_file = str(spec["pidFile"])
+        self.listener = -1
+        """A descriptor that its processes get: where they accept connections."""
         self.pid = 0
         self.restarts = 0
         self.started = 0.0
@@ -58,20 +63,7 @@ class Child:
         rotate(self.log)
         self.started = time.monotonic()
         self.due = None
-        self.pid = os.posix_spawn(
-            self.argv[0],
-            self.argv,
-            os.environ,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-            ],
-            # A group of its own: whatever a component forks can be found and ended with it.
-            setpgroup=0,
-            # Ignored signals outlive an exec: these are the ones the interpreter and this class ignore.
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP],
-        )
+        self.pid = forking.start(self.argv, self.log, self.listener)
         pidfile.write(self.pid_file, self.pid, self.restarts)
 
     def exited(self) -> None:
@@ -215,11 +207,17 @@ def rotate(log: str) -> None:
 
 def main(argv: list[str]) -> int:
     """`pyb supervise COMPONENTS_FILE PID_FILE NOTIFY_FD` (internal)."""
-    components_file, own_pid_file, notify = argv[0], argv[1], int(argv[2])
+    return run(argv[0], argv[1], int(argv[2]))
+
+
+def run(components_file: str, own_pid_file: str, notify: int, listeners: dict[str, int] | None = None) -> int:
+    """Keeps the components running until SIGTERM; `listeners` are descriptors for some of them, by name."""
     if notify >= 0:
         os.set_inheritable(notify, False)
     with open(components_file) as file:
         children = [Child(spec) for spec in json.load(file)]
+    for child in children:
+        child.listener = (listeners or {}).get(child.name, -1)
     supervisor = Supervisor(children, notify)
     try:
         supervisor.run()

@@ -179,7 +179,8 @@ class Manager:
 
     def __init__(self, context: ControllerContext, names: Sequence[str]) -> None:
         self.context = context
-        self.names = list(names)
+        self.classes = {name: load(name) for name in names}
+        """Imported before there is a server to ask."""
         self.controllers: dict[str, Controller[Any]] = {}
         self.started = asyncio.Event()
         """Set when every controller works."""
@@ -189,8 +190,8 @@ class Manager:
         context = self.context
         async with asyncio.TaskGroup() as group:
             events = group.create_task(context.events.run(), name="events")
-            for name in self.names:
-                self.controllers[name] = load(name)(context)
+            for name, controller_class in self.classes.items():
+                self.controllers[name] = controller_class(context)
             context.informers.start()
             try:
                 for name, controller in self.controllers.items():

@@ -14,8 +14,6 @@ class EventType(enum.StrEnum):
 
     RESYNC = "resync"
     """Anything may have happened, to any container."""
-    CREATED = "created"
-    STARTED = "started"
     STOPPED = "stopped"
     DELETED = "deleted"
     OOM = "oom"

@@ -31,9 +31,13 @@ def checksum(text: str) -> int:
 
 def write_file(path: Path, content: bytes) -> None:
     """Replace a file as a whole, so that a reader and a crash see the old or the new content."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        fd = os.open(temporary, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(temporary, flags, 0o600)
     try:
         with open(fd, "wb") as file:
             file.write(content)

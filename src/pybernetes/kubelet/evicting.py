@@ -14,7 +14,7 @@ from .events import PREEMPTING
 from .phase import FAILED, SUCCEEDED
 from .podmanager import uid_of
 from .podworkers import PodWorkers
-from .preemption import MESSAGE
+from .preemption import MESSAGE, disruption
 
 
 class Evicting:
@@ -39,13 +39,7 @@ class Evicting:
     async def preempt(self, pod: Pod) -> None:
         """End a pod for one that the node cannot do without; returns when its containers have ended."""
         self._recorder.event(pod, WARNING, PREEMPTING, MESSAGE)
-        condition = PodCondition(
-            type="DisruptionTarget",
-            status="True",
-            reason="TerminationByKubelet",
-            message="Pod was preempted by Kubelet to accommodate a critical pod.",
-        )
-        await self.end(pod, 0.0, PREEMPTING, MESSAGE, condition)
+        await self.end(pod, 0.0, PREEMPTING, MESSAGE, disruption())
 
     async def end(self, pod: Pod, grace: float, reason: str, message: str, condition: PodCondition | None) -> None:
         """End a pod. It has failed, however politely its containers exit, unless it had succeeded before."""

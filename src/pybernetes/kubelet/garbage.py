@@ -109,13 +109,13 @@ class ContainerCollector:
             (self._container_logs / name).unlink(missing_ok=True)
 
 
-def remove_orphaned_logs(pod_logs: Path, container_logs: Path, alive: Collection[str]) -> None:
+def remove_orphaned_logs(pod_logs: Path, container_logs: Path | None, alive: Collection[str]) -> None:
     """Remove the log folders of pods that are not alive (by uid), and links that lead nowhere."""
     for folder in pod_logs.iterdir() if pod_logs.is_dir() else ():
         uid = folder.name.rpartition("_")[2]
         if folder.name.count("_") == 2 and uid not in alive:
             shutil.rmtree(folder, ignore_errors=True)
-    for link in container_logs.iterdir() if container_logs.is_dir() else ():
+    for link in container_logs.iterdir() if container_logs and container_logs.is_dir() else ():
         if link.is_symlink() and not link.exists():
             link.unlink(missing_ok=True)
 

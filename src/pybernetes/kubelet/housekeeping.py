@@ -43,7 +43,7 @@ class Housekeeping:
         clock: Clock,
         ready: Callable[[], bool],
         pod_logs: Path,
-        container_logs: Path,
+        container_logs: Path | None,
     ) -> None:
         self._pods, self._workers, self._intake, self._pleg = pods, workers, intake, pleg
         self._volumes, self._cgroups, self._allocation, self._actuator = volumes, cgroups, allocation, actuator

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 
 from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.podresources import parsed
@@ -26,6 +28,7 @@ from .backoff import CRASH_LOOP_BASE, BackOff
 from .cgroups.container import ContainerSettings
 from .cgroups.hierarchy import CgroupError, detect
 from .cgroups.manager import CgroupManager
+from .cgroups.none import NoCgroups
 from .cgroups.v2 import CgroupsV2
 from .config.load import seconds
 from .container_config import ConfigBuilder, ContainerExtras, Settings
@@ -67,6 +70,8 @@ from .settings import KubeletSettings
 from .sources.following import static_sources
 from .starting import Starter
 from .stats.provider import StatsProvider
+from .stats.runtime_usage import RuntimeUsage
+from .stats.usage import UsageReader, reader
 from .status_manager import StatusManager
 from .sysctls import SysctlAdmission
 from .types import ObservedPod
@@ -90,8 +95,9 @@ class Kubelet:
         self.clock = clock
         self.started = asyncio.Event()
         """The API server's pods have been taken in."""
-        for each in (settings.root_dir, settings.pods_dir, settings.pod_logs_dir, settings.container_logs_dir):
+        for each in (settings.root_dir, settings.pods_dir, settings.pod_logs_dir):
             each.mkdir(parents=True, exist_ok=True)
+        settings.container_logs_dir = _made(settings.container_logs_dir)
         self.broadcaster = EventBroadcaster(client.for_component("events"), clock, settings.node_name)
         self.recorder = self.broadcaster.recorder("kubelet")
         self.informers = InformerFactory(client.for_component("informers"), clock=clock)
@@ -150,7 +156,8 @@ class Kubelet:
             report_every=seconds(config.node_status_report_frequency),
             lease_seconds=config.node_lease_duration_seconds or 40,
         )
-        hierarchy = detect()
+        hierarchy = detect() if config.cgroups_per_qos else NoCgroups()
+        self.usage: UsageReader = reader() if config.cgroups_per_qos else RuntimeUsage(self.runtime)
         period = int(seconds(config.cpu_cfs_quota_period) * 1e6)
         self.cgroups = CgroupManager(
             hierarchy,
@@ -280,7 +287,6 @@ class Kubelet:
             self.metrics,
         )
         self.mirrors = Mirrors(self.client, self.pods, lambda: self.reporter.node)
-        cgroups = self.cgroups if config.cgroups_per_qos else None
         facts = PodFacts(
             self.facts,
             self.runtime_state,
@@ -289,7 +295,7 @@ class Kubelet:
             self.allocation,
             self.actuator,
             self.statuses,
-            cgroups,
+            self.cgroups if self.cgroups.enforced else None,
         )
         parts = Parts(
             runtime=runtime,
@@ -298,7 +304,7 @@ class Kubelet:
             statuses=self.statuses,
             probes=self.probes,
             volumes=self.volumes,
-            cgroups=cgroups,
+            cgroups=self.cgroups,
             objects=self.objects,
             images=self.images,
             killer=killer,
@@ -352,6 +358,7 @@ class Kubelet:
             observed=self.pleg.all,
             pods=self.pods.all,
             cgroups=self.cgroups,
+            usage=self.usage,
         )
 
     # -- running
@@ -569,6 +576,17 @@ class Kubelet:
     def node_event(self, type: str, reason: str, message: str) -> None:
         """Tell something about the node."""
         self.recorder.event(self.reporter.reference, type, reason, message)
+
+
+def _made(folder: Path | None) -> Path | None:
+    """A folder of the machine's, None if it cannot be ours: without root links to logs are for nobody anyway."""
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            log.warning("no links to containers' logs in %s: %s", folder, error.strerror)
+            return None
+    return folder if folder is not None and os.access(folder, os.W_OK) else None
 
 
 def _created(pod: Pod) -> str:

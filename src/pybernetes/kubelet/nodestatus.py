@@ -77,6 +77,8 @@ class NodeFindings:
     problems: Sequence[str] = ()
     """Why the node is not ready."""
     volumes_in_use: Sequence[str] = ()
+    external_addresses: Sequence[str] = ()
+    """Where it can be reached from outside of the nodes' network, if elsewhere."""
 
 
 def architecture() -> str:
@@ -137,6 +139,7 @@ def node_status(findings: NodeFindings, old: NodeStatus, now: str) -> tuple[Node
         conditions=conditions,
         addresses=[
             *(NodeAddress(type="InternalIP", address=each) for each in findings.addresses),
+            *(NodeAddress(type="ExternalIP", address=each) for each in findings.external_addresses),
             NodeAddress(type="Hostname", address=findings.hostname),
         ],
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=findings.port)),

@@ -6,17 +6,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
-from pybernetes.api.core.podresources import qos_class
-from pybernetes.api.core.v1 import Pod, PodStatus
+from pybernetes.api.core.v1 import Pod
 from pybernetes.client.events import WARNING, EventRecorder
 from pybernetes.client.keys import copy
 
 from .conditions import BY_KUBELET
 from .critical import is_mirror
-from .phase import FAILED, is_terminal
+from .phase import is_terminal
 from .podmanager import PodManager, uid_of
 from .podworkers import PodState, PodWorkers
-from .refusal import PodRefused
+from .refusal import PodRefused, refused_status
 from .resources.allocation import AllocationManager
 from .status_manager import StatusManager
 
@@ -120,6 +119,8 @@ class PodIntake:
                 await self._take(uid)
             except Exception:
                 log.exception("pod %s could not be taken in", uid)
+            if self._new.empty():  # for all that came together; their workers have not begun yet
+                self._allocation.save()
 
     async def _take(self, uid: str) -> None:
         self._waiting.discard(uid)
@@ -135,7 +136,7 @@ class PodIntake:
                 self._reject(pod, refusal)
                 return
         self._workers.update(self._pods.get(uid) or pod)
-        if uid not in {uid_of(each) for each in self._pods.all()}:
+        if self._pods.get(uid) is None:
             self._workers.removed(uid)  # it went while it was being admitted
 
     async def _admit(self, pod: Pod) -> None:
@@ -150,13 +151,7 @@ class PodIntake:
     def _reject(self, pod: Pod, refusal: PodRefused) -> None:
         log.info("pod %s is refused: %s", uid_of(pod), refusal.message)
         self._recorder.event(pod, WARNING, refusal.reason, refusal.message)
-        status = PodStatus(
-            phase=FAILED,
-            reason=refusal.reason,
-            message=f"Pod was rejected: {refusal.message}",
-            qos_class=(pod.status.qos_class if pod.status else None) or qos_class(pod.spec),
-            observed_generation=pod.metadata.generation if pod.metadata else None,
-        )
+        status = refused_status(pod, refusal)
         self._statuses.set(pod, status)
         rejected = copy(pod)
         rejected.status = copy(status)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from pybernetes.api import errors
+from pybernetes.api.core.podrequests import pod_limits
 from pybernetes.api.core.v1 import Pod, PodStatus, Secret
 from pybernetes.api.times import parse_time
 from pybernetes.client.clock import Clock
@@ -47,6 +48,7 @@ RETRY: Final = 10.0
 """Seconds, and up to half as many more, until a container that could not be started is tried again; upstream's."""
 NETWORK_RETRY: Final = 1.0
 PREDECESSOR_RETRY: Final = 0.2
+NOT_ENFORCED: Final = "this node has no cgroups (cgroupsPerQOS: false): limits of CPU and memory have no effect"
 log = logging.getLogger(__name__)
 
 Facts = Callable[[Pod], StatusFacts]
@@ -62,8 +64,7 @@ class Parts:
     statuses: StatusManager
     probes: ProbeManager
     volumes: VolumeManager
-    cgroups: CgroupManager | None
-    """None: no cgroups of our own (`cgroupsPerQOS: false`)."""
+    cgroups: CgroupManager
     objects: Objects
     images: ImageManager
     killer: Killer
@@ -125,9 +126,9 @@ class KubeletPodSyncer:
             parts.recorder.event(pod, WARNING, "NetworkNotReady", f"network is not ready: {problem}")
             raise RetryLater(NETWORK_RETRY)
         parts.objects.register(pod)
-        cgroup_parent = ""
-        if parts.cgroups is not None:
-            cgroup_parent = parts.cgroups.ensure(pod, exclusive=parts.exclusive_cpus(uid))
+        cgroup_parent = parts.cgroups.ensure(pod, exclusive=parts.exclusive_cpus(uid))
+        if new and not parts.cgroups.enforced and pod_limits(pod, use_status=False):
+            parts.recorder.event(pod, WARNING, "LimitsNotEnforced", NOT_ENFORCED)
         if is_static(pod):
             await parts.mirrors.ensure(pod)
         volumes = await self._volumes(work, pod)
@@ -290,8 +291,7 @@ class KubeletPodSyncer:
         parts, uid = self._parts, work.ref.uid
         await parts.volumes.teardown(uid)
         parts.objects.unregister(uid)
-        if parts.cgroups is not None:
-            await parts.cgroups.remove(uid)
+        await parts.cgroups.remove(uid)
         parts.released(uid)
         self._failures.pop(uid, None)
         self._deadlines.discard(uid)

@@ -11,7 +11,7 @@ from typing import Final
 
 from pybernetes.api.core.podrequests import pod_requests
 from pybernetes.api.core.podresources import qos_class
-from pybernetes.api.core.v1 import Node, Pod
+from pybernetes.api.core.v1 import Node, Pod, PodCondition
 
 from .admission import fits
 from .critical import is_critical
@@ -19,6 +19,16 @@ from .refusal import PodRefused
 
 MESSAGE: Final = "Preempted in order to admit critical pod"
 _ORDER: Final = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
+
+
+def disruption() -> PodCondition:
+    """What the status of a pod says that had to go."""
+    return PodCondition(
+        type="DisruptionTarget",
+        status="True",
+        reason="TerminationByKubelet",
+        message="Pod was preempted by Kubelet to accommodate a critical pod.",
+    )
 
 
 def victims(pod: Pod, others: Sequence[Pod], node: Node) -> list[Pod] | None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pybernetes.api.core.podresources import qos_class
+from pybernetes.api.core.v1 import Pod, PodStatus
+
+from .phase import FAILED
+
 
 class PodRefused(Exception):
     """Raised by whoever has a say in admitting a pod (devices, CPUs, eviction, shutdown...)."""
@@ -10,3 +15,14 @@ class PodRefused(Exception):
         super().__init__(message)
         self.reason = reason
         self.message = message
+
+
+def refused_status(pod: Pod, refusal: PodRefused) -> PodStatus:
+    """What is said of a pod that the node does not take."""
+    return PodStatus(
+        phase=FAILED,
+        reason=refusal.reason,
+        message=f"Pod was rejected: {refusal.message}",
+        qos_class=(pod.status.qos_class if pod.status else None) or qos_class(pod.spec),
+        observed_generation=pod.metadata.generation if pod.metadata else None,
+    )

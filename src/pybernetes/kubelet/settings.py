@@ -19,7 +19,8 @@ class KubeletSettings:
     node_ips: Sequence[str]
     root_dir: Path = Path("/var/lib/kubelet")
     cert_dir: Path = Path("/var/lib/kubelet/pki")
-    container_logs_dir: Path = Path("/var/log/containers")
+    container_logs_dir: Path | None = Path("/var/log/containers")
+    """Where links to containers' logs are, for who collects them; None has none."""
     node_labels: dict[str, str] = field(default_factory=dict)
     maximum_dead_containers_per_container: int = 1
     maximum_dead_containers: int = -1

@@ -1,7 +1,8 @@
 """Keeps the status of each pod that was made last, and sees to it that the API server has it too.
 
 One request at a time for a pod, several pods side by side; what becomes outdated while a request is under way is not
-sent. A pod whose end has been reported in full is deleted here, which is the kubelet's last act for it.
+sent. What says only that a pod is being made waits for a moment, because most often there is more to say by then. A
+pod whose end has been reported in full is deleted here, which is the kubelet's last act for it.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from pybernetes.api.core.v1 import ContainerState, ContainerStateTerminated, Pod
 from pybernetes.api.times import rfc3339
 from pybernetes.client.backoff import ItemBackoff
 from pybernetes.client.client import Client
-from pybernetes.client.clock import Clock
+from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.keys import copy
 
-from .container_status import KILLED, STATUS_UNKNOWN
+from .container_status import CONTAINER_CREATING, KILLED, POD_INITIALIZING, STATUS_UNKNOWN
 from .critical import is_mirror, is_static
-from .phase import FAILED, is_terminal
+from .phase import FAILED, PENDING, is_terminal
 from .status_merge import has_initialized, illegal_transition, merge, patch, shorten, stamp
 
 RETRY_BASE, RETRY_LONGEST = 0.2, 10.0
+MAKING: Final = 1.0
+"""Seconds that a pod may take to be made until it is told that it is being made."""
 UNLOCATED: Final = "The container could not be located when the pod was terminated"
 log = logging.getLogger(__name__)
 
@@ -39,7 +42,9 @@ class _Entry:
     sent: int = -1
     finished: bool = False
     reported: Pod | None = None
-    """The server's last answer about the pod."""
+    """The server's last answer about the pod; the pod that `api_pod` has, once that is the same."""
+    deleted: bool = False
+    """The server has been told to delete it."""
 
 
 class StatusManager:
@@ -58,6 +63,8 @@ class StatusManager:
         self._may_be_running = may_be_running
         self._entries: dict[str, _Entry] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._timers: dict[str, Timer] = {}
+        """Of pods that are being made, until that is sent."""
         self._backoff: ItemBackoff[str] = ItemBackoff(RETRY_BASE, RETRY_LONGEST)
 
     def get(self, uid: str) -> PodStatus | None:
@@ -108,17 +115,21 @@ class StatusManager:
         """Forget a pod that is gone."""
         self._entries.pop(uid, None)
         self._backoff.forget(uid)
-        task = self._tasks.pop(uid, None)
+        task, timer = self._tasks.pop(uid, None), self._timers.pop(uid, None)
         if task is not None:
             task.cancel()
+        if timer is not None:
+            timer.cancel()
 
     def pod_changed(self, uid: str) -> None:
         """The API server shows the pod anew: if its status is not what was sent, send it again."""
         entry = self._entries.get(uid)
         pod = self._api_pod(uid)
-        if entry is None or pod is None or uid in self._tasks:
+        if entry is None or pod is None or entry.deleted or uid in self._tasks:
             return
         if entry.reported is not None and _version(pod) <= _version(entry.reported):
+            if _version(pod) == _version(entry.reported):
+                entry.reported = pod
             return
         entry.reported = None
         entry.sent = -1
@@ -126,6 +137,8 @@ class StatusManager:
 
     async def stop(self) -> None:
         """Send no more."""
+        for timer in self._timers.values():
+            timer.cancel()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -154,6 +167,15 @@ class StatusManager:
         self._wake(uid)
 
     def _wake(self, uid: str) -> None:
+        if not _is_being_made(self._entries[uid].status):
+            self._begin(uid)
+        elif uid not in self._timers:
+            self._timers[uid] = self._clock.call_later(MAKING, self._begin, uid)
+
+    def _begin(self, uid: str) -> None:
+        timer = self._timers.pop(uid, None)
+        if timer is not None:
+            timer.cancel()
         if self._client is not None and uid not in self._tasks:
             self._tasks[uid] = asyncio.create_task(self._send_all(uid), name=f"status of pod {uid}")
 
@@ -181,7 +203,7 @@ class StatusManager:
     async def _send(self, uid: str, entry: _Entry) -> None:
         assert self._client is not None
         pod = self._api_pod(uid)
-        if pod is None:
+        if pod is None or entry.deleted:
             return  # a static pod without a mirror: sent when it has one; a pod that is gone: never
         if (
             entry.reported is not None
@@ -199,9 +221,11 @@ class StatusManager:
             if change:
                 body = {"metadata": {"uid": pod.metadata.uid}, "status": change}
                 pod = await self._client.patch(Pod, name, body, namespace, type="strategic", subresource="status")
-            entry.reported = pod
+            shown = self._api_pod(uid)
+            entry.reported = shown if shown is not None and _version(shown) == _version(pod) else pod
             if entry.finished and self._may_be_deleted(pod):
                 await self._client.delete(Pod, name, namespace, grace_period_seconds=0, uid=_uid(pod))
+                entry.deleted = True
         except errors.NotFound:
             return
 
@@ -212,6 +236,13 @@ class StatusManager:
             and not is_mirror(pod)
             and is_terminal(pod.status.phase if pod.status else None)
         )
+
+
+def _is_being_made(status: PodStatus) -> bool:
+    """Whether nothing has run yet, and nothing has failed."""
+    states = [each.state for each in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))]
+    reasons = {each.waiting.reason if each and each.waiting else None for each in states}
+    return status.phase == PENDING and bool(reasons) and reasons <= {CONTAINER_CREATING, POD_INITIALIZING}
 
 
 def _uid(pod: Pod) -> str:

@@ -16,7 +16,6 @@ from .housekeeping import Housekeeping
 from .logrotation import LogRotator
 from .podmanager import uid_of
 from .shutdown import ShutdownManager, periods
-from .stats.usage import reader
 
 if TYPE_CHECKING:
     from .kubelet import Kubelet
@@ -116,7 +115,7 @@ async def eviction_manager(kubelet: Kubelet) -> EvictionManager:
         settings.root_dir,
         kubelet.runtime,
         cgroups=kubelet.cgroups,
-        reader=reader(),
+        reader=kubelet.usage,
         pod_logs=lambda pod: pod_logs_folder(settings.pod_logs_dir, pod),
     )
     return EvictionManager(

@@ -8,7 +8,8 @@ Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that 
   follows a log, or has left HTTP, may pause as long as they like;
 - when the client goes away, the task that serves it is cancelled, so what it held is freed;
 - a large answer is handed to the transport in pieces, as the client takes them: the transport encrypts at once whatever
-  it is given, which holds up others and takes the memory of the answer once more;
+  it is given, which holds up others and takes the memory of the answer once more; large bodies are read in the same
+  way, and the pieces of all connections one after another (`pacing`);
 - after `drain()` every answer says `Connection: close`, and a connection is closed when its answer has arrived.
 """
 
@@ -29,6 +30,7 @@ from pybernetes.api.randomness import serial_uids
 from .handshakes import unverified
 from .heads import Head, Heads, problem_of
 from .messages import Answer, Handler, Headers, Refusal, Request, Response, warning_headers
+from .pacing import Pace
 from .tcp import confirmed, unconfirmed
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
 MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
 GZIP_MINIMUM = 128 * 1024  # upstream compresses answers from this size on
 PIECE = 256 * 1024  # what is written of a large answer before looking whether the client takes it
+_BULK = 64 * 1024  # what is read of a body at once; the rest by turns
 _DRAIN_STEP = 0.01  # seconds between looks at the connections that are left
 _DRAIN_STUCK = 5.0  # seconds in which a client must take something then
 _THREAD_FROM = 1 << 20  # compress in a thread from this size on: zlib frees the GIL
@@ -105,6 +108,8 @@ class Connection(asyncio.Protocol):
         self.peer_certificate: Any = None
         self.peer_verified = False
         self.peer_address = ""
+        self.flow = ""
+        """Whose requests come this way, as far as somebody above knows: large ones take turns with those of others."""
         self._loop = server.loop
         self._parser: Any = httptools.HttpRequestParser(self)
         self._whole: bytes | None = None  # what arrived, when it began a request: perhaps all of one
@@ -186,6 +191,14 @@ class Connection(asyncio.Protocol):
             self._refuse(*(refused.args if isinstance(refused, _Refused) else (400, "Bad Request")))
         except httptools.HttpParserError:
             self._refuse(400, "Bad Request")
+        else:
+            if self._receiving and self._body_bytes >= _BULK:
+                self.transport.pause_reading()
+                self.server.pace.ask(self.flow, self._read_on)
+
+    def _read_on(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def pause_writing(self) -> None:
         self._resume = self._loop.create_future()
@@ -365,7 +378,7 @@ class Connection(asyncio.Protocol):
 
     async def _send_large(self, request: Request, response: Response) -> None:
         body = response.body
-        if "gzip" in request.headers.get("accept-encoding", "") and not _encoded(response.headers):
+        if request.accepts_gzip() and not _encoded(response.headers):
             body = await self._gzip(body)
             response.headers = [*(response.headers or ()), ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
         self.write(self._head_of(request, response, len(body)))
@@ -373,6 +386,7 @@ class Connection(asyncio.Protocol):
         for start in range(0, len(body), PIECE):
             self.write(whole[start : start + PIECE])
             await self.drain()
+            await self.turn()
 
     def _head(self, request: Request, status: int, content_type: str, headers: Headers | None) -> list[bytes]:
         lines = [b"HTTP/1.1 %d %s\r\n" % (status, _REASON.get(status, b"Unknown"))]
@@ -431,6 +445,10 @@ class Connection(asyncio.Protocol):
             raise ConnectionResetError("the client went away")
         if self._resume:
             await asyncio.shield(self._resume)
+
+    async def turn(self) -> None:
+        """Wait until another large piece may be sent."""
+        await self.server.pace.turn(self.flow)
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer what is not a request, or is too large to be one, when its turn has come, and close."""
@@ -507,6 +525,7 @@ class HTTPServer:
         self.loop = loop or asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.heads = Heads()
+        self.pace = Pace(self.loop)
         self._date = (0, b"")
         self.new_audit_id = serial_uids().__next__
         self.draining = False

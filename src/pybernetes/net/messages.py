@@ -80,12 +80,22 @@ class Request:
         self.warnings: list[str] = []
         self.response_headers: list[tuple[str, str]] = []
 
+    def first(self, name: str) -> str:
+        """The first value of a header (its name in lower case); empty if there is none."""
+        if self.repeated is not None and name in self.repeated:
+            return self.repeated[name][0]
+        return self.headers.get(name, "")
+
     def values(self, name: str) -> list[str]:
         """Every value of a header (its name in lower case), where a comma belongs to a value and does not part two."""
         if self.repeated is not None and name in self.repeated:
             return self.repeated[name]
         value = self.headers.get(name)
         return [] if value is None else [value]
+
+    def accepts_gzip(self) -> bool:
+        """Whether the answer may be compressed. As upstream, weights are not understood: `gzip` must stand alone."""
+        return any(each.strip() == "gzip" for each in self.headers.get("accept-encoding", "").split(","))
 
 
 Answer = Awaitable[Response | None]

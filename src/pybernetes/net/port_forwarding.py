@@ -1,4 +1,7 @@
-"""Forwarded ports as a runtime's streaming server serves them, by SPDY and WebSocket: a `Duplex` for each client."""
+"""Forwarded ports as a runtime's streaming server serves them: a `Duplex` for each client.
+
+Clients speak SPDY, WebSocket, or SPDY in WebSocket.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from .duplex import Duplex, Upgraded
 from .messages import Request, Response
 from .serving import Refused, negotiate
 from .spdy_session import Session, Stream
+from .tunnel import PREFIX, Tunnel, tunneled
 from .websocket import HandshakeError, ProtocolError, WebSocket, accept, is_websocket
 
 PORT_FORWARD = "portforward.k8s.io"
@@ -24,7 +28,9 @@ Forward = Callable[[int, Duplex], Awaitable[str]]
 async def serve_port_forward(request: Request, ports: Sequence[int], forward: Forward) -> Response | None:
     """Serve a client until it goes; `ports` are those that a WebSocket client has asked for."""
     try:
-        if is_websocket(request):
+        if tunneled(request):
+            await _forward_in_tunnel(request, forward)
+        elif is_websocket(request):
             await _forward_by_websocket(request, ports, forward)
         else:
             _, head = negotiate(request, (PORT_FORWARD,))
@@ -32,6 +38,14 @@ async def serve_port_forward(request: Request, ports: Sequence[int], forward: Fo
     except Refused as refused:
         return refused.answer
     return None
+
+
+async def _forward_in_tunnel(request: Request, forward: Forward) -> None:
+    try:
+        _, head = accept(request, (f"{PREFIX}{PORT_FORWARD}",))
+    except HandshakeError as error:
+        raise Refused(error.answer()) from None
+    await _BySPDYPorts(Tunnel(WebSocket(Upgraded(request.connection, head))), forward).run()
 
 
 class _BySPDYPorts:

@@ -3,6 +3,8 @@
 A context cannot be told to forget a certificate or an authority, so a new one is made from the files when they have
 changed, and put in place of the old one while a client says hello (`sni_callback` is called for every handshake, also
 for one that names no host). Connections that are there stay as they are. What cannot be read is told and the old kept.
+
+A client that names no host gets the certificate for the address it has come to, if one was given for that.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import logging
+import re
 import ssl
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -57,6 +61,8 @@ INSECURE_CIPHERS = {
 TLS13_CIPHERS = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 """Always on where TLS 1.3 is, in Go as in OpenSSL; naming them changes nothing."""
 
+_HOST = re.compile(r"\*|(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+
 _ALIASES = {
     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
@@ -91,7 +97,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("TLS").add_argument
     add("--tls-min-version", choices=VERSIONS, default="VersionTLS12", help="the oldest version of TLS")
     add("--tls-cipher-suites", type=cipher_suites, default=tuple(CIPHERS), help="ciphers for TLS 1.2, by Go's names")
-    add("--tls-sni-cert-key", type=named_certificate, action="append", default=[], help="CERT,KEY[:NAME,*.NAME]")
+    add(
+        "--tls-sni-cert-key", type=named_certificate, action="append", default=[], help="CERT,KEY[:NAME,*.NAME,ADDRESS]"
+    )
 
 
 def cipher_suites(text: str) -> tuple[str, ...]:
@@ -112,11 +120,7 @@ def named_certificate(text: str) -> NamedCertificate:
     for path in pair:
         if not path.is_file():
             raise argparse.ArgumentTypeError(f"no such file: {path}")
-    wanted = tuple(each.strip().lower() for each in names.split(",") if each.strip())
-    for name in wanted:
-        if _is_address(name):
-            detail = "certificates for addresses are not supported, only for names"
-            raise argparse.ArgumentTypeError(f"{name}: {detail}")
+    wanted = tuple(_canonical(each.strip().lower()) for each in names.split(",") if each.strip())
     return NamedCertificate(pair[0], pair[1], wanted)
 
 
@@ -146,6 +150,14 @@ class ServingTLS:
         self.context = self._make(self._default)
         """What to listen with."""
         self.context.sni_callback = self._hello
+        self._by_address: dict[str, Context] = {}
+        for address in {name for each in named for name in each.names if _is_address(name)}:
+            context = self._by_address[address] = self._make(self._default)
+            context.sni_callback = partial(self._hello, address=address)
+
+    def at(self, address: str) -> Context:
+        """What to greet those with who have come to an address of ours."""
+        return self._by_address.get(_canonical(address), self.context) if self._by_address else self.context
 
     def refresh(self) -> None:
         """Read what has changed."""
@@ -170,9 +182,11 @@ class ServingTLS:
         self._contexts = {"": self._make(self._default), **found, **given}
         self._trusted = [each.generation for each in self._authorities]
 
-    def _hello(self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
+    def _hello(
+        self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext, address: str = ""
+    ) -> None:
         self.refresh()
-        connection.context = self._chosen((name or "").lower())
+        connection.context = self._chosen((name or address).lower())
 
     def _chosen(self, name: str) -> Context:
         contexts = self._contexts
@@ -205,11 +219,24 @@ class ServingTLS:
 
 
 def _names_in(certificate: Path) -> list[str]:
+    """The names of hosts in a certificate. Not its addresses, which no client can ask for by name."""
     from cryptography import x509
 
     from pybernetes.pki import names_of
 
-    return [name.lower() for name in names_of(x509.load_pem_x509_certificate(certificate.read_bytes()))]
+    read = x509.load_pem_x509_certificate(certificate.read_bytes())
+    common = [str(each.value) for each in read.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    names = [each.lower() for each in (*common, *names_of(read))]
+    return [each for each in names if _HOST.fullmatch(each) and not _is_address(each)]
+
+
+def _canonical(name: str) -> str:
+    """An address in its shortest form; an IPv4 address that came as an IPv6 one is itself. Names stay as they are."""
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def _is_address(name: str) -> bool:

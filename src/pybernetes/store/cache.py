@@ -83,6 +83,8 @@ class Watcher:
 
     def __init__(self, scope: str, view: Callable[[Change], bytes | None], revision: int) -> None:
         self.scope = scope
+        self.narrow = False
+        """Whether it is for few of the objects in scope: one name, or the pods of one node."""
         self.view = view
         self.revision = revision
         self.ended: Exception | None = None

@@ -188,3 +188,58 @@ def test_addresses_of_proxies_are_recorded(log: Log) -> None:
 
 def test_the_log_is_private(log: Log) -> None:
     assert log.file.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_sent_is_recorded_as_it_was_understood(log: Log, place: str) -> None:
+    core = f"/api/v1/namespaces/{place}"
+    container = {"name": "c", "image": "i"}
+    log.client.post(f"{core}/pods", {"metadata": {"name": "p"}, "spec": {"containers": [container]}}, User_Agent="sent")
+    log.client.post(f"{core}/pods/p/eviction", {"metadata": {"name": "p"}}, User_Agent="sent")
+    pod, eviction = (each["requestObject"] for each in log("sent") if each["stage"] == "ResponseComplete")
+    assert (pod["kind"], pod["spec"]["restartPolicy"]) == ("Pod", "Always")
+    assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Always"
+    assert eviction == {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "p"}}
+
+
+def test_nothing_of_a_body_is_recorded_that_nobody_has_read(log: Log, place: str) -> None:
+    path = f"/api/v1/namespaces/{place}/configmaps"
+    body = {"metadata": {"name": "a"}}
+    assert log.client.post(path, body, User_Agent="unread", Impersonate_User="nobody").status == 403
+    (complete,) = [each for each in log("unread") if each["stage"] == "ResponseComplete"]
+    assert "requestObject" not in complete
+    assert "name" not in complete["objectRef"]
+
+
+@pytest.mark.parametrize("name", [True, 7, None, {"a": "b"}])
+def test_a_body_that_is_no_object_is_refused_and_recorded(log: Log, place: str, name: object) -> None:
+    agent = f"wrong-{name}"
+    path = f"/api/v1/namespaces/{place}/configmaps"
+    assert log.client.post(path, {"metadata": {"name": name}}, User_Agent=agent).status in (400, 422)
+    assert [each["stage"] for each in log(agent)] == ["RequestReceived", "ResponseComplete"]
+
+
+def test_what_would_have_lasted_has_begun_before_it_ends(log: Log, place: str) -> None:
+    log.client.get(f"/api/v1/namespaces/{place}/pods/none/log", User_Agent="lasts")
+    received, started, complete = log("lasts")
+    assert (received["stage"], started["stage"], complete["stage"]) == (
+        "RequestReceived",
+        "ResponseStarted",
+        "ResponseComplete",
+    )
+    assert started["responseStatus"] == complete["responseStatus"]
+    assert started["responseStatus"]["code"] == 404
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "real", "expected"),
+    [
+        ("1.2.3.4, 5.6.7.8", "9.9.9.9", ["1.2.3.4", "5.6.7.8", "9.9.9.9", "127.0.0.1"]),
+        ("1.2.3.4, nonsense", "1.2.3.4", ["1.2.3.4", "127.0.0.1"]),
+        ("1.2.3.4, 127.0.0.1", "", ["1.2.3.4", "127.0.0.1"]),
+        ("", "9.9.9.9", ["9.9.9.9", "127.0.0.1"]),
+    ],
+)
+def test_where_a_request_comes_from(log: Log, forwarded: str, real: str, expected: list[str]) -> None:
+    agent = f"from-{forwarded}-{real}"
+    log.client.get("/version", User_Agent=agent, X_Forwarded_For=forwarded, X_Real_Ip=real)
+    assert log(agent)[0]["sourceIPs"] == expected

@@ -366,14 +366,23 @@ def test_a_bad_credential_is_not_anonymous(world: World) -> None:
     assert nobody.get("/version", Authorization="Digest x").status == 200, "no credential of a kind that is known"
 
 
-def test_the_first_that_knows_wins(world: World) -> None:
-    """Two Authorization headers: upstream looks at the first; joined they are nobody's, which is as safe."""
+@pytest.mark.parametrize(
+    ("tokens", "status"), [(("bad", "good"), 401), (("good", "bad"), 200), (("good", "good"), 200)]
+)
+def test_of_several_authorizations_the_first_counts(world: World, tokens: tuple[str, ...], status: int) -> None:
     connection = world.admin.connect()
     connection.putrequest("GET", "/api/v1/namespaces")
-    connection.putheader("Authorization", "Bearer nonsense")
-    connection.putheader("Authorization", f"Bearer {world.admin.token}")
+    for each in tokens:
+        connection.putheader("Authorization", f"Bearer {world.admin.token if each == 'good' else each}")
     connection.endheaders()
-    assert connection.getresponse().status == 401
+    assert connection.getresponse().status == status
+
+
+def test_a_token_behind_two_spaces_is_none_and_the_client_is_warned(world: World) -> None:
+    answer = Client(world.server, "").get("/version", Authorization=f"Bearer  {world.admin.token}")
+    assert answer.status == 200, "as nobody"
+    (warning,) = answer.warnings
+    assert "contains extra space before the bearer token, and is ignored" in warning
 
 
 def test_token_reviews(world: World, account: tuple[str, str, str]) -> None:

@@ -38,6 +38,24 @@ def test_whatever_is_no_token_is_said_to_be_none(text: str) -> None:
             assert jwt.unverified_issuer(made) is None
 
 
+@pytest.mark.parametrize(
+    ("header", "claims"),
+    [
+        (b'{"alg":"ES256","alg":"none"}', b"{}"),
+        (b'{"alg":"ES256"}', b'{"sub":"a","sub":"b"}'),
+        (b'{"alg":"ES256"}', b'{"x":[{"y":{"z":1,"z":2}}]}'),
+        (b'{"alg":"ES256","jwk":{"kty":"EC"}}', b"{}"),
+        (b'{"alg":"ES256"}', b'{"exp":100000000000000000000}'),
+        (b'{"alg":"ES256"}', b'{"nbf":-1e30}'),
+        (b'{"alg":"ES256"}', b"{} x"),
+        (b'{"alg":"ES256"}', b"\xff"),
+    ],
+)
+def test_a_token_says_nothing_twice_and_nothing_that_cannot_be(header: bytes, claims: bytes) -> None:
+    with pytest.raises(jwt.NotAToken):
+        jwt.claims(jwt.parse(f"{jws.encode(header)}.{jws.encode(claims)}.").payload)
+
+
 @given(st.binary(max_size=64))
 def test_base64url_has_one_spelling(data: bytes) -> None:
     text = jws.encode(data)

@@ -76,7 +76,8 @@ def bound(kind: str, version: str = "v1") -> dict[str, Any]:
         ({"spec": {"expirationSeconds": (1 << 32) + 1}}, 422, "may not specify a duration larger than 2^32 seconds"),
         ({"spec": {"expirationSeconds": "1h"}}, 400, ""),
         ({"metadata": {"name": "other"}}, 422, "must match the service account name if specified"),
-        ({"metadata": {"namespace": "other"}}, 422, "must match the service account namespace if specified"),
+        ({"metadata": {"namespace": "other"}}, 400, "does not match the namespace sent on the request"),
+        ({"spec": {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1"}}}, 400, "Name parameter required."),
         ({"metadata": {"uid": "1"}}, 409, "does not match the UID of the service account"),
         (
             {"spec": {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "none"}}},

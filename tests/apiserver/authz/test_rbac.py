@@ -40,6 +40,11 @@ def test_who_has_no_role_may_do_nothing_and_is_told_what(as_user: AsUser, place:
     assert as_user(name).get("/metrics").message == f'forbidden: User "{name}" cannot get path "/metrics"'
 
 
+def test_a_refusal_is_not_to_be_sniffed(as_user: AsUser, name: str) -> None:
+    for path in ("/api/v1/pods", "/nope"):
+        assert check(as_user(name).get(path), 403).headers["X-Content-Type-Options"] == "nosniff"
+
+
 def test_a_role_holds_in_its_namespace_only(admin: Client, as_user: AsUser, place: str, name: str) -> None:
     grant(admin, name, rule("get,list", "", "pods"), namespace=place)
     check(as_user(name).get(f"/api/v1/namespaces/{place}/pods"), 200)

@@ -16,7 +16,11 @@ from pybernetes.api.flowcontrol.v1 import (
 )
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.apiserver.flowcontrol import levels
-from pybernetes.apiserver.flowcontrol.levels import Level, Rejected
+from pybernetes.apiserver.flowcontrol.estimating import ONE
+from pybernetes.apiserver.flowcontrol.levels import Asked, Level, Rejected
+from pybernetes.net.http import Request
+
+ASKED = Asked(Request(None, "GET", "/", "", {}, b""), "schema", "user", ONE, 1.0)  # type: ignore[arg-type]
 
 
 def make(limit: int, queues: int = 0, length: int = 50) -> Level:
@@ -36,7 +40,7 @@ async def test_without_queues_there_is_no_waiting() -> None:
     assert level.enter(1)
     assert not level.enter(1)
     with pytest.raises(Rejected, match="concurrency-limit"):
-        await level.wait("a", 1)
+        await level.wait("a", ASKED)
     level.leave(1)
     assert level.enter(1)
 
@@ -44,7 +48,7 @@ async def test_without_queues_there_is_no_waiting() -> None:
 async def test_who_waits_is_let_in_when_seats_are_free() -> None:
     level = make(1, queues=1)
     assert level.enter(1)
-    waiting = asyncio.create_task(level.wait("a", 1))
+    waiting = asyncio.create_task(level.wait("a", ASKED))
     await asyncio.sleep(0)
     assert not level.enter(1)  # nobody overtakes
     level.leave(1)
@@ -67,10 +71,10 @@ async def test_a_full_queue_and_a_long_wait_are_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(levels, "PATIENCE", 0.01)
     level = make(1, queues=1, length=1)
     assert level.enter(1)
-    waiting = asyncio.create_task(level.wait("a", 1))
+    waiting = asyncio.create_task(level.wait("a", ASKED))
     await asyncio.sleep(0)
     with pytest.raises(Rejected, match="queue-full"):
-        await level.wait("a", 1)
+        await level.wait("a", ASKED)
     with pytest.raises(Rejected, match="time-out"):
         await waiting
     assert level.queues is not None
@@ -80,7 +84,7 @@ async def test_a_full_queue_and_a_long_wait_are_refused(monkeypatch: pytest.Monk
 async def test_who_leaves_while_waiting_holds_nothing() -> None:
     level = make(1, queues=1)
     assert level.enter(1)
-    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(level.wait("a", 1)) for _ in range(2)]
+    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(level.wait("a", ASKED)) for _ in range(2)]
     await asyncio.sleep(0)
     tasks[0].cancel()
     await asyncio.sleep(0)
@@ -94,3 +98,13 @@ async def test_a_level_without_seats_lets_nobody_in() -> None:
     assert not level.enter(1)
     level.dispatch()
     assert level.executing == 0
+
+
+async def test_seats_are_held_while_watchers_are_told() -> None:
+    level = make(2, queues=1)
+    assert level.enter(2)
+    level.later(0.01, 2, None, 0.0)
+    assert not level.enter(1)
+    async with asyncio.timeout(5):
+        await level.wait("a", ASKED)
+    assert level.executing == 1

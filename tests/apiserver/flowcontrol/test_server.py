@@ -1,14 +1,8 @@
-"""Priority and fairness of a running server: objects, headers, refusals, and a flood."""
+"""Priority and fairness of a running server: objects, headers, refusals, tables. Floods are in test_flood.py."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
-import os
-import statistics
-import sys
-import time
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -163,91 +157,6 @@ def test_without_it_there_is_the_limit_of_old(tmp_path: Path) -> None:
         assert Client(server).get(f"{FLOW}/flowschemas").json["items"] == []
 
 
-FLOOD = """
-import asyncio, ssl, sys
-async def main(port, token, request):
-    context = ssl._create_unverified_context()
-    head, _, body = request.partition("\\n")
-    lines = [head + " HTTP/1.1", "Host: x", f"Authorization: Bearer {token}", "Impersonate-User: flood"]
-    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
-    message = ("\\r\\n".join(lines) + "\\r\\n\\r\\n" + body).encode()
-    async def one():
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
-        while True:
-            writer.write(message)
-            answer = await reader.readuntil(b"\\r\\n\\r\\n")
-            length = next(l for l in answer.lower().split(b"\\r\\n") if l.startswith(b"content-length"))
-            await reader.readexactly(int(length.split()[1]))
-    await asyncio.gather(*[one() for _ in range(64)])
-asyncio.run(main(int(sys.argv[1]), sys.argv[2], sys.argv[3]))
-"""
-MAPS = "/api/v1/namespaces/default/configmaps"
-FLOODS = {
-    "gets": f"GET {MAPS}/a",
-    "lists": f"GET {MAPS}",
-    "writes": "POST /api/v1/namespaces/kube-public/configmaps\n"
-    + json.dumps({"metadata": {"generateName": "flood-"}, "data": {"k": "v" * 1000}}),
-}
-QUIET = ("GET a", "GET list", "PUT")
-
-
-def times(admin: Client, kind: str, seconds: float) -> tuple[list[float], list[float]]:
-    """What requests of a user who asks now and then take: by the clock, and of the server's own time.
-
-    The server's own time is what it worked between question and answer, for whomever. That is what it can be blamed
-    for; by the clock one would measure how the machine shares its few cores among server, flood and everybody else.
-    For the same reason we are woken before all others, if we may.
-    """
-    with contextlib.suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
-    clock = (~admin.server.pid << 3) | 2  # Linux: the clock of the CPU time of a process
-    connection = admin.connect()
-    headers = admin._headers({}, {"Impersonate-User": "quiet"})
-    waited, worked = [], []
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        method, path, body = "GET", MAPS if kind == "GET list" else f"{MAPS}/a", None
-        if kind == "PUT":
-            method, body = "PUT", json.dumps({"metadata": {"name": "a"}, "data": {"k": str(end - time.monotonic())}})
-        before, started = time.clock_gettime(clock), time.perf_counter()
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        answer.read()
-        waited.append(time.perf_counter() - started)
-        worked.append(time.clock_gettime(clock) - before)
-        assert answer.status == 200
-        time.sleep(0.002)
-    connection.close()
-    return waited, worked
-
-
-def p99(values: list[float]) -> float:
-    return statistics.quantiles(values, n=100)[98]
-
-
-@pytest.mark.soak
-async def test_a_flood_of_one_user_leaves_another_within_three_times_of_quiet(tmp_path: Path) -> None:
-    with api_server(tmp_path, store=f"sqlite://{tmp_path}/store.db") as server:
-        admin = Client(server)
-        for name in ("a", *(f"x{number}" for number in range(20))):
-            assert admin.post(MAPS, {"metadata": {"name": name}, "data": {"k": "v" * 1000}}).status == 201
-        quiet = {kind: p99((await asyncio.to_thread(times, admin, kind, 3.0))[0]) for kind in QUIET}
-        ratios = {}
-        for flood, request in FLOODS.items():
-            command = (sys.executable, "-c", FLOOD, str(admin.address.port), server.token, request)
-            process = await asyncio.create_subprocess_exec(*command)
-            try:
-                await asyncio.sleep(1.0)
-                for kind in QUIET:
-                    worked = (await asyncio.to_thread(times, admin, kind, 3.0))[1]
-                    ratios[flood, kind] = p99(worked) / max(quiet[kind], 0.001)
-            finally:
-                process.kill()
-                await process.wait()
-        print(ratios)
-        assert max(ratios.values()) < 3, ratios
-
-
 def test_what_happens_is_shown_in_upstreams_tables(admin: Client) -> None:
     admin.get("/api/v1/pods", Impersonate_User="shown")
     answer = admin.get("/debug/api_priority_and_fairness/dump_priority_levels")
@@ -262,3 +171,21 @@ def test_what_happens_is_shown_in_upstreams_tables(admin: Client) -> None:
     assert len([line for line in queues if line.startswith("global-default,")]) == 128
     assert admin.get("/debug/api_priority_and_fairness/dump_queues", Impersonate_User="shown").status == 200
     assert not any("debug" in path for path in admin.get("/").json["paths"])
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    head, *rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def test_requests_are_shown_while_they_are_served(admin: Client) -> None:
+    dump = "/debug/api_priority_and_fairness/dump_requests"
+    (short,) = rows_of(admin.get(dump).body.decode())
+    assert short["PriorityLevelName"] == short["FlowSchemaName"] == "exempt"
+    assert (short["QueueIndex"], short["RequestIndexInQueue"]) == ("-1", "-1")
+    assert (short["InitialSeats"], short["FinalSeats"], short["AdditionalLatency"]) == ("1", "0", "0s")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", short["ArriveTime"])
+    assert "UserName" not in short
+    (long,) = rows_of(admin.get(f"{dump}?includeRequestDetails=1", Impersonate_User="shown").body.decode())
+    assert long["FlowDistingsher"] == long["UserName"] == "shown"
+    assert (long["Verb"], long["APIPath"], long["Resource"]) == ("get", dump, "")

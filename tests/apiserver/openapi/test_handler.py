@@ -124,7 +124,7 @@ def test_quality_decides(cluster: tools.ApiServer) -> None:
 
 
 def ask(path: str) -> Any:
-    return SimpleNamespace(path=path, headers={"accept-encoding": "gzip"}, info=SimpleNamespace(query={}))
+    return SimpleNamespace(path=path, headers={}, info=SimpleNamespace(query={}), accepts_gzip=lambda: True)
 
 
 def custom(kind: str) -> Custom:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pybernetes.cluster.commands import image as command
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.cluster.images import elf, oci, package
+from pybernetes.cluster.images import archives, elf, oci, package
 
 needs_dpkg = pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="not a Debian machine")
 needs_nginx = pytest.mark.skipif(
@@ -109,7 +108,7 @@ def test_nginx_runs_in_a_root_of_its_image_alone(tmp_path: Path) -> None:
     assert left_out == []
     archive = tmp_path / "nginx.tar"
     oci.write(archive, made)
-    assert command.archive_names(archive) == [oci.full_name(name) for name in made.names]
+    assert archives.names(archive) == [oci.full_name(name) for name in made.names]
     root = tmp_path / "root"
     _unpack(archive, root)
     ran = subprocess.run(["chroot", root, "nginx", "-t"], capture_output=True, text=True)
@@ -135,32 +134,6 @@ def test_modules_that_the_image_has_not_are_not_switched_on_in_it(tmp_path: Path
     for entry in made.entries:
         if entry.link is not None and entry.path.startswith("/etc/nginx/"):
             assert os.path.realpath(entry.path) in paths, entry
-
-
-def test_an_archive_says_which_images_it_holds(tmp_path: Path) -> None:
-    docker = tmp_path / "docker.tar"
-    _tar(docker, {"manifest.json": json.dumps([{"RepoTags": ["a:1", "b:2"]}]).encode()})
-    assert command.archive_names(docker) == ["a:1", "b:2"]
-    for content in ({"manifest.json": b"[{}]"}, {"index.json": b"{}"}, {"other": b""}):
-        nameless = tmp_path / "nameless.tar"
-        _tar(nameless, content)
-        with pytest.raises(ClusterError, match="holds no image with a name"):
-            command.archive_names(nameless)
-    for content in ({"index.json": b"[]"}, {"manifest.json": b"[1]"}, {"index.json": b"{"}):
-        odd = tmp_path / "odd.tar"
-        _tar(odd, content)
-        with pytest.raises(ClusterError, match="not an archive of images"):
-            command.archive_names(odd)
-    garbage = tmp_path / "garbage.tar"
-    garbage.write_bytes(b"garbage" * 100)
-    with pytest.raises(ClusterError, match="not an archive of images"):
-        command.archive_names(garbage)
-
-
-def _tar(path: Path, content: dict[str, bytes]) -> None:
-    with tarfile.open(path, "w") as tar:
-        for name, data in content.items():
-            oci._add(tar, name, data)
 
 
 def _unpack(archive: Path, root: Path) -> None:

@@ -61,7 +61,7 @@ class Node:
         def answers() -> bool:
             assert process.poll() is None, log.read_text()
             init = inside.init_process(self.layout, self.name)
-            return init is not None and boot._answers(inside.path(init, containerd.SOCKET))
+            return init is not None and containerd.runs(inside.path(init, containerd.SOCKET))
 
         tools.wait_until(answers, f"containerd of {self.name} answers")
 

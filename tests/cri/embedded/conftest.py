@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cri.embedded.machine import EmbeddedMachine, lacking
+from cri.embedded.machine import EmbeddedMachine
 
 
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMachine]:
     """Started once."""
-    if why := lacking():
+    if why := EmbeddedMachine.lacking():
         pytest.skip(why)
     folder = Path(tmp_path_factory.mktemp("embedded"))
     with EmbeddedMachine(folder, f"pyb-embedded-{os.getpid()}") as started:

@@ -209,7 +209,7 @@ async def test_pods_and_their_ends_survive_a_killed_runtime(machine: EmbeddedMac
     machine.kill_runtime()
     machine.run("touch", f"/proc/{pid}/root/tmp/go")
     await until_logged(other, "stdout F late")
-    await asyncio.to_thread(machine.start_containerd)
+    await asyncio.to_thread(machine.start_runtime)
     async with machine.runtime() as runtime:
         assert (await status(runtime, runs)).state == cri.CONTAINER_RUNNING
         assert (await execute(runtime, runs, "echo", "still")).stdout == b"still\n"

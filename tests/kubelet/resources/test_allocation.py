@@ -41,6 +41,7 @@ class Node:
         for each in pods:
             self.pods[each.metadata.uid] = each
             self.manager.add(each)
+        self.manager.save()
 
     def update(self, pod: Pod) -> list[str]:
         self.pods[pod.metadata.uid] = pod

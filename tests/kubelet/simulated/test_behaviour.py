@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
-from pybernetes.api.core.v1 import Pod
+from pybernetes.api.core.v1 import Node, Pod
+from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.codec import decode
-from pybernetes.kubelet.simulated.behaviour import PREFIX, behaviour, read_rules, unknown
+from pybernetes.kubelet.simulated.behaviour import PREFIX, behaviour, node_behaviour, read_rules, unknown
+from pybernetes.kubelet.simulated.curves import constant
+from pybernetes.kubelet.simulated.settings import NodeBehaviour
 
 
 def pod(annotations: dict[str, str] | None = None, **metadata: Any) -> Pod:
@@ -35,7 +38,7 @@ def test_annotations_are_for_all_containers_or_for_one() -> None:
         {"run-for": "1m30s", "run-for.b": "never", "exit-code": "3", "cpu": "250m", "exit-reason": "OOMKilled"}
     )
     first, problems = behaviour(wished, "a", [])
-    assert (first.run_for, first.exit_code, str(first.cpu), first.reason) == (90, 3, "250m", "OOMKilled")
+    assert (first.run_for, first.exit_code, first.cpu, first.reason) == (90, 3, constant(0.25), "OOMKilled")
     assert behaviour(wished, "b", [])[0].run_for == math.inf
     assert problems == []
 
@@ -49,7 +52,7 @@ def test_the_first_rule_that_fits_and_has_a_setting_counts_below_annotations() -
                 {"labels": {"app": "x"}, "settings": {"run-for": "3s", "exit-code": 7}},
             ]
         }
-    )
+    ).pods
     found = behaviour(pod(labels={"app": "x"}), "a", rules)[0]
     assert (found.run_for, found.exit_code) == (2, 7)
     assert behaviour(pod({"run-for": "4s"}), "a", rules)[0].run_for == 4
@@ -77,15 +80,42 @@ def test_annotations_that_mean_nothing_are_told() -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ([], "a file of rules has a list `rules`, and nothing else"),
-        ({"rules": [], "more": 1}, "a file of rules has a list `rules`, and nothing else"),
+        ([], "a file of rules has lists `rules` (of pods) and `nodes`, and nothing else"),
+        ({"rules": [], "more": 1}, "a file of rules has lists `rules` (of pods) and `nodes`, and nothing else"),
         ({"rules": ["x"]}, "rules[0]: must be an object"),
         ({"rules": [{"selector": {}}]}, "rules[0]: unknown field 'selector'"),
         ({"rules": [{}, {"labels": []}]}, "rules[1].labels: must be an object"),
         ({"rules": [{"settings": {"run": "1s"}}]}, "rules[0].settings: there is no setting 'run'"),
         ({"rules": [{"name": 1}]}, "rules[0].name: must be text"),
+        ({"nodes": [{"namespace": "x"}]}, "nodes[0]: unknown field 'namespace'"),
+        ({"nodes": [{"settings": {"silent": "maybe"}}]}, "nodes[0].settings.silent: must be true or false: 'maybe'"),
+        ({"rules": [{"settings": {"ports": {"x": "y"}}}]}, "rules[0].settings.ports: not a port: 'x'"),
     ],
 )
 def test_a_file_of_rules_is_refused_where_it_is_wrong(content: Any, why: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(why)}$"):
         read_rules(content)
+
+
+def test_lists_and_objects_are_written_as_such_in_a_file_and_as_text_in_annotations() -> None:
+    exec = [{"command": "cat *", "stdout": "x"}, {"exitCode": 3}]
+    rules = read_rules({"rules": [{"settings": {"exec": exec, "ports": {"80": "hello"}}}]}).pods
+    found = behaviour(pod(), "a", rules)[0]
+    assert [(each.pattern, each.stdout, each.exit_code) for each in found.exec] == [("cat *", "x", 0), ("*", "", 3)]
+    assert found.ports == {80: "hello"}
+    assert behaviour(pod({"exec": json.dumps(exec), "ports": "80: hello"}), "a", [])[0] == found
+
+
+def test_nodes_have_rules_and_annotations_too() -> None:
+    rules = read_rules({"nodes": [{"name": "sim-[12]", "settings": {"silent": True, "not-ready": "no network"}}]}).nodes
+    silent = Node(metadata=ObjectMeta(name="sim-1"))
+    assert node_behaviour(silent, rules)[0] == NodeBehaviour(silent=True, not_ready="no network")
+    awake = Node(metadata=ObjectMeta(name="sim-1", annotations={PREFIX + "silent": "false"}))
+    assert node_behaviour(awake, rules)[0].silent is False
+    other = Node(metadata=ObjectMeta(name="sim-3", annotations={PREFIX + "pressure": "PIDPressure, MemoryPressure"}))
+    assert node_behaviour(other, rules)[0] == NodeBehaviour(pressure=("MemoryPressure", "PIDPressure"))
+    wrong = Node(metadata=ObjectMeta(name="sim-3", annotations={PREFIX + "pressure": "Boredom"}))
+    assert node_behaviour(wrong, rules) == (
+        NodeBehaviour(),
+        [f"{PREFIX}pressure: not one of MemoryPressure, DiskPressure, PIDPressure: 'Boredom'"],
+    )

@@ -2,66 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
+from kubelet.simulated.cluster import NODES, Simulation
 
 import tools
-
-NODES = 5
-
-
-class Simulation:
-    """A cluster with simulated nodes only."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.name = f"s{os.getpid()}"
-        self.environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(folder / "config")}
-        self.rules = folder / "rules.yaml"
-        self.rules.write_text("rules:\n- name: 'short-*'\n  settings: {run-for: 100ms, exit-code: 4}\n")
-
-    def pyb(self, command: str, *words: str, check: bool = True) -> str:
-        where = (f"--name={self.name}", f"--data-dir={self.folder / 'data'}")
-        done = subprocess.run(
-            [*tools.PYTHON, command, *where, *words], env=self.environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0 or not check, done.stdout + done.stderr
-        return done.stdout
-
-    def pid(self) -> int | None:
-        """Of the process that pretends, if it runs."""
-        parts = json.loads(self.pyb("status", "--output=json", check=False))["components"]
-        found: int | None = next(each["pid"] for each in parts if each["name"] == "simulated-nodes")
-        return found
-
-    def kubectl(self, *words: str, stdin: str = "") -> str:
-        command = [str(tools.kubectl()), *words]
-        done = subprocess.run(command, env=self.environment, input=stdin, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def get(self, *words: str) -> Any:
-        return json.loads(self.kubectl("get", *words, "-o", "json"))
-
-
-@pytest.fixture(scope="module")
-def simulation() -> Iterator[Simulation]:
-    with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
-        made = Simulation(Path(folder))
-        try:
-            made.pyb(
-                "up", "--store=memory", "--port=0", f"--simulated-nodes={NODES}", f"--simulation-rules={made.rules}"
-            )
-            yield made
-        finally:
-            made.pyb("down", "--purge")
 
 
 def test_nodes_are_ready_and_have_leases(simulation: Simulation) -> None:

@@ -175,3 +175,36 @@ def test_a_new_process_takes_up_a_pod_where_the_last_one_left_it() -> None:
     assert life.container.restart_count == 0
     life.after(0.2)
     assert life.container.restart_count == 1
+
+
+def test_too_much_memory_kills_a_container_and_a_new_limit_saves_it() -> None:
+    resources = {"limits": {"memory": "100Mi"}, "requests": {"memory": "50Mi"}}
+    spec = {"containers": [{"name": "c", "image": "i", "resources": resources}]}
+    life = Life(spec, memory="0s=50Mi, 100s=150Mi")
+    life.sync()
+    life.after(49.9)
+    assert life.container.restart_count == 0
+    life.after(0.2)
+    last = life.container.last_state.terminated
+    assert (life.container.restart_count, last.reason, last.exit_code) == (1, "OOMKilled", 137)
+    saved = Life(spec, memory="0s=50Mi, 100s=150Mi")
+    saved.sync()
+    saved.after(40)
+    saved.body["spec"]["containers"][0]["resources"]["limits"]["memory"] = "200Mi"
+    assert saved.sync().again_at is None
+    saved.body["spec"]["containers"][0]["resources"]["limits"]["memory"] = "80Mi"
+    saved.sync()
+    saved.after(0.1)
+    assert saved.container.last_state.terminated.reason == "OOMKilled"
+
+
+def test_a_new_process_knows_the_container_before_the_present_one() -> None:
+    life = Life(run_for="10s")
+    life.sync()
+    life.after(11)
+    assert life.container.restart_count == 1
+    life.simulated = life.new()
+    life.sync()
+    first, second = life.simulated.observed.containers
+    assert (first.running, second.exited) == (True, True)
+    assert life.container.last_state.terminated.container_id == f"simulated://{second.id}"

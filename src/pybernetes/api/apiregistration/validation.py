@@ -30,7 +30,7 @@ def validate_api_service(obj: APIService) -> list[FieldError]:
             problems = [f'must be `spec.version+"."+spec.group`: {wanted}']
         return problems
 
-    errors = validate_object_meta(obj.metadata, False, name_rule)
+    errors = validate_object_meta(obj.metadata, False, name_rule, custom=True)
     if not group and version != "v1":
         detail = "only v1 may have an empty group and it better be legacy kube"
         errors.append(required(_SPEC.child("group"), detail))
@@ -77,12 +77,12 @@ def _validate_service(spec: APIServiceSpec, service: ServiceReference) -> list[F
 
 def validate_api_service_update(new: APIService, old: APIService) -> list[FieldError]:
     """Its name says what it is for; all else may change."""
-    return validate_object_meta_update(new.metadata, old.metadata) + validate_api_service(new)
+    return validate_object_meta_update(new.metadata, old.metadata, custom=True) + validate_api_service(new)
 
 
 def validate_api_service_status_update(new: APIService, old: APIService) -> list[FieldError]:
     """Conditions hold, do not hold, or nobody knows."""
-    errors = validate_object_meta_update(new.metadata, old.metadata)
+    errors = validate_object_meta_update(new.metadata, old.metadata, custom=True)
     path, states = Path("status", "conditions"), ("True", "False", "Unknown")
     for index, condition in enumerate((new.status and new.status.conditions) or ()):
         if condition.status not in states:

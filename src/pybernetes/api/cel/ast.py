@@ -178,6 +178,8 @@ class CompileError(ValueError):
 def _display(source: str, problem: Problem) -> str:
     if problem.at < 0:
         return f"ERROR: <input>:-1:0: {problem.message}"
+    if not source:
+        return f"ERROR: <input>:1:0: {problem.message}"
     before = source[: problem.at]
     line = before.count("\n")
     column = problem.at - (before.rfind("\n") + 1)

@@ -337,7 +337,7 @@ class _Checker:
             return (t.INT, ranged.params[0]) if two else (ranged.params[0], t.DYN)
         if ranged.kind == "map":
             return ranged.params[0], ranged.params[1]
-        if ranged.kind in ("dyn", "error", "param", "any"):
+        if ranged.kind in ("dyn", "error", "param"):
             self.assign(t.DYN, ranged)
             return t.DYN, t.DYN
         message = f"expression of type '{ranged}' cannot be range of a comprehension (must be list, map, or dynamic)"

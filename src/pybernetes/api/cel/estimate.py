@@ -62,6 +62,8 @@ def size_at(variables: Mapping[str, Type], path: Path) -> Range | None:
             if field is None:
                 return None
             type = field.type
+        elif type.kind == "map" and type.params[1].kind == "any":  # the bound is the same whatever the key
+            type = type.params[1]
         else:
             return None
     return Range(0, max(type.max_elements, 0))

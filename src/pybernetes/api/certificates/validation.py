@@ -12,7 +12,7 @@ from typing import Any, Final
 from .. import pem
 from ..field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from ..meta.validation import validate_object_meta, validate_object_meta_update
-from ..names import is_dns1123_label, is_dns1123_subdomain
+from ..names import is_dns1123_label, is_dns1123_subdomain, name_is_path_segment
 from ..quote import quote
 from ..schema import fields_by_wire
 from .request import check_request
@@ -64,12 +64,8 @@ def validate_certificate_signing_request_approval_update(
     return _validate_update(new, old, may_decide=True)
 
 
-def _any_name(name: str, prefix: bool) -> list[str]:
-    return []
-
-
 def _validate(obj: CertificateSigningRequest, old: CertificateSigningRequest | None) -> list[FieldError]:
-    errors = validate_object_meta(obj.metadata, False, _any_name)
+    errors = validate_object_meta(obj.metadata, False, name_is_path_segment)
     spec = obj.spec or CertificateSigningRequestSpec()
     before = (old.spec if old else None) or CertificateSigningRequestSpec()
     try:

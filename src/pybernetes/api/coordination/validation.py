@@ -16,13 +16,13 @@ _STRATEGIES = ("OldestEmulationVersion",)
 
 def validate_lease(lease: Lease) -> list[FieldError]:
     """A new lease."""
-    errors = validate_object_meta(lease.metadata, True, names.name_is_dns_subdomain)
+    errors = validate_object_meta(lease.metadata, True, names.name_is_dns_subdomain, custom=True)
     return errors + _validate_spec(lease.spec or LeaseSpec())
 
 
 def validate_lease_update(new: Lease, old: Lease) -> list[FieldError]:
     """A changed lease."""
-    errors = validate_object_meta_update(new.metadata, old.metadata)
+    errors = validate_object_meta_update(new.metadata, old.metadata, custom=True)
     return errors + _validate_spec(new.spec or LeaseSpec())
 
 

@@ -60,7 +60,7 @@ def _annotation_key(key: str) -> list[str]:
 def validate_object_meta(
     meta: ObjectMeta | None, namespaced: bool, name_rule: NameCheck, path: Path = METADATA, *, custom: bool = False
 ) -> list[FieldError]:
-    """What is wrong with the metadata of a new object; finalizers of a custom resource need no domain."""
+    """What is wrong with the metadata of a new object; `custom` ones, and some others, need no domain in finalizers."""
     if meta is None:
         meta = ObjectMeta()
     errors: list[FieldError] = []
@@ -210,7 +210,7 @@ def validate_owner_references(references: Sequence[OwnerReference], path: Path) 
 
 def _incomplete_owner(reference: OwnerReference, path: Path) -> Iterable[FieldError]:
     version = reference.api_version or ""
-    if not version or version.endswith("/"):
+    if not version or version.endswith("/") or version.count("/") > 1:
         yield invalid(path.child("apiVersion"), version, "version must not be empty")
     for name, value in (("kind", reference.kind), ("name", reference.name), ("uid", reference.uid)):
         if not value:

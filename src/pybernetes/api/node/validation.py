@@ -24,7 +24,7 @@ from .v1 import RuntimeClass, Scheduling
 
 def validate_runtime_class(runtime_class: RuntimeClass) -> list[FieldError]:
     """A new class."""
-    errors = validate_object_meta(runtime_class.metadata, False, names.name_is_dns_subdomain)
+    errors = validate_object_meta(runtime_class.metadata, False, names.name_is_dns_subdomain, custom=True)
     handler = runtime_class.handler
     if not handler:
         errors.append(required(Path("handler")))
@@ -41,7 +41,7 @@ def validate_runtime_class(runtime_class: RuntimeClass) -> list[FieldError]:
 def validate_runtime_class_update(new: RuntimeClass, old: RuntimeClass) -> list[FieldError]:
     """A changed class: pods rely on its handler."""
     errors = validate_runtime_class(new)
-    errors += validate_object_meta_update(new.metadata, old.metadata)
+    errors += validate_object_meta_update(new.metadata, old.metadata, custom=True)
     return errors + validate_immutable(new.handler, old.handler, Path("handler"))
 
 

@@ -8,17 +8,22 @@ from typing import Any
 import msgspec
 
 from pybernetes.api import scheme, zeros
+from pybernetes.api.resources import Resource, Subresource
 from pybernetes.api.times import rfc3339_micro
 from pybernetes.net.http import Request, Response
 
 from ..authn.user import User
 from ..bodies import as_json
+from ..registry.strategy import defaults_of
+from ..requestinfo import lasts
 from .event import Event, ObjectReference, agent, new_event, user_info
 from .policy import LEVELS, REQUEST, REQUEST_RESPONSE, Recorded
 
 Sink = Callable[[Event], bool]
 """Takes an event; false if it could not be kept and the request must fail for it."""
 
+DECISION, ALLOWED = "authorization.k8s.io/decision", "allow"
+"""What the authorizers have said of a request, among its annotations."""
 _CLOSED_EARLY = {"metadata": {}, "status": "Success", "message": "Connection closed early", "code": 200}
 
 
@@ -89,6 +94,8 @@ class Recorder:
             self._describe_request()
         if response is not None:
             self._describe_response(response)
+            if not self._started and lasts(self._request.info):  # it would have lasted, had it not been refused
+                self._emit("ResponseStarted")
         elif event.response_status is None:
             event.response_status = _CLOSED_EARLY
         self._emit("ResponseComplete")
@@ -119,12 +126,14 @@ class Recorder:
         verb = request.info.verb
         if not request.body or not request.info.is_resource:
             return
+        if self.annotations.get(DECISION) != ALLOWED:  # nobody has looked at what was sent
+            return
         try:
             body = _json(request)
+            if verb in ("create", "update") and event.object_ref is not None:
+                _complete(event.object_ref, body)
         except Exception:  # what is no object was refused, and is not recorded
             return
-        if verb in ("create", "update") and event.object_ref is not None:
-            _complete(event.object_ref, body)
         if self._recorded.level >= REQUEST:
             whole = body if verb in ("patch", "delete", "deletecollection") else _as_decoded(request, body)
             event.request_object = msgspec.Raw(self._without_managed_fields(whole))
@@ -155,16 +164,12 @@ class Recorder:
 
 def _source_ips(request: Request) -> list[str]:
     """Who forwarded the request for whom, as far as they say, and who is connected to us."""
-    found: list[str] = []
-    for name in ("x-forwarded-for", "x-real-ip"):
-        for part in request.headers.get(name, "").split(","):
-            address = part.strip()
-            if _is_address(address) and address not in found:
-                found.append(address)
-        if found:
-            break
-    peer = request.connection.peer_address
-    if peer and peer not in found:
+    parts = [each.strip() for each in request.first("x-forwarded-for").split(",")]
+    found = [each for each in parts if _is_address(each)]
+    real, peer = request.first("x-real-ip"), request.connection.peer_address
+    if _is_address(real) and real not in found:
+        found.append(real)
+    if peer and found[-1:] != [peer]:
         found.append(peer)
     return found
 
@@ -201,14 +206,32 @@ def _complete(reference: ObjectReference, body: bytes) -> None:
         reference.resource_version = reference.resource_version or meta.resource_version
 
 
+def _with_kind(subresource: Subresource | None, resource: Resource, body: bytes) -> bytes:
+    value = msgspec.json.decode(body)
+    if subresource is None or subresource.kind is None or not isinstance(value, dict):
+        return body
+    group = resource.group if subresource.group is None else subresource.group
+    version = subresource.version or resource.version
+    own = {"kind": subresource.kind, "apiVersion": f"{group}/{version}" if group else version}
+    return msgspec.json.encode({**own, **{name: each for name, each in value.items() if each or name not in own}})
+
+
 def _as_decoded(request: Request, body: bytes) -> bytes:
-    """With its kind, and the fields that are always there; a body that is not strictly its kind stays as it came."""
+    """With its kind, defaults, and the fields that are always there.
+
+    Subresources get their kind; a body that is not strictly its kind stays as it came.
+    """
     info = request.info
     resource = scheme.resource(info.group, info.version, info.resource)
-    if resource is None or info.subresource not in ("", "status"):
+    if resource is None:
         return body
+    if info.subresource not in ("", "status"):
+        return _with_kind(resource.subresource(info.subresource), resource, body)
     try:
         obj = scheme.decoder(resource).decode(body)
+        default = defaults_of(resource)
+        if default is not None:
+            default(obj)
         obj.kind, obj.api_version = resource.kind, resource.api_version
         zeros.fill(obj)
         return zeros.encode(obj)

@@ -27,7 +27,7 @@ class BasicFile:
             self._users[user.name] = (password.encode(), authenticated(user))
 
     async def authenticate(self, request: Request) -> User | None:
-        header = request.headers.get("authorization")
+        header = request.first("authorization")
         if not header:
             return None
         scheme, _, encoded = header.strip().partition(" ")

@@ -1,12 +1,13 @@
 """JSON web tokens in their compact form, taken apart without believing a word.
 
 What needs no cryptography is here, so that a server that never sees a token need not load it. The decoder is strict:
-one token has one spelling, characters outside base64url are refused and not skipped.
+one token has one spelling, characters outside base64url are refused and not skipped, and nothing is said twice.
 """
 
 from __future__ import annotations
 
 import binascii
+import json
 import re
 from typing import Any
 
@@ -14,6 +15,7 @@ import msgspec
 
 LEEWAY = 60.0  # seconds that two clocks may differ; upstream's
 
+_LATEST = 2.0**63  # seconds; what Go can count
 _PART = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
 _STANDARD = str.maketrans("-_", "+/")
 
@@ -28,6 +30,8 @@ class Header(msgspec.Struct):
     alg: str = ""
     kid: str = ""
     crit: list[str] | None = None
+    jwk: Any = None
+    """A key that comes with the token, which nobody should ever ask."""
 
 
 class Signed(msgspec.Struct):
@@ -57,6 +61,12 @@ class Claims(msgspec.Struct):
         return (self.aud,) if isinstance(self.aud, str) else tuple(self.aud)
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> None:
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise NotAToken("a name comes twice")
+
+
+_once = json.JSONDecoder(object_pairs_hook=_unique)
 _header = msgspec.json.Decoder(Header)
 _claims = msgspec.json.Decoder(Claims)
 _any = msgspec.json.Decoder(dict[str, Any])
@@ -68,10 +78,15 @@ def parse(token: str) -> Signed:
     if len(parts) != 3:
         raise NotAToken("not three parts")
     try:
-        header = _header.decode(decode(parts[0]))
+        raw = decode(parts[0])
+        header = _header.decode(raw)
         payload, signature = decode(parts[1]), decode(parts[2])
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        for each in (raw, payload):
+            _once.decode(each.decode())
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise NotAToken(str(error)) from error
+    if header.jwk is not None:
+        raise NotAToken("the header has a key")
     if header.crit is not None:
         raise NotAToken("the header has critical extensions, of which none is known")
     return Signed(header, payload, token[: token.rindex(".")].encode(), signature)
@@ -80,6 +95,8 @@ def parse(token: str) -> Signed:
 def claims(payload: bytes) -> Claims:
     """The claims that every token has. Raises NotAToken."""
     found: Claims = _read(_claims, payload)
+    if any(date is not None and abs(date) >= _LATEST for date in (found.exp, found.nbf, found.iat)):
+        raise NotAToken("a date that is none")
     return found
 
 

@@ -20,6 +20,7 @@ from .user import BadCredential, TokenAuthenticator, TokenUser, User, authentica
 REMEMBERED = 10.0  # seconds; upstream's TokenSuccessCacheTTL
 INVALID = "invalid bearer token"
 _KEPT = 16384  # answers; a cluster of 100 nodes has as many pods
+_SPACE = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 _PROTOCOL = "base64url.bearer.authorization.k8s.io."
 
 
@@ -114,12 +115,14 @@ class Bearer:
         self._tokens = tokens
 
     async def authenticate(self, request: Request) -> User | None:
-        header = request.headers.get("authorization")
+        header = request.first("authorization")
         if header:
             scheme, _, rest = header.strip().partition(" ")
             if scheme.lower() != "bearer":
                 return None
             token = rest.partition(" ")[0]
+            if rest[:1] == " ":
+                request.warnings.append(_SPACE)
         elif "sec-websocket-protocol" in request.headers:
             token = _of_websocket(request)
         else:

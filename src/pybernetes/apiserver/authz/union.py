@@ -54,8 +54,11 @@ async def require(authorizers: Sequence[Authorizer], user: User, info: RequestIn
 
 def forbidden(user: User, info: RequestInfo, reason: str) -> Forbidden:
     """The answer to a request that is not allowed."""
-    if not info.is_resource:
-        return Forbidden.path(user.name, info.verb, info.path, reason)
-    return Forbidden.request(
-        user.name, info.verb, info.group, info.resource, info.subresource, info.namespace, info.object_name, reason
-    )
+    if info.is_resource:
+        error = Forbidden.request(
+            user.name, info.verb, info.group, info.resource, info.subresource, info.namespace, info.object_name, reason
+        )
+    else:
+        error = Forbidden.path(user.name, info.verb, info.path, reason)
+    error.headers = (("X-Content-Type-Options", "nosniff"),)
+    return error

@@ -102,7 +102,7 @@ class Impersonation:
 
 def wanted_user(request: Request) -> User | None:
     """Who one wants to be, without the groups that come by themselves; None if nobody. Raises BadRequest."""
-    name, uid = (_first(request, f"impersonate-{each}") for each in ("user", "uid"))
+    name, uid = request.first("impersonate-user"), request.first("impersonate-uid")
     groups = tuple(request.values("impersonate-group"))
     extra: dict[str, list[str]] = {}
     for header in request.headers:
@@ -111,7 +111,9 @@ def wanted_user(request: Request) -> User | None:
     if name:
         return User(name, uid, groups, extra)
     if uid or groups or extra:
-        raise BadRequest(f"requested {_go_syntax(uid, groups, extra)} without impersonating a user name")
+        error = BadRequest(f"requested {_go_syntax(uid, groups, extra)} without impersonating a user name")
+        error.headers = (("X-Content-Type-Options", "nosniff"),)
+        raise error
     return None
 
 
@@ -246,11 +248,6 @@ def _problem(extra: dict[str, list[str]]) -> str:
         if "" in values:
             return "impersonating the empty string value in extra is not allowed"
     return ""
-
-
-def _first(request: Request, header: str) -> str:
-    values = request.values(header)
-    return values[0] if values else ""
 
 
 def _go_syntax(uid: str, groups: Sequence[str], extra: dict[str, list[str]]) -> str:

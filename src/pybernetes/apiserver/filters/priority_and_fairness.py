@@ -6,26 +6,23 @@ limited; a watch is, until it has told what there is.
 
 from __future__ import annotations
 
-import math
-from time import perf_counter, time
+from time import time
 from typing import TYPE_CHECKING
 
-from pybernetes.api.errors import APIError
 from pybernetes.net.http import Handler, Request, Response
 
 from ..flowcontrol.controller import Flow, FlowController
-from ..flowcontrol.levels import Rejected
+from ..flowcontrol.estimating import ONE, estimate
+from ..flowcontrol.levels import Asked, Rejected
 from ..flowcontrol.turns import Turns
 from ..handler import group_version
+from .max_in_flight import PRIVILEGED
 
 if TYPE_CHECKING:
     from ..registry.registry import Registry
-    from ..requestinfo import RequestInfo
 
 _LONG = frozenset(("exec", "attach", "portforward", "proxy", "log"))
 _READS = frozenset(("get", "list", "watch"))
-_SEAT_BYTES = 100_000  # bytes of a list for which a seat is taken; upstream's
-_MOST = 10  # seats of a list; answers come from the cache, of which upstream counts a megabyte at most
 
 
 class PriorityAndFairness:
@@ -45,28 +42,34 @@ class PriorityAndFairness:
             return await self._next(request)
         flow = self._controller.classify(request.user, info)
         request.extra_head = flow.head
+        request.connection.flow = flow.key
         level = flow.level
         reading = verb in _READS
         running = self.running
         if level.exempt:
+            if PRIVILEGED not in request.user.groups:  # such as health, which anybody may ask for
+                await self._turns.once(flow.key)
+            asked = Asked(request, flow.schema, flow.distinguisher, ONE, now := time(), now)
             level.dispatched += 1
-            level.running += 1
+            level.running.add(asked)
             running[reading] += 1
             try:
                 return await self._next(request)
             finally:
                 running[reading] -= 1
-                level.running -= 1
-        seats = 1 if verb not in ("list", "watch") else self._seats(info)
-        queue = None
+                level.running.discard(asked)
+        cost = ONE if verb == "get" else estimate(self._registry, level, info)
+        asked = Asked(request, flow.schema, flow.distinguisher, cost, time())
+        seats, queue = cost.width, None
         if not level.enter(seats):
             try:
-                queue = await level.wait(flow.key, seats)
+                asked.queue = queue = await level.wait(flow.key, asked)
             except Rejected as rejected:
+                await self._turns.once(flow.key)  # who is refused comes again, perhaps at once
                 return _refuse(flow, rejected.reason)
-        started = perf_counter() if queue is not None else 0.0
+        asked.started = time() if queue is not None else asked.arrived
         level.dispatched += 1
-        level.running += 1
+        level.running.add(asked)
         running[reading] += 1
         released = False
         turns, key = self._turns, flow.key
@@ -76,8 +79,12 @@ class PriorityAndFairness:
             if not released:
                 released = True
                 running[reading] -= 1
-                level.running -= 1
-                level.leave(seats, queue, perf_counter() - started if queue is not None else 0.0)
+                level.running.discard(asked)
+                seconds = time() - asked.started if queue is not None else 0.0
+                if cost.latency:  # watchers are being told of what was written
+                    level.later(cost.latency, seats, queue, seconds)
+                else:
+                    level.leave(seats, queue, seconds)
 
         def initialized() -> None:
             if not released:
@@ -104,27 +111,6 @@ class PriorityAndFairness:
                     turns.end(key)
         finally:
             release()
-
-    def _seats(self, info: RequestInfo) -> int:
-        """How much of the server a list takes, by the size of what it may have to look at."""
-        if info.verb == "watch":
-            version = info.query.get("resourceVersion", "")
-            if version not in ("", "0") and not info.flag("sendInitialEvents"):
-                return 1
-        if info.object_name or not info.is_resource:
-            return 1
-        try:
-            items = self._registry.store(info.group, info.version, info.resource).partition.items
-        except APIError:
-            return 1
-        count = len(items)
-        if not count:
-            return 1
-        limit = info.query.get("limit", "")
-        if limit.isdecimal() and 0 < int(limit) < count:
-            count = int(limit)
-        size = count * len(next(iter(items.values())).raw)  # objects of a kind are much alike
-        return max(1, min(_MOST, math.ceil(size / _SEAT_BYTES)))
 
 
 def _refuse(flow: Flow, reason: str) -> Response:

@@ -37,11 +37,12 @@ _KEPT = 8192  # classified kinds of requests that are remembered
 class Flow:
     """Requests that are alike: they share a fate when there is not enough for all."""
 
-    __slots__ = ("head", "key", "level", "schema")
+    __slots__ = ("distinguisher", "head", "key", "level", "schema")
 
     def __init__(self, schema: FlowSchema, level: Level, key: str) -> None:
         self.schema = schema.metadata.name if schema.metadata and schema.metadata.name else ""
         self.level = level
+        self.distinguisher = key
         self.key = f"{self.schema}/{key}"
         uid = (schema.metadata and schema.metadata.uid) or ""
         self.head = (

@@ -1,18 +1,18 @@
-"""`/debug/api_priority_and_fairness/`: the levels and their queues as tables, in upstream's columns.
-
-`dump_requests` is not served: of a request that is being served nothing is kept but its seats.
-"""
+"""`/debug/api_priority_and_fairness/`: the levels, their queues and requests as tables, in upstream's columns."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pybernetes.api.times import format_duration
 from pybernetes.net.http import Request, Response
 
 if TYPE_CHECKING:
     from ..paths import PathHandler
     from .controller import FlowController
+    from .levels import Asked
 
 FOLDER = "/debug/api_priority_and_fairness"
 _LEVELS = (
@@ -23,6 +23,12 @@ _QUEUES = (
     *("PriorityLevelName", "Index", "PendingRequests", "ExecutingRequests", "SeatsInUse", "NextDispatchR"),
     *("InitialSeatsSum", "MaxSeatsSum", "TotalWorkSum"),
 )
+_REQUESTS = (
+    *("PriorityLevelName", "FlowSchemaName", "QueueIndex", "RequestIndexInQueue", "FlowDistingsher", "ArriveTime"),
+    *("InitialSeats", "FinalSeats", "AdditionalLatency", "StartTime"),
+)
+_DETAILS = ("UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource")
+_DETAILED = "includeRequestDetails"
 _LATE = "time-out"
 
 Row = Sequence[object]
@@ -31,14 +37,15 @@ Row = Sequence[object]
 def handlers(controller: FlowController) -> dict[str, PathHandler]:
     """What to serve, by path."""
     return {
-        f"{FOLDER}/dump_priority_levels": _serving(_LEVELS, lambda: _levels(controller)),
-        f"{FOLDER}/dump_queues": _serving(_QUEUES, lambda: _queues(controller)),
+        f"{FOLDER}/dump_priority_levels": _serving(lambda _: [_LEVELS, *_levels(controller)]),
+        f"{FOLDER}/dump_queues": _serving(lambda _: [_QUEUES, *_queues(controller)]),
+        f"{FOLDER}/dump_requests": _serving(lambda request: _requests(controller, request)),
     }
 
 
-def _serving(columns: Row, rows: Callable[[], Iterator[Row]]) -> PathHandler:
+def _serving(rows: Callable[[Request], Sequence[Row]]) -> PathHandler:
     async def handler(request: Request) -> Response:
-        return Response(table([columns, *rows()]).encode(), content_type="text/plain; charset=utf-8")
+        return Response(table(rows(request)).encode(), content_type="text/plain; charset=utf-8")
 
     return handler
 
@@ -49,7 +56,7 @@ def _levels(controller: FlowController) -> Iterator[Row]:
         rejected = sum(level.rejected.values()) - late
         active, waiting = (level.queues.active, level.queues.waiting) if level.queues else (0, 0)
         idle = not level.running and not waiting
-        yield name, active, idle, False, waiting, level.running, level.dispatched, rejected, late, level.cancelled
+        yield name, active, idle, False, waiting, len(level.running), level.dispatched, rejected, late, level.cancelled
 
 
 def _queues(controller: FlowController) -> Iterator[Row]:
@@ -57,6 +64,39 @@ def _queues(controller: FlowController) -> Iterator[Row]:
         for index, queue in enumerate(level.queues.queues if level.queues else ()):
             work = f"{queue.virtual:.8f}ss"
             yield name, index, len(queue.items), queue.running, queue.taken, work, queue.seats, queue.seats, work
+
+
+def _requests(controller: FlowController, request: Request) -> list[Row]:
+    detailed = bool(request.info.query.get(_DETAILED))
+    rows: list[Row] = [(*_REQUESTS, *_DETAILS) if detailed else _REQUESTS]
+    for name, level in sorted(controller.levels.items()):
+        served = sorted(level.running, key=lambda each: each.started)
+        for index, queue in enumerate(level.queues.queues if level.queues else ()):
+            for place, (future, _) in enumerate(queue.items):
+                if future in level.waiting:
+                    rows.append(_request(name, index, place, level.waiting[future], detailed))
+            rows += [_request(name, index, -1, each, detailed) for each in served if each.queue is queue]
+        rows += [_request(name, -1, -1, each, detailed) for each in served if each.queue is None]
+    return rows
+
+
+def _request(level: str, queue: int, place: int, asked: Asked, detailed: bool) -> Row:
+    cost = asked.estimate
+    times = (go_time(asked.arrived), cost.seats, cost.final, format_duration(round(cost.latency * 1e9)))
+    row = (level, asked.schema, queue, place, asked.distinguisher, *times, go_time(asked.started))
+    if not detailed:
+        return row
+    user, info = asked.request.user, asked.request.info
+    version = f"{info.group}/{info.version}" if info.group else info.version
+    return *row, user.name, info.verb, info.path, info.namespace, info.name, version, info.resource, info.subresource
+
+
+def go_time(seconds: float) -> str:
+    """A time as Go writes it, to the microsecond; 0 is Go's zero."""
+    if not seconds:
+        return "0001-01-01T00:00:00Z"
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -6,13 +6,30 @@ import asyncio
 from time import time
 from typing import Any
 
+import msgspec
+
 from pybernetes.api.flowcontrol.v1 import PriorityLevelConfiguration
+from pybernetes.net.http import Request
 
 from .borrowing import Bounds, Demand
+from .estimating import Estimate
 from .queueset import GUESS, Queue, QueueSet
 from .retrying import RetryAfter
 
 PATIENCE = 15.0  # seconds that a request waits at most; upstream: a quarter of --request-timeout
+
+
+class Asked(msgspec.Struct, eq=False, gc=False):
+    """A request that waits or is served, for those who want to see what is going on."""
+
+    request: Request
+    schema: str
+    distinguisher: str
+    estimate: Estimate
+    arrived: float
+    """When, in seconds since 1970; `started` too, and 0 while it waits."""
+    started: float = 0.0
+    queue: Queue[asyncio.Future[None]] | None = None
 
 
 class Rejected(Exception):
@@ -39,8 +56,13 @@ class Level:
         self.smoothed = 0.0
         """What is usually wanted."""
         self.queues: QueueSet[asyncio.Future[None]] | None = None
-        self.running = self.dispatched = self.cancelled = 0
-        """Requests: being served, let in, and gone while they waited."""
+        self.hand = 0
+        """How many queues a flow may use; 0 where there are none."""
+        self.dispatched = self.cancelled = 0
+        """Requests that were let in, and that have gone while they waited."""
+        self.running: set[Asked] = set()
+        """Requests that are being served."""
+        self.waiting: dict[asyncio.Future[None], Asked] = {}
         self.rejected: dict[tuple[str, str], int] = {}
         self.shares = 0
         self.lendable = 0
@@ -69,6 +91,7 @@ class Level:
         self.borrowing = limited.borrowing_limit_percent
         queuing = limited.limit_response.queuing if limited.limit_response else None
         form = (queuing.queues or 0, queuing.hand_size or 0, queuing.queue_length_limit or 0) if queuing else None
+        self.hand = form[1] if form else 0
         if form != self._form:
             self._form = form
             if self.queues is None or not self.queues.waiting:
@@ -86,8 +109,9 @@ class Level:
         self.demand.change(seats, self._loop.time())
         return True
 
-    async def wait(self, flow: str, seats: int) -> Queue[asyncio.Future[None]]:
+    async def wait(self, flow: str, asked: Asked) -> Queue[asyncio.Future[None]]:
         """Return with seats taken. Raises Rejected."""
+        seats = asked.estimate.width
         queues = self.queues
         if queues is None:
             raise Rejected("concurrency-limit")
@@ -96,6 +120,7 @@ class Level:
         if queue is None:
             raise Rejected("queue-full")
         self.demand.change(seats, self._loop.time())
+        self.waiting[future] = asked
         timer = self._loop.call_later(PATIENCE, _give_up, future)
         try:
             await future
@@ -109,6 +134,7 @@ class Level:
             raise
         finally:
             timer.cancel()
+            del self.waiting[future]
         return queue
 
     def leave(self, seats: int, queue: Queue[asyncio.Future[None]] | None = None, seconds: float = 0.0) -> None:
@@ -122,6 +148,10 @@ class Level:
             queues.finished(queue, seats, seconds)
         if queues.waiting:
             self.dispatch()
+
+    def later(self, after: float, seats: int, queue: Queue[asyncio.Future[None]] | None, seconds: float) -> None:
+        """Give seats back after some seconds; the request lasted `seconds` until now."""
+        self._loop.call_later(after, self.leave, seats, queue, seconds + after)
 
     def dispatch(self) -> None:
         """Let in whom there are seats for."""

@@ -3,9 +3,10 @@
 Seats say how many requests are under way; but all of them share one thread, and an event loop serves whoever is ready
 in the order of their sockets. A user with hundreds of connections would be served hundreds of times before another is
 once. So in each round of the loop a flow begins one request, or more if nobody else has any; and while there is
-somebody else, only so many of a flow are under way: writes wait for the disk together and go on together.
+somebody else, only so many of a flow are under way: writes wait for the disk together and go on together. Between two
+rounds all sockets are looked at once more: who has come during a long request is not behind the next.
 
-A flow alone has the server for itself.
+A flow alone has the server for itself, but for a look at the sockets now and then.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 from collections import deque
 
 PER_ROUND = 1  # requests that begin in a round while others wait; more makes those wait longer, and gains nothing
+ALONE = 8  # requests that begin in a round while nobody else was seen for a while
 AT_ONCE = 12  # requests of a flow under way while there are other flows
 MEMORY = 1.0  # seconds for which another flow is remembered
 
@@ -29,6 +31,7 @@ class Turns:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._running: dict[str, int] = {}
         self._served: set[str] = set()  # flows that have begun something in this round
+        self._now = 0.0  # when a flow alone last had its `ALONE` requests
         self._last = ""  # the flow that came last
         self._shared_until = 0.0  # flows are limited until then
         self._scheduled = False
@@ -41,6 +44,11 @@ class Turns:
             self._last = flow
             self._shared_until = now + MEMORY
         elif now >= self._shared_until and flow not in self._waiting:
+            if now != self._now:
+                self._now, self._left = now, ALONE
+            if self._left <= 0:
+                return False
+            self._left -= 1
             self._running[flow] = running + 1
             return True
         if (self._left <= 0 or self._waiting) and (flow in self._served or flow in self._waiting):
@@ -52,6 +60,12 @@ class Turns:
         self._running[flow] = running + 1
         self._schedule()
         return True
+
+    async def once(self, flow: str) -> None:
+        """Wait for a turn of the flow and give it back: for answers that are quickly made, such as refusals."""
+        if not self.begin(flow):
+            await self.wait(flow)
+        self.end(flow)
 
     async def wait(self, flow: str) -> None:
         """Return when it is the turn of this flow; counts until `end`."""
@@ -78,15 +92,20 @@ class Turns:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._round)
+            self._loop.call_soon(self._look_around)
+
+    def _look_around(self) -> None:
+        """What has come in during the last round is served before the next."""
+        self._loop.call_soon(self._round)
 
     def _round(self) -> None:
         """A new round: flows that wait begin, one after another, as far as they may."""
         self._scheduled = False
-        self._left = self._per_round
+        shared = self._loop.time() < self._shared_until
+        self._left = self._per_round if shared else ALONE
         self._served.clear()
         waiting, held = self._waiting, 0
-        limit = self._at_once if self._loop.time() < self._shared_until else 1 << 30
+        limit = self._at_once if shared else 1 << 30
         while self._left > 0 and held < len(waiting):
             flow = next(iter(waiting))
             futures = waiting.pop(flow)

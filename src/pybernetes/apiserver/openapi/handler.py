@@ -105,7 +105,7 @@ class OpenAPI:
             headers.append(("Expires", formatdate(time.time() + _YEAR, usegmt=True)))
         if unchanged := _unchanged(request, headers):
             return unchanged
-        if "gzip" in request.headers.get("accept-encoding", ""):
+        if request.accepts_gzip():
             return Response(document.body, 200, media, [*headers, ("Content-Encoding", "gzip")])
         return Response(await asyncio.to_thread(gzip.decompress, document.body), 200, media, headers)
 

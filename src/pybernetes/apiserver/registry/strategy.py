@@ -50,6 +50,10 @@ class Context(msgspec.Struct, gc=False):
     """The options of the request, for admission."""
     annotations: dict[str, str] | None = None
     """What the audit log is told beside, where the request is recorded."""
+    verb: str = ""
+    """What the request does, in the word that permission is asked for."""
+    refused: list[FieldError] = []
+    """What `Strategy.guard` leaves to validation, to be told with whatever else is wrong."""
 
 
 class Reservation(Protocol):
@@ -86,7 +90,7 @@ class Strategy:
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
         kind = resource.kind
-        self._default = _table(resource, "defaults", "DEFAULTS").get(kind)
+        self._default = defaults_of(resource)
         self._create = _table(resource, "validation", "CREATE").get(kind)
         self.checks_metadata = self._create is not None and self.covers_metadata
         """Whether the kind's own rules cover what every new object must fulfil."""
@@ -194,6 +198,11 @@ class Strategy:
         Called before the object is validated; None on either side = no object.
         """
         return None
+
+
+def defaults_of(resource: Resource) -> Callable[[Any], object] | None:
+    """What fills in what a client has left out of an object of a kind."""
+    return _table(resource, "defaults", "DEFAULTS").get(resource.kind)
 
 
 def _table(resource: Resource, module: str, name: str) -> dict[str, Callable[..., Any]]:

@@ -1,6 +1,7 @@
 """How claims, classes and slices of devices are created, updated and deleted.
 
-A claim may see devices that others use (`adminAccess`) only in a namespace whose label says so.
+A claim may see devices that others use (`adminAccess`) only in a namespace whose label says so. Parts of its status are
+for those who do the work they tell of (`authz.claim_status`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pybernetes.api.resource.v1 import (
     ResourceSlice,
 )
 from pybernetes.api.resource.validation.claimstatus import allocated, device_of
+from pybernetes.apiserver.authz.claim_status import check_claim_status
 from pybernetes.apiserver.registry.strategy import Context, Strategy
 
 from .metadata import keep_metadata
@@ -63,6 +65,13 @@ class ResourceClaimStrategy(Strategy):
     """ResourceClaims."""
 
     returns_deleted = True
+    guards = True
+
+    async def guard(self, new: ResourceClaim, old: ResourceClaim | None, context: Context) -> None:
+        """Find out which parts of the status the user may not write."""
+        if old is not None and context.subresource == "status":
+            _forget_deallocated(new, old)
+            context.refused = await check_claim_status(new, old, context)
 
     def prepare_for_create(self, obj: ResourceClaim, context: Context) -> None:
         obj.status = ResourceClaimStatus()
@@ -79,7 +88,7 @@ class ResourceClaimStrategy(Strategy):
     def validate_status_update(self, new: Any, old: Any, context: Context) -> list[FieldError]:
         asked, granted = _admin_result(new.status), _admin_result(old.status)
         errors = _check_label(asked, context) if asked is not None and granted is None else []
-        return errors + super().validate_status_update(new, old, context)
+        return errors + context.refused + super().validate_status_update(new, old, context)
 
 
 class ResourceClaimTemplateStrategy(Strategy):

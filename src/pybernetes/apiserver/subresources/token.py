@@ -118,8 +118,7 @@ def _check_place(meta: ObjectMeta, namespace: str, name: str) -> None:
         detail = "must match the service account name if specified"
         raise Invalid(GROUP, KIND, name, [invalid("metadata.name", meta.name, detail)])
     if meta.namespace and meta.namespace != namespace:
-        detail = "must match the service account namespace if specified"
-        raise Invalid(GROUP, KIND, name, [invalid("metadata.namespace", meta.namespace, detail)])
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _complete(meta: ObjectMeta, account: Any) -> None:
@@ -148,6 +147,8 @@ async def _bound_objects(registry: Registry, spec: TokenRequestSpec, namespace: 
     kind, name = reference.kind or "", reference.name or ""
     if group or kind not in ("Pod", "Node", "Secret"):
         raise BadRequest(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+    if not name:
+        raise BadRequest("Name parameter required.")
     store = registry.store("", "v1", f"{kind.lower()}s")
     obj = store.decode(await store.get("" if kind == "Node" else namespace, name))
     bound = {kind.lower(): obj}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MIN_TIMEOUT = 1800.0  # seconds; upstream's --min-request-timeout: without a wish a watch lasts once to twice this
 BOOKMARK_EVERY = 60.0  # seconds; upstream's bookmarkFrequency
+_OF_A_NODE = "spec.nodeName="  # in a field selector
 _CATCH_UP = 30.0  # seconds in which the store must hand out the past
 
 _FRAME = {
@@ -56,6 +57,7 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
     waiting: list[Change] = []  # for a webhook that has to convert them
     seen = _put_off(waiting) if store.asks_webhook else view
     watcher = Watcher(store.scope(info.namespace), seen, store.cache.revision)
+    watcher.narrow = bool(info.object_name) or _OF_A_NODE in info.query.get("fieldSelector", "")
     partition.add(watcher)
     try:
         stream = _stream(request)
@@ -65,6 +67,8 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
             async for piece in _past(store, options, watcher, view, encode):
                 stream.write(piece)
                 await stream.drain()
+                if len(piece) >= PIECE:
+                    await request.connection.turn()
         except APIError as error:
             stream.write(b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(error.status())))
             stream.end()

@@ -50,6 +50,7 @@ def context_for(
         options=options,
         name=info.name,
         annotations=None if request.audit is None else request.audit.annotations,
+        verb=info.verb,
     )
 
 

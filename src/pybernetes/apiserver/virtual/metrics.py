@@ -34,6 +34,8 @@ API_VERSION: Final = f"{GROUP}/v1beta1"
 PATH: Final = "/stats/summary?only_cpu_and_memory=true"
 WITHIN: Final = 10.0
 """Seconds that a kubelet has to answer: a metrics server's."""
+AT_ONCE: Final = 64
+"""Kubelets that are asked side by side, so that the answers of a thousand do not have to share those seconds."""
 log = logging.getLogger(__name__)
 
 
@@ -83,9 +85,11 @@ def _selected(registry: Registry, request: Request, plural: str) -> list[Any]:
 async def _summaries(registry: Registry, hosts: Iterable[Node]) -> dict[str, Any]:
     """What the kubelets of these nodes say, by node; those that do not answer are left out."""
 
+    turn = asyncio.Semaphore(AT_ONCE)
+
     async def ask(node: Node) -> tuple[str, Any]:
         try:
-            async with asyncio.timeout(WITHIN):
+            async with turn, asyncio.timeout(WITHIN):
                 return _name(node), msgspec.json.decode(await _get(registry, _name(node)))
         except (APIError, OSError, TimeoutError, msgspec.DecodeError) as error:
             log.warning("no metrics of node %s: %s", _name(node), error or type(error).__name__)

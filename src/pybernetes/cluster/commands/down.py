@@ -60,6 +60,18 @@ def _take_out_context(name: str, merged_into: str) -> None:
             print(f"Context {context_name(name)} is out of {path}.")
 
 
+def _remove_tree(path: Path) -> None:
+    """Without root, pods' files may belong to users that are ours only in a user namespace."""
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        if os.geteuid() == 0:
+            raise
+        from pybernetes.cluster.rootless import namespaces
+
+        namespaces.as_root(lambda: shutil.rmtree(path))
+
+
 def _purge(layout: Layout) -> None:
     """Removes the data folder; only one that carries our record."""
     if not layout.data.exists():
@@ -70,7 +82,7 @@ def _purge(layout: Layout) -> None:
     for path in sorted(real.iterdir(), key=lambda path: path == real / layout.record_file.name):
         # The record goes last: a purge that was interrupted can be repeated.
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            _remove_tree(path)
         else:
             path.unlink()
     with contextlib.suppress(OSError):  # A mount point stays, empty.

@@ -21,7 +21,7 @@ def main(argv: list[str]) -> int:
     layout = locate(arguments.name, arguments.data_dir)
     addresses = [components.KUBERNETES_SERVICE_IP, *arguments.address.split(",")]
     made = certificates.ensure(layout.pki, addresses, running=True)
-    nodes = _renew_nodes(layout)
+    nodes = [*_renew_nodes(layout), *certificates.ensure_simulated_nodes(layout.pki)]
     record = layout.read_record()
     if certificates.ADMIN in made and record is not None:
         from pybernetes.cluster import kubeconfig

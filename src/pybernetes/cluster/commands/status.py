@@ -43,6 +43,7 @@ def _status(layout: Layout) -> dict[str, object]:
         "context": context_name(layout.name),
         "dataDir": str(layout.data),
         "nodes": nodes,
+        "differences": record.differences if record else (),
         "components": processes,
     }
 
@@ -54,13 +55,13 @@ def _programs(layout: Layout, name: str) -> list[dict[str, object]]:
     from pybernetes.cluster.node import inside
     from pybernetes.cluster.node.machine import Machine
 
-    init = inside.init_process(layout, name)
-    found = inside.programs(init) if init is not None else {}
     try:
-        wanted = [each.name for each in Machine.read(str(layout.node(name) / "machine.json")).programs]
+        machine = Machine.read(str(layout.node(name) / "machine.json"))
     except (OSError, ValueError, TypeError):
-        wanted = list(inside.PROGRAMS)
-    return [_process(f"{name}/{program}", found.get(program)) for program in wanted]
+        return []
+    init = inside.init_process(layout, name, plain=machine.isolation == "none")
+    found = inside.programs(init, machine.run) if init is not None else {}
+    return [_process(f"{name}/{program.name}", found.get(program.name)) for program in machine.programs]
 
 
 def _nodes(layout: Layout, server: str) -> list[dict[str, object]]:
@@ -126,6 +127,9 @@ def _table(status: dict[str, object]) -> str:
         nodes = status["nodes"]
         assert isinstance(nodes, list)
         lines += [f"  node     {node['name']}: {'ready' if node['ready'] else 'not ready'}" for node in nodes]
+        differences = status["differences"]
+        assert isinstance(differences, (list, tuple))
+        lines += [f"  rootless {each}" for each in differences]
     processes = status["components"]
     assert isinstance(processes, list)
     if any(process["running"] for process in processes):

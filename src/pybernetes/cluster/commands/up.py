@@ -1,40 +1,21 @@
 """`pyb up`: starts a cluster in the background and returns when it is ready.
 
-The order is chosen for the clock: whatever the API server does not need to start (YAML, TLS client, the display) is
-imported and done while it starts. A start that fails leaves no process behind. Without nodes nothing of `node` is
-imported.
+Its supervisor is started before all else, and imports what components need while the rest is imported and done here
+(`starting.py`). A start that fails leaves no process behind. Without nodes nothing of `node` is imported.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import csv
-import errno
-import io
-import os
-import socket
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pybernetes.cluster import certificates, components, files, processes
+from pybernetes.cluster import processes
 from pybernetes.cluster.cli import program
 from pybernetes.cluster.commands import flags
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.cluster.layout import SUPERVISOR, Layout, Record, home, locate, remember
+from pybernetes.cluster.layout import Layout, home, locate
 from pybernetes.cluster.progress import Progress
 from pybernetes.flags import file
-
-if TYPE_CHECKING:
-    from pybernetes.cluster.node.joining import Nodes
-
-READY_TIMEOUT = 60.0
-POLL = 0.01
-LOG_LINES = 15
 
 
 def main(argv: list[str]) -> int:
@@ -60,9 +41,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--port", type=_port, default=6443, help="of the API server, 0 = any free (default: %(default)s)"
     )
-    parser.add_argument(
-        "--nodes", type=_count, metavar="N", help="0 = control plane only (default: 1 if this machine can have nodes)"
-    )
+    parser.add_argument("--nodes", type=_count, metavar="N", help="0 = control plane only (default: 1)")
     parser.add_argument(
         "--runtime",
         choices=["auto", "embedded", "containerd", "simulated"],
@@ -94,8 +73,11 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         parser.error("--simulation-rules needs simulated nodes")
     if arguments.nodes is None and arguments.simulated_nodes:
         arguments.nodes = 0
-    if arguments.nodes and arguments.simulated_nodes > components.FEW_NODES:
-        parser.error(f"with real nodes there is room for {components.FEW_NODES} simulated ones")
+    if arguments.nodes and arguments.simulated_nodes:
+        from pybernetes.cluster.components import FEW_NODES
+
+        if arguments.simulated_nodes > FEW_NODES:
+            parser.error(f"with real nodes there is room for {FEW_NODES} simulated ones")
     if arguments.token is not None and (not arguments.token or not arguments.token.isprintable()):
         parser.error("--token must be printable text")
     return arguments
@@ -126,163 +108,40 @@ def _layout(name: str, data_dir: str | None) -> Layout:
 
 def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     _refuse_remains(layout)
-    count, why_none = _node_count(arguments.nodes, arguments.runtime)
+    count = _node_count(arguments.nodes, arguments.runtime)
     try:
         with Progress() as progress:
             layout.prepare()
-            record = _start_parts(layout, arguments, count, progress)
+            supervisor = processes.Supervisor(layout)
+            from pybernetes.cluster import starting
+
+            record = starting.start(layout, arguments, count, supervisor, progress)
     except BaseException:
         processes.stop_all(layout)
         if count:
             _remove_nodes(layout)
         raise
-    if why_none:
-        print(f"No nodes, so pods stay pending: {why_none}.")
+    if record.differences:
+        print("Without root, pods are not isolated as they would be with it:")
+        print(*(f"  - {each}" for each in record.differences), sep="\n")
     print(f"Cluster {layout.name!r} is ready after {time.perf_counter() - began:.2f} s: {record.server}")
     what = "nodes" if count or arguments.simulated_nodes else "namespaces"
     print(f"Next: kubectl --context {record.context} get {what}   |   {program()} status   |   {program()} down")
     return 0
 
 
-def _start_parts(layout: Layout, arguments: argparse.Namespace, count: int, progress: Progress) -> Record:
-    nodes = _nodes(layout, count, arguments.runtime) if count else None
-    host = nodes.network.gateway if nodes else components.BIND_ADDRESS
-    port = _free_port(arguments.port, host)
-    addresses = [_host_address(), *([host] if nodes else [])]
-    made = certificates.ensure(layout.pki, [components.KUBERNETES_SERVICE_IP, *addresses])
-    progress.done(f"certificates: {'new: ' + ', '.join(made) if made else 'good'}")
-    parts = components.control_plane(
-        layout,
-        address=host,
-        port=port,
-        controller_manager_port=(controllers := _free_port(0, apart_from=(port,))),
-        scheduler_port=_free_port(0, apart_from=(port, controllers)),
-        advertise_address=addresses[-1],
-        pod_range=nodes.network.pods if nodes else components.pod_range(arguments.simulated_nodes),
-        etcd_servers=_etcd_servers(layout, arguments),
-        token_file=_write_token(layout, arguments.token),
-        more_flags=[components.METRICS] if nodes else [],
-    )
-    if nodes:
-        parts += nodes.parts(port)
-    if arguments.simulated_nodes:
-        ports = (port, controllers)
-        parts.append(
-            components.simulated_nodes(
-                layout,
-                f"https://{host}:{port}",
-                _free_port(0, apart_from=ports),
-                arguments.simulated_nodes,
-                arguments.simulation_rules,
-            )
-        )
-    record = layout.read_record() or Record(layout.name)
-    record = replace(record, server=f"https://{host}:{port}", store=arguments.store, nodes=count)
-    return _run(layout, parts, nodes, [components.renewal(layout, addresses)], progress, record)
-
-
-def _node_count(wanted: int | None, runtime: str) -> tuple[int, str | None]:
+def _node_count(wanted: int | None, runtime: str) -> int:
     if wanted == 0:
-        return 0, None
+        return 0
     from pybernetes.cluster.node import plan
 
     return plan.count(wanted, runtime)
-
-
-def _nodes(layout: Layout, count: int, runtime: str) -> Nodes:
-    from pybernetes.cluster.node import plan
-    from pybernetes.cluster.node.joining import Nodes
-
-    return Nodes(layout, count, plan.runtime(layout, runtime))
 
 
 def _remove_nodes(layout: Layout) -> None:
     from pybernetes.cluster.node import teardown
 
     teardown.remove(layout)
-
-
-def _run(
-    layout: Layout,
-    parts: Sequence[components.Component],
-    nodes: Nodes | None,
-    chores: Sequence[components.Chore],
-    progress: Progress,
-    record: Record,
-) -> Record:
-    """Starts the processes, gives the user his context while they start, and waits for them."""
-    offsets = {path.stem: _size(path) for path in layout.logs.glob("*.log")}
-    events = processes.start_supervisor(layout, parts, chores)
-    try:
-        progress.begin(f"starting {', '.join(part.title for part in parts)}")
-        from pybernetes.cluster import kubeconfig
-
-        record = replace(record, user_kubeconfig=str(kubeconfig.user_file()))
-        content = kubeconfig.document(record.context, record.server, layout.pki)
-        kubeconfig.check(kubeconfig.user_file())
-        for title in _wait(layout, parts, events, offsets):
-            progress.done(title)
-        note = nodes.finish() if nodes else None
-        if note:
-            print(f"Note: {note}.")
-        kubeconfig.write(layout.kubeconfig, content)
-        layout.write_record(record)
-        kubeconfig.merge(kubeconfig.user_file(), content)
-        with contextlib.suppress(OSError):  # Only a convenience, and a home may be read-only.
-            remember(layout)
-        progress.done(f"context {record.context} in {record.user_kubeconfig}")
-    finally:
-        events.close()
-    return record
-
-
-def _wait(
-    layout: Layout, parts: Sequence[components.Component], events: processes.Events, offsets: dict[str, int]
-) -> Iterator[str]:
-    """Yields a line for each component that becomes ready; raises with the end of its log if one does not."""
-    waiting = {part.name: part for part in parts}
-    deadline = time.monotonic() + READY_TIMEOUT
-    while waiting:
-        for event, name, detail in events.read(POLL):
-            if event == "exited" and name in waiting:
-                raise _failure(layout, name, f"the {waiting[name].title} ended while starting, {detail}", offsets)
-        if events.closed:
-            raise _failure(layout, SUPERVISOR, "the supervisor ended while starting", {})
-        for part in list(waiting.values()):
-            if _ready(layout, part, offsets):
-                del waiting[part.name]
-                yield f"{part.title} is ready"
-        if waiting and time.monotonic() > deadline:
-            name, part = next(iter(waiting.items()))
-            raise _failure(
-                layout,
-                name,
-                f"the {part.title} is not ready after {READY_TIMEOUT:.0f} s ({part.ready.trouble})",
-                offsets,
-            )
-
-
-def _ready(layout: Layout, part: components.Component, offsets: dict[str, int]) -> bool:
-    try:
-        return part.ready()
-    except ClusterError as error:
-        log = getattr(error, "log", None)
-        raise _failure(layout, log, str(error), offsets) if log else error from None
-
-
-def _failure(layout: Layout, name: str, what: str, offsets: dict[str, int]) -> ClusterError:
-    log = layout.log(name)
-    lines: deque[str] = deque(maxlen=LOG_LINES)
-    with contextlib.suppress(FileNotFoundError), open(log, errors="replace") as file:
-        if _size(log) >= offsets.get(name, 0):  # Else the supervisor has begun a new file.
-            file.seek(offsets.get(name, 0))
-        lines.extend(file)
-    tail = "".join(f"\n    {line.rstrip()}" for line in lines) or " nothing"
-    return ClusterError(f"{what}; {log} says:{tail}")
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def _refuse_remains(layout: Layout) -> None:
@@ -292,48 +151,3 @@ def _refuse_remains(layout: Layout) -> None:
         raise ClusterError(
             f"stale pid file {layout.pid_file(name)}: process {process.pid} is gone; `{program()} down` cleans up"
         )
-
-
-def _free_port(port: int, host: str = components.BIND_ADDRESS, *, apart_from: Sequence[int] = ()) -> int:
-    with contextlib.ExitStack() as stack:
-        for each in apart_from:  # nobody listens there yet
-            taken = stack.enter_context(socket.socket())
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            taken.bind((host, each))
-        probe = stack.enter_context(socket.socket())
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                hint = "stop what listens there, or choose another --port (0 = any free)"
-                raise ClusterError(f"port {port} of {host} is in use; {hint}") from None
-            raise ClusterError(f"port {port} cannot be used: {error.strerror}") from None
-        return int(probe.getsockname()[1])
-
-
-def _host_address() -> str:
-    """The address of this machine towards others; upstream advertises it too when it is bound to the loopback."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # TEST-NET: nothing is sent, the kernel only picks the route.
-            return str(probe.getsockname()[0])
-        except OSError:
-            return components.BIND_ADDRESS
-
-
-def _etcd_servers(layout: Layout, arguments: argparse.Namespace) -> str:
-    if arguments.store == "etcd":
-        return str(arguments.etcd_endpoints)
-    return "memory://" if arguments.store == "memory" else f"sqlite://{layout.database}"
-
-
-def _write_token(layout: Layout, token: str | None) -> str | None:
-    """The token file in upstream's format (token,user,uid,"groups"); a later `up` without a token removes it."""
-    if token is None:
-        layout.token_file.unlink(missing_ok=True)
-        return None
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([token, "kubernetes-admin", "kubernetes-admin", "system:masters"])
-    files.write_private(layout.token_file, line.getvalue().encode())
-    return os.fspath(layout.token_file)

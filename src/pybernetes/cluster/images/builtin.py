@@ -1,4 +1,4 @@
-"""The images every node has: pause, which a sandbox is made of, and busybox if this machine has Debian's static one.
+"""Images that every node has: pause, which a sandbox is made of, and busybox if this machine has Debian's static one.
 
 They are made here, from bytes of this machine, so that a cluster runs its first pod without a network.
 """
@@ -38,10 +38,14 @@ def busybox_program() -> Path | None:
 
 
 def busybox_image(program: Path, *names: str) -> oci.Image:
-    """A root file system of busybox and a link for each of its commands, named by its version and `latest`."""
+    """A root file system of busybox and a link for each of its commands."""
+    return oci.Image(names=names or busybox_names(program), entries=busybox_entries(program), command=["sh"])
+
+
+def busybox_names(program: Path) -> list[str]:
+    """Its image is named by its version and `latest`."""
     version = busybox_version(program)
-    default = [f"{BUSYBOX}:{version}", f"{BUSYBOX}:{version.rpartition('.')[0]}", f"{BUSYBOX}:latest"]
-    return oci.Image(names=names or default, entries=busybox_entries(program), command=["sh"])
+    return [f"{BUSYBOX}:{version}", f"{BUSYBOX}:{version.rpartition('.')[0]}", f"{BUSYBOX}:latest"]
 
 
 def busybox_version(program: Path) -> str:

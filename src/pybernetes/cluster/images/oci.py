@@ -14,10 +14,10 @@ import json
 import os
 import platform
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -60,6 +60,16 @@ class Image:
     labels: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A packed layer: what it is, and where its bytes come from."""
+
+    media_type: str
+    digest: str
+    size: int
+    open: Callable[[], IO[bytes]]
+
+
 def folder(path: str, mode: int = 0o755) -> Entry:
     """A folder."""
     return Entry(path, mode=mode)
@@ -97,28 +107,66 @@ def archive(image: Image) -> bytes:
 
 def write_archive(out: BinaryIO, image: Image) -> str:
     """Writes the archive, and answers the digest of the image's manifest."""
-    names = [full_name(name) for name in image.names]
-    architecture = this_architecture()
     plain = io.BytesIO()
     write_layer(plain, image.entries)
     layer = gzip.compress(plain.getbuffer(), COMPRESSION, mtime=0)
-    config = _json(_config(image, architecture, digest(plain.getbuffer())))
+    config = _config(image, this_architecture(), digest(plain.getbuffer()))
+    blob = Blob(LAYER, digest(layer), len(layer), lambda: io.BytesIO(layer))
+    return write_layout(out, [full_name(name) for name in image.names], config, [blob])
+
+
+def write_layout(out: BinaryIO, names: Sequence[str], config: dict[str, object], layers: Sequence[Blob]) -> str:
+    """Writes the archive of an image with these full names, configuration and layers; the digest of its manifest.
+
+    ValueError if a layer has other content than its digest says.
+    """
+    document = _json(config)
     manifest = _json(
         {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
-            "config": _descriptor(CONFIG, config),
-            "layers": [_descriptor(LAYER, layer)],
+            "config": _descriptor(CONFIG, document),
+            "layers": [{"mediaType": each.media_type, "digest": each.digest, "size": each.size} for each in layers],
         }
     )
+    architecture = config.get("architecture")
     entry = {**_descriptor(MANIFEST, manifest), "platform": {"architecture": architecture, "os": "linux"}}
     manifests = [{**entry, "annotations": {NAME: name, REFERENCE: _tag(name)}} for name in names]
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         _add(tar, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
         _add(tar, "index.json", _json({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests}))
-        for blob in (config, manifest, layer):
-            _add(tar, f"blobs/sha256/{digest(blob).removeprefix('sha256:')}", blob)
+        for content in (document, manifest):
+            _add(tar, _blob_path(digest(content)), content)
+        for layer in {each.digest: each for each in layers}.values():
+            with layer.open() as source:
+                hashed = _Hashed(source)
+                info = tarfile.TarInfo(_blob_path(layer.digest))
+                info.size, info.mode = layer.size, 0o644
+                tar.addfile(info, hashed)
+            if hashed.digest != layer.digest:
+                raise ValueError(f"the layer {layer.digest} has other content than its name says")
     return digest(manifest)
+
+
+class _Hashed:
+    """A stream whose digest is known when it has been read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._hash = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._hash.update(data)
+        return data
+
+    @property
+    def digest(self) -> str:
+        return f"sha256:{self._hash.hexdigest()}"
+
+
+def _blob_path(name: str) -> str:
+    return f"blobs/sha256/{name.removeprefix('sha256:')}"
 
 
 def write_layer(out: BinaryIO, entries: Iterable[Entry]) -> None:

@@ -6,17 +6,22 @@ import re
 from pathlib import Path
 
 from pybernetes.cluster import files
-from pybernetes.cluster.images import builtin, oci
+from pybernetes.cluster.images import builtin, oci, shell
 from pybernetes.cluster.layout import Layout
 
 
 def archive_path(layout: Layout, name: str) -> Path:
     """Where the archive of an image is kept."""
-    return layout.images / f"{re.sub(r'[^a-z0-9._-]+', '_', oci.full_name(name).lower())}.tar"
+    return layout.images / f"{file_name(oci.full_name(name))}.tar"
+
+
+def file_name(name: str) -> str:
+    """An image's full name as a file can have it."""
+    return re.sub(r"[^a-z0-9._-]+", "_", name.lower())
 
 
 def ensure_builtin(layout: Layout) -> None:
-    """Writes the archives of pause and, where there is a busybox, of busybox, if they are not there."""
+    """Writes the archives of pause, shell and, where there is a static one, busybox, if they are not there."""
     files.make_private_folder(layout.images)
     pause = archive_path(layout, builtin.PAUSE)
     if not pause.exists():
@@ -25,4 +30,8 @@ def ensure_builtin(layout: Layout) -> None:
     if not busybox.exists():
         program = builtin.busybox_program()
         if program is not None:
-            oci.write(busybox, builtin.busybox_image(program))
+            oci.write(busybox, builtin.busybox_image(program, *builtin.busybox_names(program), shell.NAME))
+    if not busybox.exists() and not (own := archive_path(layout, shell.NAME)).exists():
+        made = shell.image()
+        if made is not None:
+            oci.write(own, made)

@@ -7,12 +7,14 @@ import binascii
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 from pybernetes.cluster import files
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.images import store
+from pybernetes.cluster.images.bars import Bars
 from pybernetes.cluster.layout import Layout
 
 CERTIFICATES = Path("/etc/containerd/certs.d")
@@ -20,23 +22,43 @@ CERTIFICATES = Path("/etc/containerd/certs.d")
 
 def pull(layout: Layout, name: str, username: str = "", password: str = "") -> tuple[str, Path]:
     """Loads an image from its registry into the archives that are kept; its name in full, and the archive."""
-    from pybernetes.cri.embedded.images import archiving, pulling
-    from pybernetes.cri.embedded.images.registry import Credentials
+    from pybernetes.cri.embedded.images import pulling
 
     files.make_private_folder(layout.images)
+    _forget_old(layout.images)
     try:
         reference = pulling.parse(name)
         if reference.by_digest:
             raise ClusterError(f"{reference.name}: an image that is kept has a tag, no digest")
-        login = Credentials(username, password) if username else docker_login(reference.registry)
         archive = store.archive_path(layout, reference.name)
-        folders = [layout.registries, CERTIFICATES]
-        told = archiving.archive(
-            folders, name, login, archive, lambda blob: print(f"{blob.digest}  {blob.size / 1e6:.1f} MB", flush=True)
-        )
     except (pulling.PullError, ValueError) as error:
         raise ClusterError(str(error)) from error
-    return told, archive
+    return pull_to(layout, name, archive, username, password), archive
+
+
+def pull_to(layout: Layout, name: str, archive: Path, username: str = "", password: str = "") -> str:
+    """Loads an image from its registry into an archive, by a tag or a digest; its name in full."""
+    from pybernetes.cri.embedded.images import archiving, pulling
+    from pybernetes.cri.embedded.images.registry import Credentials
+
+    try:
+        reference = pulling.parse(name)
+        login = Credentials(username, password) if username else docker_login(reference.registry)
+        folders = [layout.registries, CERTIFICATES]
+        with Bars() as bars:
+            return archiving.archive(folders, name, login, archive, bars)
+    except (pulling.PullError, ValueError) as error:
+        raise ClusterError(str(error)) from error
+
+
+def _forget_old(folder: Path) -> None:
+    """Takes away what pulls left that broke off, and that nobody went on with."""
+    from pybernetes.cri.embedded.images.downloads import KEEP
+    from pybernetes.cri.embedded.images.usage import remove_tree
+
+    for path in folder.glob(".*.downloads"):
+        if path.stat().st_mtime < time.time() - KEEP:
+            remove_tree(path)
 
 
 def export(archives: list[Path], name: str, target: Path) -> None:
@@ -47,6 +69,8 @@ def export(archives: list[Path], name: str, target: Path) -> None:
     try:
         shutil.copyfile(archives[0], temporary)
         temporary.replace(target)
+    except OSError as error:
+        raise ClusterError(f"{target}: {error.strerror}") from None
     finally:
         temporary.unlink(missing_ok=True)
 

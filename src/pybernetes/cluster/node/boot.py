@@ -16,7 +16,7 @@ from pybernetes.cluster.admin import Admin, node_condition, node_ready
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, inside
-from pybernetes.cluster.node.machine import BOOT_ID, Machine
+from pybernetes.cluster.node.machine import KERNEL_BOOT_ID, Machine
 from pybernetes.cluster.node.programs import find
 
 # How often the API server is asked for the node while it boots.
@@ -48,7 +48,7 @@ class Boot:
         self._next_question = 0.0
 
     def __call__(self) -> bool:
-        init = inside.init_process(self.layout, self.machine.name)
+        init = inside.init_process(self.layout, self.machine.name, plain=self.machine.isolation == "none")
         if init is None:
             self.trouble = "it has no init process"
             return False
@@ -57,7 +57,7 @@ class Boot:
 
     def _check_programs(self, init: int) -> None:
         for program in inside.PROGRAMS:
-            if inside.restarts(init, program) >= ENOUGH_RESTARTS:
+            if inside.restarts(init, program, self.machine.run) >= ENOUGH_RESTARTS:
                 raise NodeError(f"the {program} of {self.machine.name} keeps ending", f"{self.machine.name}-{program}")
 
     def _has_images(self, init: int) -> bool:
@@ -93,7 +93,7 @@ class Boot:
             return False
         self.trouble = str(node_condition(node).get("message") or "its kubelet has not said that it is ready")
         # What it said before its last start does not count.
-        return node_ready(node) and _boot_of(node) == _read(inside.path(init, BOOT_ID))
+        return node_ready(node) and _boot_of(node) == _read(inside.path(init, KERNEL_BOOT_ID))
 
 
 def _boot_of(node: dict[str, object]) -> str | None:

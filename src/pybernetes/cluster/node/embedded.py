@@ -5,23 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pybernetes.cluster.components import PYTHON
+from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 
 SOCKET = "/run/pybernetes/runtime/runtime.sock"
 
 
-def command(layout: Layout, folder: Path, template: Path, registries: Sequence[Path]) -> list[str]:
-    """What a node runs. Images and containers are on the cluster's disk, the rest goes with the node's power."""
+def command(
+    layout: Layout,
+    folder: Path,
+    template: Path,
+    registries: Sequence[Path],
+    *,
+    socket: str = SOCKET,
+    root: bool = True,
+    plain_address: str = "",
+) -> list[str]:
+    """What a node runs. Images and containers are on the cluster's disk, the rest goes with the node's power.
+
+    Without `root` there are no cgroups; without namespaces either all pods have the machine's `plain_address`.
+    """
     return [
         *PYTHON,
         "runtime",
         f"--root={folder / 'lib-runtime'}",
-        f"--state={Path(SOCKET).parent}",
-        f"--listen={SOCKET}",
-        "--cni-conf-dir=/etc/cni/net.d",
+        f"--state={Path(socket).parent}",
+        f"--listen={socket}",
+        f"--cni-conf-dir={'/etc/cni' if root else folder / 'etc-cni'}/net.d",
         f"--cni-conf-template={template}",
-        "--cni-bin-dir=/opt/cni/bin",
+        f"--cni-bin-dir={'/opt/cni' if root else folder / 'opt-cni'}/bin",
         f"--images={layout.images}",
         *(f"--registries={path}" for path in registries),
+        *([] if root else ["--cgroups=none"]),
+        *([f"--plain-address={plain_address}"] if plain_address else []),
     ]

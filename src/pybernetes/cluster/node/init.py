@@ -21,10 +21,11 @@ from pathlib import Path
 
 from pybernetes.cluster import supervisor
 from pybernetes.cluster.node import cgroups, mirror, syscalls
-from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, RUN, Machine
+from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, KERNEL_BOOT_ID, RUN, Machine
 from pybernetes.cluster.node.netlink import Netlink
 from pybernetes.cluster.node.network import mac
 from pybernetes.cluster.node.programs import PATH, find
+from pybernetes.cluster.rootless import plain
 
 NAMESPACES = syscalls.NEWNS | syscalls.NEWUTS | syscalls.NEWIPC | syscalls.NEWPID | syscalls.NEWNET | syscalls.NEWCGROUP
 # Of this namespace. Proxy ARP makes the node answer for its pods (network.py says why), at once and not after 0.8 s.
@@ -41,7 +42,9 @@ SYSCTLS = {
 def main(argv: list[str]) -> int:
     """Runs a node until it is told to end, or its init process dies."""
     machine = Machine.read(argv[0])
-    found = cgroups.hierarchies()
+    if machine.isolation == "none":
+        return plain.run(machine)
+    found = cgroups.hierarchies() if machine.isolation == "root" else []
     cgroups.enter(machine.cgroup, found)
     with Netlink() as host:
         host.delete(machine.port)  # The cable of a node that was switched off a moment ago may still be there.
@@ -79,6 +82,8 @@ def _init(machine: Machine, found: list[cgroups.Hierarchy], parent: int) -> int:
     os.close(parent)
     _mount(machine, found)
     os.environ["PATH"] = PATH
+    if machine.proxy:
+        os.environ["HTTPS_PROXY"] = machine.proxy
     socket.sethostname(machine.name)
     _connect(machine)
     children: list[supervisor.Child] = [
@@ -124,7 +129,7 @@ def _mount(machine: Machine, found: list[cgroups.Hierarchy]) -> None:
             syscalls.mount(kind, target, kind, quiet)
     _mount_cgroups(found, quiet)
     _mount_run(machine)
-    for target, name in FOLDERS.items():
+    for target, name in FOLDERS.items() if machine.isolation == "root" else ():
         source = f"{machine.folder}/{name}"
         os.makedirs(source, exist_ok=True)
         syscalls.bind(source, target)
@@ -134,7 +139,7 @@ def _mount(machine: Machine, found: list[cgroups.Hierarchy]) -> None:
             syscalls.bind(f"{machine.folder}/{name}", target)
     with open("/proc/sys/kernel/random/uuid") as file:
         _write(BOOT_ID, file.read())
-    syscalls.bind(BOOT_ID, "/proc/sys/kernel/random/boot_id")
+    syscalls.bind(BOOT_ID, KERNEL_BOOT_ID)
 
 
 def _mounts_below_sys() -> list[tuple[str, str]]:

@@ -11,11 +11,16 @@ from pybernetes.cluster.node.machine import RUN
 PROGRAMS = ("containerd", "runtime", "kubelet")
 
 
-def init_process(layout: Layout, name: str) -> int | None:
-    """The init process of a node as the host counts; None if the node does not run (yet)."""
+def init_process(layout: Layout, name: str, *, plain: bool = False) -> int | None:
+    """The init process of a node as the host counts; None if the node does not run (yet).
+
+    That of a `plain` node, without namespaces, is the one that the supervisor has started.
+    """
     holder = pidfile.read(str(layout.pid_file(name)))
     if holder is None or not holder.alive:
         return None
+    if plain:
+        return holder.pid
     for pid in children(holder.pid):
         if _inner_pid(pid) == 1:
             return pid
@@ -27,21 +32,21 @@ def path(init: int, inner: str) -> str:
     return f"/proc/{init}/root{inner}"
 
 
-def programs(init: int) -> dict[str, pidfile.Process]:
+def programs(init: int, run: str = RUN) -> dict[str, pidfile.Process]:
     """The programs that the node keeps running, with pids of the host."""
     outer = {_inner_pid(pid): pid for pid in children(init)}
     found = {}
     for name in PROGRAMS:
-        process = pidfile.read(path(init, f"{RUN}/{name}.pid"))
+        process = pidfile.read(path(init, f"{run}/{name}.pid"))
         if process is not None and process.pid in outer:
             found[name] = pidfile.Process(outer[process.pid], process.start_time, process.restarts)
     return found
 
 
-def restarts(init: int, program: str) -> int:
+def restarts(init: int, program: str, run: str = RUN) -> int:
     """How often a program of the node has ended since the node's start."""
     try:
-        with open(path(init, f"{RUN}/{program}.restarts")) as file:
+        with open(path(init, f"{run}/{program}.restarts")) as file:
             return int(file.read() or 0)
     except OSError:
         return 0

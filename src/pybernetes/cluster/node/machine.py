@@ -25,7 +25,7 @@ FILES = {
     "/etc/resolv.conf": "resolv.conf",
 }
 RUN = "/run/pybernetes"
-"""In the node: the pid files of its programs."""
+KERNEL_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 BOOT_ID = f"{RUN}/boot-id"
 """Another one after each start, as on any machine: it is how others notice that a node lost its containers."""
 
@@ -57,6 +57,12 @@ class Machine:
     programs: list[Program]
     socket: str = "/run/containerd/containerd.sock"
     """In the node: where its container runtime answers."""
+    isolation: str = "root"
+    """`rootless.rights.Level`: without root a node has no cgroups and none of FOLDERS, its programs know others."""
+    run: str = RUN
+    """In the node: the pid files of its programs."""
+    proxy: str = ""
+    """By which its programs reach other networks, if that is the only way."""
 
     def write(self) -> Path:
         """Puts it into the node's folder."""

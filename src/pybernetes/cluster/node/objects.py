@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pybernetes.cluster.admin import Admin
 from pybernetes.cluster.certificates import KUBELET_CLIENT_USER
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.node import containerd
+from pybernetes.cluster.rootless.rights import ANNOTATION
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 _CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -32,6 +35,18 @@ def objects(runtime: str = "containerd") -> list[tuple[str, dict[str, object]]]:
         for name in (containerd.runtimes() if runtime == "containerd" else [runtime])
     ]
     return [(_RBAC, binding), *classes]
+
+
+def tell(admin: Admin, names: Sequence[str], differences: Sequence[str]) -> None:
+    """Lets Nodes say what is not isolated on them."""
+    change = {"metadata": {"annotations": {ANNOTATION: "; ".join(differences)}}}
+    for name in names:
+        try:
+            code, answer = admin.request("PATCH", f"/api/v1/nodes/{name}", change, "application/merge-patch+json")
+        except OSError as error:
+            raise ClusterError(f"the API server cannot be asked to change {name}: {error}") from error
+        if code != 200:
+            raise ClusterError(f"the API server does not change {name}: {answer.get('message', code)}")
 
 
 def create(admin: Admin, runtime: str = "containerd") -> None:

@@ -11,14 +11,16 @@ from pybernetes.cluster.layout import DEFAULT_NAME, Layout, Record
 from pybernetes.cluster.node import containerd, embedded, fabric, host
 from pybernetes.cluster.node.machine import FOLDERS, Machine
 from pybernetes.cluster.node.network import NETWORKS, NODES, Network
+from pybernetes.cluster.rootless.rights import rights
 
 
 def obstacle(runtime: str = "containerd") -> str | None:
     """Why this machine cannot have nodes with this runtime, None if it can."""
-    if os.geteuid() != 0:
-        return "nodes need root"
-    # `auto` takes our own runtime where containerd cannot be had.
-    why = containerd.missing() if runtime == "containerd" else None
+    if runtime != "containerd":  # `auto` takes our own where containerd cannot be had
+        return None
+    if not rights().root:
+        return "nodes on containerd need root"
+    why = containerd.missing()
     return f"{why} (Debian: apt-get install containerd runc containernetworking-plugins nftables)" if why else None
 
 
@@ -26,7 +28,7 @@ def runtime(layout: Layout, wanted: str) -> str:
     """The container runtime of nodes: as asked for, else the one they had, else containerd if this machine runs it."""
     if wanted != "auto":
         return wanted
-    if containerd.missing() is not None:
+    if not rights().root or containerd.missing() is not None:
         return "embedded"
     try:
         had = Machine.read(str(layout.node("node-1") / "machine.json"))
@@ -35,18 +37,16 @@ def runtime(layout: Layout, wanted: str) -> str:
     return "embedded" if had.socket == embedded.SOCKET else "containerd"
 
 
-def count(wanted: int | None, runtime: str = "auto") -> tuple[int, str | None]:
-    """The number of nodes, and why it is 0 if nobody asked for that; ClusterError if it cannot be as asked for."""
-    why = obstacle(runtime) if wanted != 0 else None
-    if why and runtime != "auto":
-        raise ClusterError(f"--runtime {runtime}: {why}")
-    if wanted is None:
-        return (0, why) if why else (1, None)
+def count(wanted: int | None, runtime: str = "auto") -> int:
+    """The number of nodes; ClusterError if it cannot be as asked for."""
+    if wanted == 0:
+        return 0
+    why = obstacle(runtime)
     if why:
-        raise ClusterError(f"--nodes {wanted}: {why}")
-    if wanted > NODES:
+        raise ClusterError(f"--runtime {runtime}: {why}")
+    if wanted is not None and wanted > NODES:
         raise ClusterError(f"--nodes {wanted}: at most {NODES} on one machine")
-    return wanted, None
+    return 1 if wanted is None else wanted
 
 
 def claim(layout: Layout) -> Network:

@@ -11,20 +11,26 @@ import json
 import os
 import sys
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from zlib import crc32
 
 import pybernetes
 from pybernetes import pki
 from pybernetes.cluster import certificates, files
-from pybernetes.cluster.components import CLUSTER_DOMAIN, KUBERNETES_SERVICE_IP, PYTHON
+from pybernetes.cluster.addresses import free_port
+from pybernetes.cluster.components import CLUSTER_DOMAIN, KUBERNETES_SERVICE_IP
+from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, embedded, mirror
-from pybernetes.cluster.node.machine import Machine, Program
+from pybernetes.cluster.node.machine import RUN, Machine, Program
 from pybernetes.cluster.node.network import Network
 from pybernetes.cluster.node.programs import find
+from pybernetes.cluster.rootless import wayout
+from pybernetes.cluster.rootless.rights import LABEL, Level
 
 KUBELET_PORT = 10250
+LONGEST_RUN = 107 - len("/runtime/launcher.sock") - 1
 # Nameservers of the host's own loopback are not those of a node; systemd-resolved keeps the real ones there.
 RESOLVED = "/run/systemd/resolve/resolv.conf"
 # Where the host has none that a node could ask; the same choice as Docker's.
@@ -41,18 +47,31 @@ def cgroup(layout: Layout, name: str) -> str:
     return f"pybernetes/{layout.name}-{crc32(os.fsencode(layout.data)):08x}/{name}"
 
 
-def prepare(layout: Layout, network: Network, number: int, server_port: int, runtime: str = "containerd") -> Machine:
+def prepare(
+    layout: Layout,
+    network: Network,
+    number: int,
+    server_port: int,
+    runtime: str = "containerd",
+    isolation: Level = "root",
+) -> Machine:
     """Writes the files of a node and answers its description, which is one of them."""
     name, address = node_name(number), network.address(number)
     folder = layout.node(name)
     for path in (layout.data / "nodes", folder, folder / "pki"):
         files.make_private_folder(path)
-    server = f"https://{network.gateway}:{server_port}"
     ensure_certificates(layout, name, address)
     _write_identity(folder, name, address)
-    socket = embedded.SOCKET if runtime == "embedded" else containerd.SOCKET
-    _write_kubelet(layout, folder, name, server, socket)
-    program = _write_runtime(layout, folder, name, runtime)
+    root, plain = isolation == "root", isolation == "none"
+    run = _short_folder(folder / "run") if plain else RUN
+    socket = containerd.SOCKET if runtime == "containerd" else f"{run}/runtime/runtime.sock"
+    more = {} if root else _without_root(folder)
+    if plain:
+        more |= {"port": free_port(address), "healthzPort": free_port("127.0.0.1"), "address": address}
+    _write_kubelet(layout, folder, name, f"https://{network.gateway}:{server_port}", socket, more)
+    flags = [] if root else [f"--root-dir={folder / 'lib-kubelet'}", f"--node-labels={LABEL}={isolation}"]
+    kubelet = Program("kubelet", _kubelet_command(folder, name, address) + flags, str(layout.log(f"{name}-kubelet")))
+    program = _write_runtime(layout, folder, name, runtime, socket, root=root, plain_address=address if plain else "")
     rules = folder / "rules.nft"
     rules.write_text(service_rules(KUBERNETES_SERVICE_IP, 443, network.gateway, server_port))
     machine = Machine(
@@ -67,14 +86,23 @@ def prepare(layout: Layout, network: Network, number: int, server_port: int, run
         rules=str(rules),
         keep=[str(layout.data), str(Path(pybernetes.__file__).parents[1]), sys.prefix],
         images=str(layout.images),
-        programs=[
-            program,
-            Program("kubelet", _kubelet_command(folder, name, address), str(layout.log(f"{name}-kubelet"))),
-        ],
+        programs=[program, kubelet],
         socket=socket,
+        isolation=isolation,
+        run=run,
+        proxy=f"http://{network.gateway}:{wayout.PORT}" if isolation == "user-namespaces" else "",
     )
     machine.write()
     return machine
+
+
+def _short_folder(path: Path) -> str:
+    """A place for sockets: their paths have 107 bytes. It is private."""
+    if len(os.fsencode(path)) > LONGEST_RUN:
+        path = Path(f"/tmp/pybernetes-{os.getuid()}", f"{crc32(os.fsencode(path)):08x}")
+        files.make_private_folder(path.parent)
+    files.make_private_folder(path)
+    return str(path)
 
 
 def ensure_certificates(layout: Layout, name: str, address: str, now: datetime.datetime | None = None) -> bool:
@@ -123,9 +151,21 @@ def _kubelet_command(folder: Path, name: str, address: str) -> list[str]:
     ]
 
 
-def _write_kubelet(layout: Layout, folder: Path, name: str, server: str, socket: str) -> None:
+def _without_root(folder: Path) -> dict[str, object]:
+    """What a kubelet is told that has neither cgroups nor folders at the usual places."""
+    return {
+        "cgroupsPerQOS": False,
+        "enforceNodeAllocatable": [],
+        "podLogsDir": str(folder / "log-pods"),
+        "staticPodPath": str(folder / "etc-kubernetes" / "manifests"),
+    }
+
+
+def _write_kubelet(
+    layout: Layout, folder: Path, name: str, server: str, socket: str, more: Mapping[str, object]
+) -> None:
     own = folder / "pki"
-    config = {
+    config: dict[str, object] = {
         "kind": "KubeletConfiguration",
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "authentication": {
@@ -144,6 +184,7 @@ def _write_kubelet(layout: Layout, folder: Path, name: str, server: str, socket:
         "staticPodPath": "/etc/kubernetes/manifests",
         "tlsCertFile": str(own / "serving.crt"),
         "tlsPrivateKeyFile": str(own / "serving.key"),
+        **more,
     }
     (folder / "etc-kubernetes" / "manifests").mkdir(parents=True, exist_ok=True)
     files.write_private(folder / "kubelet.json", json.dumps(config, indent=2).encode() + b"\n")
@@ -160,18 +201,23 @@ def _write_kubelet(layout: Layout, folder: Path, name: str, server: str, socket:
     files.write_private(folder / "kubelet.kubeconfig", json.dumps(kubeconfig, indent=2).encode() + b"\n")
 
 
-def _write_runtime(layout: Layout, folder: Path, name: str, runtime: str) -> Program:
+def _write_runtime(
+    layout: Layout, folder: Path, name: str, runtime: str, socket: str, *, root: bool, plain_address: str
+) -> Program:
     """What the node's container runtime reads; how it is started."""
     template = folder / "cni.template"
     template.write_text(containerd.network_template())
     own = folder / "certs.d"  # comes last, because `_default` stands for every host that is not there by its name
     files.make_private_folder(own / "_default")
-    (own / "_default" / "hosts.toml").write_text(mirror.HOSTS)
+    # Plain processes share the loopback device, so that there is no mirror: the runtime has the archives at hand.
+    (own / "_default" / "hosts.toml").write_text("" if plain_address else mirror.HOSTS)
     registries = [layout.registries, Path("/etc/containerd/certs.d"), own]
     (folder / "etc-cni" / "net.d").mkdir(parents=True, exist_ok=True)
     containerd.link_plugins(folder / "opt-cni" / "bin")
     if runtime == "embedded":
-        command = embedded.command(layout, folder, template, registries)
+        command = embedded.command(
+            layout, folder, template, registries, socket=socket, root=root, plain_address=plain_address
+        )
         return Program("runtime", command, str(layout.log(f"{name}-runtime")))
     (folder / "containerd.toml").write_text(containerd.config(template, registries))
     command = [find("containerd") or "containerd", "--config", str(folder / "containerd.toml")]

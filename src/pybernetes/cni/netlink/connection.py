@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ACK, DUMP, CREATE, EXCL = 0x4, 0x300, 0x400, 0x200
 _REQUEST, _MULTI = 0x1, 0x2
 _ERROR, _DONE = 2, 3
+_LONGEST = 1 << 15  # the kernel sends no longer pieces
 _SOL_NETLINK, _EXT_ACK = 270, 11  # with it the kernel says in words what it did not like
 
 
@@ -49,7 +50,7 @@ class Connection:
         self._socket.send(wire.message(kind, _REQUEST | flags, self._sequence, body))
         bodies: list[bytes] = []
         while True:
-            for got, got_flags, sequence, data in wire.messages(self._socket.recv(1 << 18)):
+            for got, got_flags, sequence, data in wire.messages(self._socket.recv(_LONGEST)):
                 if sequence != self._sequence:
                     continue
                 if got == _ERROR:

@@ -1,8 +1,7 @@
 """Doing something inside another network namespace.
 
-The kernel keeps the network namespace for each thread, so the work is done by a thread of its own that enters the
-namespace and ends afterwards: nobody else in the process notices. Files under /proc/sys/net are those of the thread's
-namespace as well.
+The kernel keeps the network namespace for each thread: the calling one enters the other namespace and comes back, and
+nobody else in the process notices. Files under /proc/sys/net are those of the thread's namespace as well.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from ..errors import INVALID_NETNS, CNIError, NamespaceNotFound, reason
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 _NS_GET_NSTYPE = 0xB703
 
@@ -57,24 +56,30 @@ class Namespace:
 
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls the function inside the namespace and answers what it returns or raises."""
-        outcome: dict[str, Any] = {}
-
-        def inside() -> None:
+        own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _enter(own, self.path)  # changes nothing, but who may not do this could not come back
+            _enter(self.fd, self.path)
             try:
-                libc = ctypes.CDLL(None, use_errno=True)
-                if libc.setns(self.fd, _CLONE_NEWNET) != 0:
-                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), self.path)
-                outcome["value"] = function(*args, **kwargs)
-            except BaseException as error:
-                outcome["error"] = error
+                return function(*args, **kwargs)
+            finally:
+                _come_back(own)
+        finally:
+            os.close(own)
 
-        thread = threading.Thread(target=inside, name=f"netns {self.path}")
-        thread.start()
-        thread.join()
-        if "error" in outcome:
-            raise outcome["error"]
-        value: T = outcome["value"]
-        return value
+
+def _enter(fd: int, path: str) -> None:
+    if _libc.setns(fd, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+
+
+def _come_back(own: int) -> None:
+    """Whoever cannot come back must not go on: this thread's next work would be done in the wrong namespace."""
+    try:
+        _enter(own, "the network namespace of this process")
+    except OSError as error:
+        os.write(2, f"cannot leave a pod's network namespace: {error}\n".encode())
+        os.abort()
 
 
 def sysctl(name: str, value: str | None = None) -> str:

@@ -1,7 +1,8 @@
 """Deletes objects whose owners are all gone, and takes part in foreground and orphaning deletions.
 
-Woken by: every change of every resource that can be listed, watched and deleted, known or custom, through caches that
-hold metadata only. Writes: deletes; owner references and finalizers of others' objects.
+Woken by: every change of every resource that can be listed, watched and deleted, known or custom, through caches of
+metadata (or of whole objects, where others have them). Writes: deletes; owner references and finalizers of others'
+objects.
 
 `graph.py` knows who owns whom and whom to look at; what is decided here is decided on what the server says at that
 moment, never on the graph alone: an owner is gone if the server says so, and a deletion names the revision that was
@@ -77,7 +78,7 @@ class GarbageCollectorController(Controller[Any]):
         self.orphan_queue: WorkQueue[Node] = self.new_queue("garbage_collector_attempt_to_orphan")
         self.kinds: dict[tuple[str, str], Resource] = {}
         """What is served, by apiVersion and kind, as owner references name it."""
-        self.monitors: dict[ResourceKey, tuple[Resource, Informer[PartialObjectMetadata], Handler[Any]]] = {}
+        self.monitors: dict[ResourceKey, tuple[Resource, Informer[Any], Handler[Any]]] = {}
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -132,7 +133,7 @@ class GarbageCollectorController(Controller[Any]):
                 self._monitor(key, resource)
 
     def _monitor(self, key: ResourceKey, resource: Resource) -> None:
-        informer = self.context.informers.metadata_informer(resource)
+        informer = self.context.informers.least_informer(resource)
         definition = (resource.group, resource.plural) in _DEFINITIONS
 
         def added(obj: PartialObjectMetadata) -> None:

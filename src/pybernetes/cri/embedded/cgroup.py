@@ -79,6 +79,9 @@ class Cgroup:
     def create(self) -> None:
         """Makes it, and what is missing above it."""
         for mount in dict.fromkeys(self._found.mounts.values()):
+            if not self._found.v2 and mount != self._found.mounts.get("cpuset"):
+                os.makedirs(mount / self.path, exist_ok=True)
+                continue
             above = mount
             for part in Path(self.path).parts:
                 if self._found.v2:
@@ -101,16 +104,22 @@ class Cgroup:
     def _limit_v1(self, wanted: Any) -> None:
         if wanted.cpu_shares:
             self._write("cpu", "cpu.shares", wanted.cpu_shares)
-        if wanted.cpu_period:
-            self._write("cpu", "cpu.cfs_period_us", wanted.cpu_period)
-        if wanted.cpu_quota:
-            self._write("cpu", "cpu.cfs_quota_us", wanted.cpu_quota)
+        self._cpu_v1(wanted.cpu_period, wanted.cpu_quota)
         if wanted.memory_limit_in_bytes:
             self._memory_v1(wanted.memory_limit_in_bytes, wanted.memory_swap_limit_in_bytes)
         if wanted.cpuset_cpus:
             self._write("cpuset", "cpuset.cpus", wanted.cpuset_cpus)
         if wanted.cpuset_mems:
             self._write("cpuset", "cpuset.mems", wanted.cpuset_mems)
+
+    def _cpu_v1(self, period: int, quota: int) -> None:
+        """The old quota in the new period may be more than the pod has: then the new quota goes first."""
+        steps = [("cpu.cfs_period_us", period), ("cpu.cfs_quota_us", quota)]
+        if period and quota and self._number("cpu", "cpu.cfs_period_us") > period:
+            steps.reverse()
+        for name, value in steps:
+            if value:
+                self._write("cpu", name, value)
 
     def _memory_v1(self, limit: int, swap: int) -> None:
         """The limit with swap must never be below the one without: which goes first depends on the direction."""
@@ -155,8 +164,7 @@ class Cgroup:
             self._write("devices", "devices.allow", "a")
             return
         self._write("devices", "devices.deny", "a")
-        for rule in (*DEVICES, *rules):
-            self._write("devices", "devices.allow", rule)
+        self._write("devices", "devices.allow", *DEVICES, *rules)
 
     def oom_kills(self) -> int:
         """How often the kernel killed a process here for want of memory."""
@@ -187,9 +195,13 @@ class Cgroup:
         }
 
     def processes(self) -> list[int]:
-        """The processes in it."""
+        """The processes in it, and in cgroups that a privileged container has made below it."""
         name = "unified" if self._found.v2 else "pids" if "pids" in self._found.mounts else "memory"
-        return [int(each) for each in self._read(name, "cgroup.procs").split()]
+        found: list[int] = []
+        for folder, _, _ in os.walk(self._found.mounts[name] / self.path):
+            with contextlib.suppress(OSError):
+                found += map(int, Path(folder, "cgroup.procs").read_text().split())
+        return found
 
     def kill(self) -> None:
         """Kills every process in it, also those that are forked meanwhile."""
@@ -222,13 +234,18 @@ class Cgroup:
                     self.kill()
                     time.sleep(0.002)
 
-    def _write(self, name: str, file: str, value: object) -> None:
+    def _write(self, name: str, file: str, *values: object) -> None:
         mount = self._found.mounts.get(name)
         if mount is None:
             return
-        path = mount / self.path / file
+        path, value = f"{mount}/{self.path}/{file}", values[0]
         try:
-            path.write_text(str(value))
+            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                for value in values:
+                    os.write(opened, str(value).encode())
+            finally:
+                os.close(opened)
         except OSError as error:
             raise CRIError("Unknown", f'failed to write "{value}" to {path}: {error.strerror}') from None
 

@@ -26,6 +26,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--registries", type=Path, action="append", help=f"folders of HOST/hosts.toml as containerd's ({REGISTRIES})"
     )
+    parser.add_argument(
+        "--cgroups", choices=["auto", "none"], default="auto", help="none: limits are not enforced (without root)"
+    )
+    parser.add_argument(
+        "--plain-address",
+        metavar="IP",
+        help="containers are plain processes (without root or namespaces), and all pods have this machine's address",
+    )
     parser.add_argument("-v", type=int, default=0, help="2: what happens, 4: everything")
     options = parser.parse_args(argv)
     level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
@@ -58,6 +66,8 @@ async def _serve(options: argparse.Namespace) -> int:
             cni_conf_template=options.cni_conf_template,
             images=options.images,
             registries=options.registries or [Path(REGISTRIES)],
+            cgroups=options.cgroups == "auto",
+            plain_address=options.plain_address or "",
         )
     )
     await runtime.recover()

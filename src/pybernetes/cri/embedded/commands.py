@@ -60,6 +60,10 @@ class Commands:
         out, err = _Output(), _Output()
         try:
             await asyncio.wait_for(self._run(id, name, command, end, out, err), limit or None)
+        except asyncio.CancelledError:  # who asked has gone
+            with contextlib.suppress(LauncherError):
+                await asyncio.shield(self._launching.signal(name, signal.SIGKILL))
+            raise
         except TimeoutError:
             with contextlib.suppress(LauncherError):
                 await self._launching.signal(name, signal.SIGKILL)

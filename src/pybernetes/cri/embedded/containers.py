@@ -19,9 +19,11 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
 from . import spec as specs
-from .cgroup import Cgroup, hierarchies
 from .events import Events
-from .images.store import ImageStore
+from .groups import Group, Groups
+from .images import volumes
+from .images.copying import copy_layers
+from .images.store import ImageStore, Rootfs
 from .launching import LauncherError, Launching
 from .sandboxes import Sandboxes, matches
 from .state import Container, Records, new_id
@@ -40,8 +42,16 @@ class Containers:
     """All containers of this node."""
 
     def __init__(
-        self, root: Path, state: Path, launching: Launching, sandboxes: Sandboxes, images: ImageStore, events: Events
+        self,
+        root: Path,
+        state: Path,
+        launching: Launching,
+        sandboxes: Sandboxes,
+        images: ImageStore,
+        events: Events,
+        groups: Groups,
     ) -> None:
+        self._groups = groups
         self._mount_point = state / "rootfs"  # each container mounts there, in a mount namespace of its own
         self._mount_point.mkdir(parents=True, exist_ok=True)
         self._launching = launching
@@ -53,6 +63,8 @@ class Containers:
         self._ends: dict[str, asyncio.Event] = {}
         self.all: dict[str, Container] = {}
         self.pids: dict[str, int] = {}
+        self._being_made: list[Container] = []
+        """Those whose names are taken already."""
         self._tasks: set[asyncio.Task[None]] = set()
         sandboxes.stop_containers = self.stop_all
 
@@ -72,10 +84,10 @@ class Containers:
         """The containers of a sandbox."""
         return [each for each in self.all.values() if each.sandbox_id == id]
 
-    def cgroup(self, container: Container) -> Cgroup:
+    def cgroup(self, container: Container) -> Group:
         """Where its processes are."""
         parent = self._sandboxes.get(container.sandbox_id).config.linux.cgroup_parent
-        return Cgroup(f"{parent}/{container.id}")
+        return self._groups.of(parent, container.id)
 
     async def create(self, request: Any) -> str:
         """Makes a container; its id."""
@@ -83,8 +95,8 @@ class Containers:
         if not sandbox.ready:
             raise CRIError("Unknown", f"failed to create container: sandbox {sandbox.id} is not running")
         config = request.config
-        for other in self.in_sandbox(sandbox.id):
-            if other.config.metadata == config.metadata:
+        for other in [*self.in_sandbox(sandbox.id), *self._being_made]:
+            if other.sandbox_id == sandbox.id and other.config.metadata == config.metadata:
                 name = f"{config.metadata.name}_{config.metadata.attempt}"
                 text = f'failed to reserve container name "{name}": name "{name}" is reserved for "{other.id}"'
                 raise CRIError("Unknown", text)
@@ -94,10 +106,15 @@ class Containers:
         container = Container(new_id(), config, sandbox.id, image, created_at=time.time_ns())
         if config.log_path and sandbox.config.log_directory:
             container.log_path = os.path.join(sandbox.config.log_directory, config.log_path)
-        group = Cgroup(f"{sandbox.config.linux.cgroup_parent}/{container.id}")
+        group = self._groups.of(sandbox.config.linux.cgroup_parent, container.id)
         self._records.create(container)
+        self._being_made.append(container)
         try:
             rootfs = self._images.rootfs(image, container.id)
+            files = self._sandboxes.files(sandbox)
+            own = await self._own_volumes(rootfs, {*files, *specs.mount_targets(config)})
+            if not sandbox.ready:  # stopped meanwhile
+                raise CRIError("Unknown", f"failed to create container: sandbox {sandbox.id} is not running")
             container.stop_signal = specs.stop_signal(config, rootfs.config)
             wanted = specs.container_spec(
                 container,
@@ -105,10 +122,14 @@ class Containers:
                 rootfs,
                 self._mount_point,
                 group.folders(),
-                hierarchies().kinds,
-                self._sandboxes.files(sandbox),
+                self._groups.kinds,
+                {**own, **files},
                 lambda name: self._volume(name, container.id),
+                plain=bool(self._sandboxes.plain_address),
             )
+            if self._sandboxes.plain_address:
+                lower = [rootfs.layers / name for name in reversed(rootfs.lower)]
+                await asyncio.to_thread(copy_layers, lower, rootfs.upper)
             group.create()
             group.limit(config.linux.resources)
             group.allow_devices(specs.device_rules(config))
@@ -121,9 +142,21 @@ class Containers:
             if isinstance(error, OSError):
                 raise CRIError("Unknown", f"failed to create container: {error}") from None
             raise
+        finally:
+            self._being_made.remove(container)
         self.all[container.id] = container
         self._events.tell(cri.CONTAINER_CREATED_EVENT, container.id, sandbox.id)
         return container.id
+
+    async def _own_volumes(self, rootfs: Rootfs, taken: set[str]) -> dict[str, Path]:
+        """The folders of the image's own volumes."""
+        paths = volumes.wanted(rootfs, taken)
+        if not paths:
+            return {}
+        try:
+            return await asyncio.to_thread(volumes.make, rootfs, paths)
+        except volumes.VolumeError as error:
+            raise CRIError("Unknown", f"failed to create container: {error}") from None
 
     def _volume(self, name: str, id: str) -> list[str]:
         try:
@@ -157,13 +190,15 @@ class Containers:
                 container.finished_at = time.time_ns()
                 container.exit_code, container.reason, container.message = NOT_STARTED, START_ERROR, str(error)
                 self._records.save(container)
-                self._ends.pop(id).set()
+                if (waiting := self._ends.pop(id, None)) is not None:
+                    waiting.set()
                 self._sweep(container)
                 self._events.tell(cri.CONTAINER_STOPPED_EVENT, id, container.sandbox_id)
                 raise CRIError("Unknown", f"failed to start container: {error}") from None
             container.user = answer.get("user", [])
             if not container.finished_at:
                 self.pids[id] = int(answer["pid"])
+                self._groups.started(id, self.pids[id])
             self._records.save(container)
             self._events.tell(cri.CONTAINER_STARTED_EVENT, id, container.sandbox_id)
 
@@ -194,9 +229,13 @@ class Containers:
         """With a PID namespace of its own nothing is left by now; otherwise its other processes go with its cgroup."""
         group = self.cgroup(container)
         group.kill()
-        task = asyncio.get_running_loop().create_task(asyncio.to_thread(_remove, group))
+        task = asyncio.get_running_loop().create_task(self._remove_group(container.id, group))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _remove_group(self, id: str, group: Group) -> None:
+        if await asyncio.to_thread(_remove, group):
+            self._groups.gone(id)
 
     async def stop(self, id: str, grace: float) -> None:
         """Asks a container to end, and ends it after the grace; one that does not run is no error."""
@@ -234,9 +273,11 @@ class Containers:
             if container is None:
                 self._locks.pop(id, None)
                 return
+            await self.stop(id, 0)  # it may have been about to start
             group = self.cgroup(container)
             group.kill()
             await asyncio.to_thread(group.remove)
+            self._groups.gone(id)
             await asyncio.to_thread(self._images.release, id)
             self._records.remove(id)
             self._launching.forget(id)
@@ -276,6 +317,7 @@ class Containers:
             self._ends[container.id] = asyncio.Event()
             if container.id in running:
                 self.pids[container.id] = running[container.id]
+                self._groups.started(container.id, running[container.id])
             elif container.id in exits:
                 end = exits[container.id]
                 if "error" in end:
@@ -355,11 +397,14 @@ class Containers:
         return found
 
 
-def _remove(group: Cgroup) -> None:
+def _remove(group: Group) -> bool:
+    """Whether it is gone."""
     try:
         group.remove()
     except CRIError as error:
         log.info("later: %s", error.message)  # with the container
+        return False
+    return True
 
 
 def state_of(container: Container) -> int:

@@ -20,11 +20,11 @@ class Events:
         self._describe = describe
         self._listeners: set[asyncio.Queue[Any]] = set()
 
-    def tell(self, kind: int, id: str, sandbox_id: str) -> None:
-        """Something happened to a container or, with both ids the same, a sandbox."""
+    def tell(self, kind: int, id: str, sandbox_id: str, last: Any = None) -> None:
+        """Something happened to a container or, with both ids the same, a sandbox; `last`: of one that is gone."""
         if not self._listeners:
             return
-        status, statuses = self._describe(sandbox_id)
+        status, statuses = (last, []) if last is not None else self._describe(sandbox_id)
         event = cri.ContainerEventResponse(
             container_id=id,
             container_event_type=kind,

@@ -8,6 +8,7 @@ the image's code, and is made impossible.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -23,9 +24,13 @@ from . import users
 Spec = Mapping[str, Any]
 Report = Callable[[dict[str, Any], list[int]], None]
 """Tells the launcher something, with descriptors."""
+Node = int | tuple[int, int, int]
+"""A device: the node's own as a descriptor to mount, or the mode, number and group of one to make."""
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-NODES = (("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0))
+NODES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
+TTY = 5
+"""The group of terminals."""
 LINKS = (
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -35,6 +40,13 @@ LINKS = (
 )
 NOBODY = 65535  # whom upstream's pause image runs as
 USUAL = sys.MS_NOSUID | sys.MS_NODEV | sys.MS_NOEXEC
+SANDBOX_OOM_SCORE = -998  # upstream's: a pod ends with its sandbox
+USERS = sys.users()
+"""Asked for before there is a container whose /proc could answer."""
+ROOTLESS = USERS < sys.ALL_USERS
+"""In a user namespace: the kernel lets us make no device nodes, and overlayfs keep its notes only as a user's."""
+ALONE = USERS == 1
+"""There is no user but root, so that nobody can be given a file or become another."""
 
 
 class Refused(Exception):
@@ -44,6 +56,7 @@ class Refused(Exception):
 def sandbox(spec: Spec, report: Report) -> NoReturn:
     """Becomes the process that holds a pod's namespaces: alone in an empty root, as nobody, without capabilities."""
     _enter_cgroups(spec)
+    _oom_score(SANDBOX_OOM_SCORE)
     sys.unshare(sys.NEWNS | int(spec["unshare"]))
     if spec.get("hostname"):
         sys.sethostname(spec["hostname"])
@@ -54,9 +67,10 @@ def sandbox(spec: Spec, report: Report) -> NoReturn:
     sys.mount("", "/", flags=sys.MS_REC | sys.MS_PRIVATE)
     root = spec["rootfs"]
     sys.mount(root, root, flags=sys.MS_BIND)
-    sys.mount("", root, flags=sys.MS_REMOUNT | sys.MS_BIND | sys.MS_RDONLY | sys.MS_NOSUID | sys.MS_NODEV)
+    sys.make_read_only(root, recursive=False, more=sys.MOUNT_ATTR_NOSUID | sys.MOUNT_ATTR_NODEV)
     sys.pivot_root(root)
-    _become(users.User(NOBODY, NOBODY, [], "/"), 0, 0, no_new_privs=True, seccomp=b"")
+    nobody = 0 if ALONE else NOBODY
+    _become(users.User(nobody, nobody, [], "/"), 0, 0, no_new_privs=True, seccomp=b"")
     os.execve("/pause", ["/pause"], {})
 
 
@@ -66,6 +80,7 @@ def container(spec: Spec, sandbox: int, report: Report) -> NoReturn:
     _oom_score(spec.get("oom_score_adj", 0))
     trees = [-1 if each["layers"] else sys.open_tree(each["source"]) for each in spec["mounts"]]
     nodes = [_node(each["host_path"]) for each in spec["devices"]]
+    usual = [_usual_node(name) for name in NODES]
     cgroups = spec["cgroup_mounts"]
     if spec["join"]:
         sys.setns(sandbox, spec["join"])
@@ -78,9 +93,13 @@ def container(spec: Spec, sandbox: int, report: Report) -> NoReturn:
         _image(spec["rootfs"], each) if tree < 0 else tree for each, tree in zip(spec["mounts"], trees, strict=True)
     ]
     root, lower = spec["rootfs"], ":".join(spec["lower"])
-    sys.mount("overlay", root, "overlay", 0, f"lowerdir={lower},upperdir={spec['upper']},workdir={spec['work']}")
+    # In a user namespace the kernel lets these be mounted only where others of their kind are still to be seen.
+    proc = _fresh(root, "proc", USUAL)
+    sysfs = _fresh(root, "sysfs", USUAL | (0 if spec["privileged"] else sys.MS_RDONLY))
+    options = f"lowerdir={lower},upperdir={spec['upper']},workdir={spec['work']}"
+    sys.mount("overlay", root, "overlay", 0, f"{options},userxattr" if ROOTLESS else options)
     sys.pivot_root(root)
-    _special_mounts(spec, cgroups)
+    _special_mounts(spec, cgroups, usual, proc, sysfs)
     # Before volumes are there, as long as /dev and /proc are certainly ours: a volume could have links in their place.
     _hide(spec)
     if spec["tty"]:
@@ -88,7 +107,7 @@ def container(spec: Spec, sandbox: int, report: Report) -> NoReturn:
     for each, tree in zip(spec["mounts"], trees, strict=True):
         _attach(each, tree)
     for each, node in zip(spec["devices"], nodes, strict=True):
-        _make_node(each["path"], *node)
+        _make_node(each["path"], node)
     if spec["readonly_rootfs"]:
         sys.mount("", "/", flags=sys.MS_REMOUNT | sys.MS_BIND | sys.MS_RDONLY)
     _run(spec, report)
@@ -121,15 +140,17 @@ def _run(spec: Spec, report: Report) -> NoReturn:
         user = users.resolve(spec["user"])
     except users.UserError as error:
         raise Refused(str(error)) from None
+    if ALONE:  # who is root shall have his capabilities, so that his group is root's
+        user = user._replace(gid=user.gid if user.uid else 0, groups=[])
     environment = {os.fsencode(key): os.fsencode(value) for key, value in spec["env"]}
     environment.setdefault(b"PATH", PATH.encode())
     environment.setdefault(b"HOME", os.fsencode(user.home))
     if spec["tty"]:
         environment.setdefault(b"TERM", b"xterm")
-        os.fchown(0, user.uid, -1)
-    else:
-        for stream in (1, 2):
-            os.fchown(stream, user.uid, user.gid)  # so that /dev/stdout can be opened again
+    if not ALONE:
+        for stream in (0,) if spec["tty"] else (1, 2):
+            # so that /dev/stdout can be opened again
+            os.fchown(stream, user.uid, -1 if spec["tty"] else user.gid)
     folder = spec["cwd"] or "/"
     if spec.get("make_cwd") and not os.path.isdir(folder):
         try:
@@ -169,6 +190,8 @@ def _find(name: bytes, path: bytes) -> bytes:
 
 def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: bool, seccomp: bytes) -> None:
     """Takes on a user and its capabilities; nothing that needs the old ones may come after."""
+    if ALONE and user.uid:
+        _call_us(user.uid, user.gid)
     for number in range(64):
         if not capabilities >> number & 1:
             try:
@@ -177,11 +200,8 @@ def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: boo
                 break  # there are no more
     if seccomp and not no_new_privs:
         sys.seccomp(seccomp)  # needs SYS_ADMIN, unless privileges cannot come back
-    os.setgroups(user.groups)
-    os.setresgid(user.gid, user.gid, user.gid)
-    sys.prctl(sys.PR_SET_KEEPCAPS, 1)
-    os.setresuid(user.uid, user.uid, user.uid)
-    sys.prctl(sys.PR_SET_KEEPCAPS, 0)
+    if not ALONE:
+        _change_user(user)
     try:
         sys.capset(capabilities, ambient)
     except OSError as error:
@@ -197,13 +217,47 @@ def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: boo
         signal.signal(number, signal.SIG_DFL)  # Python ignores two of them, and a program would inherit that
 
 
-def _special_mounts(spec: Spec, cgroups: list[list[str]]) -> None:
+def _change_user(user: users.User) -> None:
+    try:
+        os.setgroups(user.groups)
+        os.setresgid(user.gid, user.gid, user.gid)
+        sys.prctl(sys.PR_SET_KEEPCAPS, 1)
+        os.setresuid(user.uid, user.uid, user.uid)
+        sys.prctl(sys.PR_SET_KEEPCAPS, 0)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        who = f"user {user.uid}, groups {', '.join(map(str, [user.gid, *user.groups]))}"
+        why = f"this node, which is not root's, has users and groups up to {USERS - 1} only"
+        raise Refused(f"{who}: {why}") from None
+
+
+def _call_us(user: int, group: int) -> None:
+    """The only user there is gets another number, in a user namespace of this process's own: it is what programs see.
+
+    A user who is not root has no capabilities over the pod's namespaces anyway, so that none are missed there.
+    """
+    sys.unshare(sys.NEWUSER)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} 0 1"), ("gid_map", f"{group} 0 1")):
+        _write(f"/proc/self/{name}", text, name)
+
+
+def _fresh(place: str, kind: str, flags: int) -> int:
+    """A file system as a descriptor to mount; `place` is a mount point that is free for a moment."""
+    sys.mount(kind, place, kind, flags)
+    tree = sys.open_tree(place)
+    sys.umount(place)
+    return tree
+
+
+def _special_mounts(spec: Spec, cgroups: list[list[str]], nodes: list[Node], proc: int, sysfs: int) -> None:
     """/proc, /sys, /dev and what belongs below them."""
     read_only = 0 if spec["privileged"] else sys.MS_RDONLY
     for path in ("/proc", "/sys", "/dev"):
         _folder(path)
-    sys.mount("proc", "/proc", "proc", USUAL)
-    sys.mount("sysfs", "/sys", "sysfs", USUAL | read_only)
+    for path, tree in (("/proc", proc), ("/sys", sysfs)):
+        sys.move_mount(tree, path)
+        os.close(tree)
     if cgroups:
         if cgroups[0][1] == "cgroup2":
             sys.mount("cgroup", "/sys/fs/cgroup", "cgroup2", USUAL | read_only)
@@ -214,16 +268,15 @@ def _special_mounts(spec: Spec, cgroups: list[list[str]]) -> None:
                 sys.mount("cgroup", f"/sys/fs/cgroup/{name}", kind, USUAL | read_only, options)
             sys.mount("", "/sys/fs/cgroup", flags=sys.MS_REMOUNT | sys.MS_BIND | USUAL | sys.MS_RDONLY)
     sys.mount("tmpfs", "/dev", "tmpfs", sys.MS_NOSUID, "mode=755,size=65536k")
-    old = os.umask(0)
-    for name, major, minor in NODES:
-        os.mknod(f"/dev/{name}", 0o666 | stat.S_IFCHR, os.makedev(major, minor))
-    os.umask(old)
+    for name, node in zip(NODES, nodes, strict=True):
+        _make_node(f"/dev/{name}", node)
     for name, target in LINKS:
         os.symlink(target, f"/dev/{name}")
     for name in ("pts", "mqueue", "shm"):
         os.mkdir(f"/dev/{name}")
-    options = "newinstance,ptmxmode=0666,mode=0620,gid=5"
-    sys.mount("devpts", "/dev/pts", "devpts", sys.MS_NOSUID | sys.MS_NOEXEC, options)
+    options = "newinstance,ptmxmode=0666,mode=0620"
+    owner = "" if USERS <= TTY else f",gid={TTY}"
+    sys.mount("devpts", "/dev/pts", "devpts", sys.MS_NOSUID | sys.MS_NOEXEC, options + owner)
     sys.mount("mqueue", "/dev/mqueue", "mqueue", USUAL)
 
 
@@ -289,15 +342,28 @@ def _hide(spec: Spec) -> None:
             sys.make_read_only(path, recursive=True)
 
 
-def _node(path: str) -> tuple[int, int, int]:
+def _node(path: str) -> Node:
+    """What `_make_node` makes a device of, once the node's own cannot be seen any more."""
+    if ROOTLESS:
+        return sys.open_tree(path)
     found = os.stat(path)
     return found.st_mode, found.st_rdev, found.st_gid
 
 
-def _make_node(path: str, mode: int, device: int, group: int) -> None:
+def _usual_node(name: str) -> Node:
+    return _node(f"/dev/{name}") if ROOTLESS else (0o666 | stat.S_IFCHR, os.makedev(*NODES[name]), 0)
+
+
+def _make_node(path: str, node: Node) -> None:
     _folder(os.path.dirname(path))
     if os.path.lexists(path):
         return
+    if isinstance(node, int):
+        _file(path)
+        sys.move_mount(node, path)
+        os.close(node)
+        return
+    mode, device, group = node
     os.mknod(path, mode, device)
     os.chmod(path, stat.S_IMODE(mode))
     os.chown(path, 0, group)
@@ -322,8 +388,10 @@ def _terminal(report: Report, *, console: bool) -> None:
 
 
 def _enter_cgroups(spec: Spec) -> None:
+    """Of v1 by `tasks`: to move a process the kernel waits for all processors (10 ms), but not for one's own thread."""
     for path in spec["cgroups"]:
-        _write(f"{path}/cgroup.procs", "0", path)
+        own = f"{path}/tasks"
+        _write(own if os.path.exists(own) else f"{path}/cgroup.procs", "0", path)
 
 
 def _oom_score(value: int) -> None:
@@ -347,8 +415,11 @@ def _up_loopback() -> None:
 
 def _write(path: str, value: str, subject: str) -> None:
     try:
-        with open(path, "w") as file:
-            file.write(value)
+        file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(file, value.encode())
+        finally:
+            os.close(file)
     except OSError as error:
         raise Refused(f"{subject}: {_text(error)}") from None
 

@@ -21,6 +21,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NoReturn
 
 from . import inside, syscalls
@@ -33,6 +34,8 @@ DESCRIPTORS = 3
 """At most so many come with a request: stdin, stdout, stderr."""
 LINE, TARGET = 3, 4
 """In a new process: the line to the launcher, and the process whose namespaces it joins."""
+OOM_SCORE = "-999"
+"""When the node is out of memory: everything else first, because all pods end with the launcher."""
 FULL_PIPE = 32
 """Reads after which a pipe cannot hold what was written before: it has at most 1 MiB; children may go on."""
 
@@ -101,8 +104,19 @@ class Launcher:
             for descriptor, _ in self._epoll.poll():
                 handler = self._handlers.get(descriptor)
                 if handler is not None:
-                    handler()
+                    self._handle(descriptor, handler)
         os.unlink(f"{self._state}/launcher.sock")
+
+    def _handle(self, descriptor: int, handler: Any) -> None:
+        """An error is told in the log and ends what it is about, but not the launcher: all pods would end with it."""
+        try:
+            handler()
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+            if self._runtime is not None and descriptor == self._runtime.fileno():
+                self._hang_up()
+            elif descriptor not in (self._listener.fileno(), self._wakeups[0].fileno()):
+                self._unwatch(descriptor)
 
     def _watch(self, descriptor: int, handler: Any) -> None:
         self._handlers[descriptor] = handler
@@ -181,11 +195,11 @@ class Launcher:
     def _do_start(self, request: dict[str, Any], _: list[int]) -> dict[str, Any] | None:
         with open(request["spec"]) as file:
             spec = json.load(file)
-        name = spec["id"]
+        name, way = spec["id"], _way(spec)
         if name in self._processes:
             return {"error": f"{name} runs already"}
         if spec["kind"] == "sandbox":
-            self._fork(request["id"], spec, [self._null] * 3, lambda report: inside.sandbox(spec, report), None)
+            self._fork(request["id"], spec, [self._null] * 3, lambda report: way.sandbox(spec, report), None)
             return None
         holder = self._processes.get(spec["sandbox"])
         if holder is None:
@@ -196,9 +210,15 @@ class Launcher:
         feeding = os.pipe() if spec["stdin"] and not spec["tty"] else None
         if feeding:
             streams[0] = feeding[0]
-        process = self._fork(
-            request["id"], spec, streams, lambda report: inside.container(spec, TARGET, report), holder
-        )
+        try:
+            process = self._fork(
+                request["id"], spec, streams, lambda report: way.container(spec, TARGET, report), holder
+            )
+        except BaseException:
+            log.close()
+            for descriptor in (each for pair in [*pipes, feeding or ()] for each in pair):
+                os.close(descriptor)
+            raise
         process.log = log
         process.takes_stdin = bool(spec["stdin"])
         for stream, (read, write) in zip(("stdout", "stderr"), pipes, strict=False):
@@ -215,9 +235,11 @@ class Launcher:
         target = self._processes.get(spec["id"])
         if target is None:
             return {"error": f"container {spec['id']} does not run"}
-        spec["id"], spec["pid"] = request["name"], ["join", target.name]
+        if not spec.get("plain"):
+            spec["pid"] = ["join", target.name]
+        spec["id"], way = request["name"], _way(spec)
         given = (streams + [self._null] * 3)[:3]
-        self._fork(request["id"], spec, given, lambda report: inside.command(spec, TARGET, report), target)
+        self._fork(request["id"], spec, given, lambda report: way.command(spec, TARGET, report), target)
         return None
 
     def _do_signal(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
@@ -270,25 +292,30 @@ class Launcher:
         seen = self._processes.get(joined)
         if kind == "join" and seen is None:
             raise ProcessLookupError(f"container {joined} does not run")
-        # By a descriptor, because numbers of processes mean something else in another PID namespace.
-        holder = os.pidfd_open(target.pid) if target else self._null
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        if kind == "own":
-            syscalls.unshare(syscalls.NEWPID)
-        elif seen is not None:
-            namespace = os.open(f"/proc/{seen.pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-            syscalls.setns(namespace, syscalls.NEWPID)
-            os.close(namespace)
+        opened: list[int] = []
         try:
+            if target:
+                # By a descriptor, because numbers of processes mean something else in another PID namespace.
+                opened.append(os.pidfd_open(target.pid))
+            holder = opened[0] if target else self._null
+            if kind == "own":
+                syscalls.unshare(syscalls.NEWPID)
+            elif seen is not None:
+                opened.append(_pid_namespace(seen))
+                syscalls.setns(opened[-1], syscalls.NEWPID)
             pid = os.fork()
             if pid == 0:
                 self._child(theirs, holder, streams, become)
+        except BaseException:
+            ours.close()
+            raise
         finally:
             if kind != "node":
                 syscalls.setns(self._own_pids, syscalls.NEWPID)
             theirs.close()
-            if target:
-                os.close(holder)
+            for descriptor in opened:
+                os.close(descriptor)
         process = Process(spec["id"], pid, request)
         process.own_pids = kind == "own"
         self._processes[process.name] = self._by_pid[pid] = process
@@ -425,14 +452,38 @@ class Launcher:
             process.log.close()
         end = {"name": process.name, "code": code, "at": time.time_ns(), **process.facts}
         temporary = f"{self._exits}/.{process.name}"
-        with open(temporary, "w") as file:
-            json.dump(end, file)
-        os.rename(temporary, f"{self._exits}/{process.name}")
+        try:
+            with open(temporary, "w") as file:
+                json.dump(end, file)
+            os.rename(temporary, f"{self._exits}/{process.name}")
+        except OSError as error:  # a full disk: a runtime that is there hears of it all the same
+            sys.stderr.write(f"the end of {process.name} is not written down: {error}\n")
         self._send({"exit": end})
+
+
+def _pid_namespace(process: Process) -> int:
+    try:
+        return os.open(f"/proc/{process.pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # it has ended and was not reaped yet
+        raise ProcessLookupError(f"container {process.name} does not run") from None
+
+
+def _way(spec: dict[str, Any]) -> ModuleType:
+    """How a process becomes what it shall be."""
+    if spec.get("plain"):
+        from . import plain
+
+        return plain
+    return inside
 
 
 def main(state: str) -> None:
     """Serves a runtime whose state is in this folder, until nobody needs it."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write(OOM_SCORE)
+    except OSError:
+        pass  # needs SYS_RESOURCE
     launcher = Launcher(state)
     os.write(1, READY)
     os.dup2(launcher._null, 1)

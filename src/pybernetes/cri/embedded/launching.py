@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .plain import NODE
+
 log = logging.getLogger(__name__)
 
 PACKET = 65536
@@ -72,7 +74,12 @@ class Launching:
                 stderr=log_file,
                 start_new_session=True,
                 cwd="/",
-                env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "PYTHONUTF8": "1"},
+                env={
+                    "PATH": os.environ.get("PATH", os.defpath),
+                    "LANG": "C.UTF-8",
+                    "PYTHONUTF8": "1",
+                    **({NODE: os.environ[NODE]} if NODE in os.environ else {}),
+                },
             )
         assert process.stdout is not None
         with process.stdout:

@@ -22,11 +22,12 @@ class LogFile:
         self.reopen()
 
     def reopen(self) -> None:
-        """Opens the file again, a new one if it was moved away."""
-        self.close()
+        """Opens the file again, a new one if it was moved away; if that cannot be, the old one goes on."""
         if self.path:
             os.makedirs(os.path.dirname(self.path), 0o755, exist_ok=True)
-            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+            self.close()
+            self._file = file
 
     def write(self, data: bytes) -> None:
         """Appends whole lines. What a full disk refuses is lost, as with any runtime: the container must not hang."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pybernetes.cni import config as cni_config
-from pybernetes.cni.errors import CNIError
+from pybernetes.cni.errors import CNIError, NoConfigError
 from pybernetes.cni.libcni import CNI, RuntimeConf
 from pybernetes.cri.errors import CRIError
 
@@ -41,6 +41,8 @@ class Network:
         """Why no pod can get a network now; empty if nothing is wrong."""
         try:
             self._cni.validate(cni_config.first(self._conf_dir))
+        except NoConfigError:
+            return "cni plugin not initialized"  # in containerd's words, which tools look for
         except CNIError as error:
             return str(error)
         return ""

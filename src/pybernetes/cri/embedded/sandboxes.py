@@ -21,8 +21,8 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
 from . import pause, syscalls
-from .cgroup import Cgroup
 from .events import Events
+from .groups import Group, Groups
 from .images.archive import ARCHITECTURES
 from .launching import LauncherError, Launching
 from .network import Network
@@ -39,8 +39,21 @@ HANDLERS = ("", "embedded")
 class Sandboxes:
     """All sandboxes of this node. `stop_containers` stops, and removes if asked, what runs in one."""
 
-    def __init__(self, root: Path, state: Path, launching: Launching, network: Network, events: Events) -> None:
+    def __init__(
+        self,
+        root: Path,
+        state: Path,
+        launching: Launching,
+        network: Network,
+        events: Events,
+        groups: Groups,
+        *,
+        plain_address: str = "",
+    ) -> None:
+        self.plain_address = plain_address
+        """Where nothing can be isolated: the address of all pods."""
         self._state = state
+        self._groups = groups
         self._launching = launching
         self._network = network
         self._events = events
@@ -70,6 +83,8 @@ class Sandboxes:
         """Makes and starts a sandbox; its id. Nothing is left of one that could not be started."""
         if handler not in HANDLERS:
             raise CRIError("Unknown", f'failed to get sandbox runtime: no runtime for "{handler}" is configured')
+        if self.plain_address:
+            refuse_for_plain(config)
         metadata = config.metadata
         name = f"{metadata.name}_{metadata.namespace}_{metadata.uid}_{metadata.attempt}"
         if name in self._names:
@@ -78,6 +93,9 @@ class Sandboxes:
         sandbox = Sandbox(new_id(), config, handler, time.time_ns())
         self._names[name] = sandbox.id
         own_network = config.linux.security_context.namespace_options.network != cri.NODE
+        if self.plain_address:
+            sandbox.ips = [self.plain_address] if own_network else []
+            own_network = False
         sandbox.network = own_network
         try:
             self._records.create(sandbox)
@@ -98,12 +116,14 @@ class Sandboxes:
         group = self.cgroup(sandbox)
         group.create()
         self._files(sandbox)
-        self._records.write_spec(sandbox.id, sandbox_spec(sandbox, self._rootfs, group.folders()))
+        plain = bool(self.plain_address)
+        self._records.write_spec(sandbox.id, sandbox_spec(sandbox, self._rootfs, group.folders(), plain=plain))
         try:
             answer = await self._launching.start(self._records.spec(sandbox.id))
         except LauncherError as error:
             raise CRIError("Unknown", f"failed to start sandbox {sandbox.id}: {error}") from None
         self.pids[sandbox.id] = int(answer["pid"])
+        self._groups.started(sandbox.id, self.pids[sandbox.id])
         if own_network:
             self._network.keep(sandbox.id, self.pids[sandbox.id])
             sandbox.ips = await self._network.add(sandbox)
@@ -121,6 +141,8 @@ class Sandboxes:
 
     def files(self, sandbox: Sandbox) -> dict[str, Path]:
         """What containers get of a sandbox, by where they see it."""
+        if self.plain_address:
+            return {}  # they see this machine's
         folder = self._state / "sandboxes" / sandbox.id
         options = sandbox.config.linux.security_context.namespace_options
         shm = Path("/dev/shm") if options.ipc == cri.NODE else folder / "shm"
@@ -129,6 +151,8 @@ class Sandboxes:
 
     def _files(self, sandbox: Sandbox) -> None:
         config, files = sandbox.config, self.files(sandbox)
+        if not files:
+            return
         folder = self._state / "sandboxes" / sandbox.id
         folder.mkdir(parents=True, mode=0o711)
         if files["/dev/shm"].parent == folder:
@@ -139,9 +163,9 @@ class Sandboxes:
         files["/etc/resolv.conf"].write_text(resolv_conf(config.dns_config))
         files["/etc/hosts"].write_bytes(Path("/etc/hosts").read_bytes() if Path("/etc/hosts").exists() else b"")
 
-    def cgroup(self, sandbox: Sandbox) -> Cgroup:
+    def cgroup(self, sandbox: Sandbox) -> Group:
         """Where its own process is."""
-        return Cgroup(f"{sandbox.config.linux.cgroup_parent}/{sandbox.id}")
+        return self._groups.of(sandbox.config.linux.cgroup_parent, sandbox.id)
 
     async def stop(self, id: str) -> None:
         """Stops what runs in a sandbox and gives its network back; one that is not there is no error."""
@@ -165,6 +189,7 @@ class Sandboxes:
         group = self.cgroup(sandbox)
         group.kill()
         await asyncio.to_thread(group.remove)
+        self._groups.gone(sandbox.id)
         with contextlib.suppress(OSError):
             syscalls.umount(str(self._state / "sandboxes" / sandbox.id / "shm"))
 
@@ -182,7 +207,7 @@ class Sandboxes:
         self._locks.pop(id, None)
         metadata = sandbox.config.metadata
         self._names.pop(f"{metadata.name}_{metadata.namespace}_{metadata.uid}_{metadata.attempt}", None)
-        self._events.tell(cri.CONTAINER_DELETED_EVENT, id, id)
+        self._events.tell(cri.CONTAINER_DELETED_EVENT, id, id, self.status(sandbox))
 
     def _clean(self, sandbox: Sandbox) -> None:
         shutil.rmtree(self._state / "sandboxes" / sandbox.id, ignore_errors=True)
@@ -208,6 +233,7 @@ class Sandboxes:
             self._names[f"{metadata.name}_{metadata.namespace}_{metadata.uid}_{metadata.attempt}"] = sandbox.id
             if sandbox.id in running:
                 self.pids[sandbox.id] = running[sandbox.id]
+                self._groups.started(sandbox.id, running[sandbox.id])
             elif sandbox.ready:
                 sandbox.ready = False
                 self._records.save(sandbox)
@@ -260,6 +286,21 @@ class Sandboxes:
                 )
             )
         return found
+
+
+def refuse_for_plain(config: Any) -> None:
+    """What no plain process can be given; CRIError names it."""
+    context = config.linux.security_context
+    moved = [each for each in config.port_mappings if each.host_port and each.host_port != each.container_port]
+    problem = ""
+    if context.privileged:
+        problem = "privileged containers"
+    elif config.linux.sysctls:
+        problem = f"sysctls ({', '.join(config.linux.sysctls)})"
+    elif moved:
+        problem = f"hostPort {moved[0].host_port} for another containerPort ({moved[0].container_port})"
+    if problem:
+        raise CRIError("FailedPrecondition", f"containers are plain processes on this node: {problem} need root")
 
 
 def matches(labels: Any, selector: Any) -> bool:

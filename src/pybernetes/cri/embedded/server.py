@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from pybernetes.version import GIT_VERSION
 from .commands import Commands
 from .containers import UNKNOWN_END, Containers
 from .events import Events
+from .groups import Cgroups, Groups, MarkedGroups, ProcessGroups
 from .images.service import ImageService
 from .images.store import ImageStore
-from .launching import Launching
+from .launching import LauncherError, Launching
 from .network import Network
 from .sandboxes import Sandboxes, matches
 from .stats import Stats
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAME = "pybernetes"
+RELAUNCH = 1.0
+"""Seconds between two attempts to get a launcher."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ class Settings:
     """A folder of archives whose images are taken in."""
     registries: Sequence[Path] = ()
     """Folders of registries' settings: HOST/hosts.toml, as containerd's."""
+    cgroups: bool = True
+    """Whether we may have any."""
+    plain_address: str = ""
+    """Where containers are plain processes: the address of all pods."""
 
 
 class EmbeddedRuntime:
@@ -60,12 +68,19 @@ class EmbeddedRuntime:
         self.images = ImageStore(settings.root / "images")
         self._images = ImageService(self.images, settings.images, settings.registries)
         self.launching = Launching(settings.state, self._ended, self._lost)
-        self.sandboxes = Sandboxes(settings.root, settings.state, self.launching, self.network, self.events)
+        groups: Groups = Cgroups()
+        if not settings.cgroups:
+            groups = MarkedGroups() if settings.plain_address else ProcessGroups()
+        self._plain = bool(settings.plain_address)
+        self.sandboxes = Sandboxes(
+            *(settings.root, settings.state, self.launching, self.network, self.events, groups),
+            plain_address=settings.plain_address,
+        )
         self.containers = Containers(
-            settings.root, settings.state, self.launching, self.sandboxes, self.images, self.events
+            settings.root, settings.state, self.launching, self.sandboxes, self.images, self.events, groups
         )
         self.commands = Commands(self.launching, self.containers)
-        self.stats = Stats(self.sandboxes, self.containers, self.images)
+        self.stats = Stats(self.sandboxes, self.containers, self.images, groups)
         self.list_images = self._images.list_images
         self.stream_images = self._images.stream_images
         self.image_status = self._images.image_status
@@ -86,8 +101,8 @@ class EmbeddedRuntime:
         known = self.sandboxes.all.keys() | self.containers.all.keys()
         for name in exits.keys() - known:
             self.launching.forget(name)
-        for name in running.keys() - known:
-            await self.launching.signal(name, 9)  # of a request that was never answered
+        for name in running.keys() - self._known_running():
+            await self.launching.signal(name, signal.SIGKILL)  # of a request that was never answered
         for name in self.network.kept():
             if name not in self.sandboxes.all:
                 self.network.let_go(name)
@@ -114,16 +129,33 @@ class EmbeddedRuntime:
         task.add_done_callback(self._tasks.discard)
 
     async def _relaunch(self) -> None:
-        await self.launching.connect()
         self.commands.lost()
-        for container in list(self.containers.all.values()):
-            if container.running:
+        containers = [each for each in self.containers.all.values() if each.running]
+        sandboxes = list(self.sandboxes.all.values())
+        while True:
+            try:
+                await self.launching.connect()
+                running = await self.launching.running()
+                break
+            except (OSError, LauncherError) as error:
+                log.error("no launcher: %s", error)
+                await asyncio.sleep(RELAUNCH)
+        exits = self.launching.exits()  # it may have hung up on a runtime that did not listen, and be well
+        for container in containers:
+            if container.running and container.id not in running:
+                unknown = {"name": container.id, "code": UNKNOWN_END, "at": time.time_ns(), "reason": "Unknown"}
                 self.containers.cgroup(container).kill()
-                end = {"name": container.id, "code": UNKNOWN_END, "at": time.time_ns(), "reason": "Unknown"}
-                self.containers.ended(end)
-        for sandbox in list(self.sandboxes.all.values()):
-            self.sandboxes.cgroup(sandbox).kill()
-            self.sandboxes.ended(sandbox.id)
+                self.containers.ended(exits.get(container.id, unknown))
+        for sandbox in sandboxes:
+            if sandbox.id not in running:
+                self.sandboxes.cgroup(sandbox).kill()
+                self.sandboxes.ended(sandbox.id)
+        for name in running.keys() - self._known_running():
+            await self.launching.signal(name, signal.SIGKILL)  # commands, and what was just being started
+
+    def _known_running(self) -> set[str]:
+        """The names of processes that somebody may still ask for."""
+        return {each.id for each in self.containers.all.values() if each.running} | self.sandboxes.all.keys()
 
     def _described(self, sandbox_id: str) -> tuple[Any, list[Any]]:
         sandbox = self.sandboxes.all.get(sandbox_id)
@@ -140,7 +172,7 @@ class EmbeddedRuntime:
 
     async def status(self, request: Any) -> Any:
         """Whether pods can be run."""
-        problem = self.network.problem()
+        problem = "" if self._plain else self.network.problem()
         conditions = [
             cri.RuntimeCondition(type="RuntimeReady", status=True),
             cri.RuntimeCondition(
@@ -286,7 +318,9 @@ class EmbeddedRuntime:
 
     async def container_stats(self, request: Any) -> Any:
         """What a container uses."""
-        return cri.ContainerStatsResponse(stats=self.stats.container(self.containers.get(request.container_id)))
+        container = self.containers.get(request.container_id)
+        await self.stats.measure([container])
+        return cri.ContainerStatsResponse(stats=self.stats.container(container))
 
     async def list_container_stats(self, request: Any) -> Any:
         """What containers use."""
@@ -298,11 +332,14 @@ class EmbeddedRuntime:
             and (not wanted.pod_sandbox_id or each.sandbox_id == wanted.pod_sandbox_id)
             and matches(each.config.labels, wanted.label_selector)
         ]
+        await self.stats.measure(found)
         return cri.ListContainerStatsResponse(stats=[self.stats.container(each) for each in found])
 
     async def pod_sandbox_stats(self, request: Any) -> Any:
         """What a pod uses."""
-        return cri.PodSandboxStatsResponse(stats=self.stats.sandbox(self.sandboxes.get(request.pod_sandbox_id)))
+        sandbox = self.sandboxes.get(request.pod_sandbox_id)
+        await self.stats.measure(self.containers.in_sandbox(sandbox.id))
+        return cri.PodSandboxStatsResponse(stats=self.stats.sandbox(sandbox))
 
     async def list_pod_sandbox_stats(self, request: Any) -> Any:
         """What pods use."""
@@ -314,6 +351,7 @@ class EmbeddedRuntime:
             and (not wanted.id or each.id == wanted.id)
             and matches(each.config.labels, wanted.label_selector)
         ]
+        await self.stats.measure([each for sandbox in found for each in self.containers.in_sandbox(sandbox.id)])
         return cri.ListPodSandboxStatsResponse(stats=[self.stats.sandbox(each) for each in found])
 
 

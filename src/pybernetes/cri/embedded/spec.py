@@ -1,9 +1,8 @@
-"""From CRI's requests to what the launcher is told: pure, except for looking at the node's devices."""
+"""From CRI's requests to what the launcher is told: pure, except for looking at the node's devices and mounts."""
 
 from __future__ import annotations
 
 import os
-import signal
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +12,10 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
 from . import capabilities, seccomp, security, syscalls
+from . import propagation as propagations
 from .images.config import ImageConfig
 from .images.store import Rootfs
+from .signals import signal_number
 from .state import Container, Sandbox
 
 JOINED = syscalls.NEWNET | syscalls.NEWIPC | syscalls.NEWUTS
@@ -22,8 +23,10 @@ NOT_GIVEN = ("pts", "shm", "mqueue", "fd", "hugepages")
 """Folders of the node's /dev that a privileged container does not get: it has its own."""
 
 
-def sandbox_spec(sandbox: Sandbox, rootfs: Path, cgroups: Sequence[Path]) -> dict[str, Any]:
-    """How a sandbox's process is started."""
+def sandbox_spec(sandbox: Sandbox, rootfs: Path, cgroups: Sequence[Path], *, plain: bool = False) -> dict[str, Any]:
+    """How a sandbox's process is started; `plain`: as a plain process."""
+    if plain:
+        return {"kind": "sandbox", "id": sandbox.id, "plain": True, "pid": ["node", ""], "rootfs": str(rootfs)}
     security.refuse_unsupported(sandbox.config.linux.security_context)
     options = sandbox.config.linux.security_context.namespace_options
     unshared = 0
@@ -56,22 +59,26 @@ def container_spec(
     cgroup_mounts: Sequence[tuple[str, str, str]],
     defaults: Mapping[str, Path],
     layers_of: Callable[[str], list[str]],
+    *,
+    plain: bool = False,
 ) -> dict[str, Any]:
-    """How a container is started.
+    """How a container is started; `plain`: as a plain process.
 
-    `defaults` are files of the sandbox that it gets where nothing else is mounted, `layers_of` are an image volume's.
+    `defaults` are files and folders that it gets where nothing else is mounted, `layers_of` are an image volume's.
     """
     config = container.config
     context = config.linux.security_context
     return {
         "kind": "container",
+        "plain": plain,
         "id": container.id,
+        "container": container.id,
         "sandbox": sandbox.id,
         "cgroups": [str(each) for each in cgroups],
         "cgroup_mounts": [list(each) for each in cgroup_mounts],
         "oom_score_adj": config.linux.resources.oom_score_adj,
         "join": JOINED,
-        "pid": pid_namespace(context.namespace_options, sandbox.id),
+        "pid": ["node", ""] if plain else pid_namespace(context.namespace_options, sandbox.id),
         "layers_dir": str(rootfs.layers),
         "lower": list(rootfs.lower),
         "upper": str(rootfs.upper),
@@ -106,6 +113,11 @@ def pid_namespace(options: Any, sandbox_id: str) -> list[str]:
     return ["own", ""]
 
 
+def mount_targets(config: Any) -> set[str]:
+    """Where a request mounts something."""
+    return {os.path.normpath(each.container_path) for each in config.mounts}
+
+
 def mounts(
     wanted: Sequence[Any], defaults: Mapping[str, Path], layers_of: Callable[[str], list[str]]
 ) -> list[dict[str, Any]]:
@@ -122,6 +134,8 @@ def mounts(
             raise CRIError("InvalidArgument", f"mount target {each.container_path!r} must be an absolute path")
         if not of_image and not os.path.exists(each.host_path):
             os.makedirs(each.host_path, 0o755, exist_ok=True)
+        if not of_image:
+            propagations.check(each.host_path, each.propagation)
         if each.recursive_read_only and not each.readonly:
             raise CRIError("InvalidArgument", f"mount {each.container_path}: recursive read-only needs read-only")
         found.append(
@@ -245,18 +259,6 @@ def stop_signal(config: Any, image: ImageConfig) -> int:
     if config.stop_signal != cri.RUNTIME_DEFAULT:
         name = _signal_names().get(config.stop_signal, "")
     return signal_number(name)
-
-
-def signal_number(name: str) -> int:
-    """`SIGTERM`, `TERM`, `15` or `SIGRTMIN+3` as a number; what is none of them is TERM."""
-    if name.isdigit():
-        return int(name)
-    name = "SIG" + name.upper().removeprefix("SIG").replace("PLUS", "+").replace("MINUS", "-")
-    for base in ("SIGRTMIN", "SIGRTMAX"):
-        offset = name.removeprefix(base)
-        if name.startswith(base) and (not offset or offset[1:].isdigit()):
-            return int(getattr(signal, base)) + int(offset or 0)
-    return int(getattr(signal, name, signal.SIGTERM))
 
 
 def _signal_names() -> dict[int, str]:

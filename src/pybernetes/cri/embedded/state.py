@@ -1,8 +1,10 @@
 """What the runtime knows of sandboxes and containers, on disk before it is acted on.
 
 A folder each, `sandboxes/ID` and `containers/ID`: the request as it came (`config`, protobuf), what became of it
-(`state.json`) and what the launcher is told (`spec.json`). A folder without a readable state is of a request that was
-never answered: whoever asked will ask again.
+(`state.json`, a line for each change, of which the last one counts) and what the launcher is told (`spec.json`). A
+folder without a readable state is of a request that was never answered: whoever asked will ask again.
+
+Lines are added because to replace a file costs a new one and the end of the old one, several times for each pod.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import logging
 import os
 import secrets
 import shutil
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 log = logging.getLogger(__name__)
+_ADD = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 @dataclass
@@ -87,12 +90,16 @@ class Records:
 
     def save(self, record: Sandbox | Container) -> None:
         """Writes down what became of it."""
-        values = {each.name: getattr(record, each.name) for each in fields(record) if each.name != "config"}
-        _replace(self.folder(record.id) / "state.json", json.dumps(values).encode())
+        values = {name: value for name, value in vars(record).items() if name != "config"}
+        file = os.open(f"{self._folder}/{record.id}/state.json", _ADD, 0o600)
+        try:
+            os.write(file, f"\n{json.dumps(values)}".encode())
+        finally:
+            os.close(file)
 
     def write_spec(self, id: str, spec: dict[str, Any]) -> None:
         """Writes down how it is to be started."""
-        _replace(self.spec(id), json.dumps(spec).encode())
+        self.spec(id).write_bytes(json.dumps(spec).encode())
 
     def remove(self, id: str) -> None:
         """Forgets a record; may be repeated."""
@@ -104,7 +111,7 @@ class Records:
         for folder in self._folder.iterdir():
             try:
                 config = self._message.FromString((folder / "config").read_bytes())
-                found.append(self._kind(config=config, **json.loads((folder / "state.json").read_bytes())))
+                found.append(self._kind(config=config, **_last((folder / "state.json").read_bytes())))
             except Exception as error:
                 log.warning("%s cannot be read and is forgotten: %r", folder, error)
                 shutil.rmtree(folder, ignore_errors=True)
@@ -114,6 +121,17 @@ class Records:
 def new_id() -> str:
     """An id as runtimes have them: 64 hex digits."""
     return secrets.token_hex(32)
+
+
+def _last(lines: bytes) -> dict[str, Any]:
+    """The last line that is whole: the machine may have lost its power while one was written."""
+    for line in reversed(lines.splitlines()):
+        try:
+            found: dict[str, Any] = json.loads(line)
+            return found
+        except ValueError:
+            continue
+    raise ValueError("no state was written")
 
 
 def _replace(path: Path, data: bytes) -> None:

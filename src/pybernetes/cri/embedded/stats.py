@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pybernetes.cri import v1 as cri
 
-from .cgroup import Cgroup
 from .containers import Containers
+from .groups import Group, Groups
 from .images.store import ImageStore
 from .sandboxes import Sandboxes
 from .state import Container, Sandbox
@@ -22,15 +24,26 @@ LAYER_AGE = 30.0
 class Stats:
     """Reads usage when it is asked for; keeps the last reading of each container to tell a rate."""
 
-    def __init__(self, sandboxes: Sandboxes, containers: Containers, images: ImageStore) -> None:
+    def __init__(self, sandboxes: Sandboxes, containers: Containers, images: ImageStore, groups: Groups) -> None:
+        self._groups = groups
         self._sandboxes = sandboxes
         self._containers = containers
         self._images = images
         self._last: dict[str, tuple[int, int]] = {}
         self._layers: dict[str, tuple[float, int, int]] = {}
 
+    async def measure(self, containers: Iterable[Container]) -> None:
+        """Counts the writable layers whose sizes are too old; in a thread, because that can take seconds."""
+        now = time.monotonic()
+        last = {each.id: self._layers.get(each.id) for each in containers}
+        old = [id for id, layer in last.items() if layer is None or now - layer[0] > LAYER_AGE]
+        if old:
+            folder = self._images.root / "containers"
+            counted = await asyncio.to_thread(lambda: {id: disk_usage(folder / id / "fs") for id in old})
+            self._layers |= {id: (now, *usage) for id, usage in counted.items() if id in self._containers.all}
+
     def container(self, container: Container) -> Any:
-        """CRI's ContainerStats."""
+        """CRI's ContainerStats; `measure` first."""
         group = self._containers.cgroup(container)
         found = cri.ContainerStats(
             attributes=cri.ContainerAttributes(
@@ -47,9 +60,9 @@ class Stats:
         return found
 
     def sandbox(self, sandbox: Sandbox) -> Any:
-        """CRI's PodSandboxStats."""
-        parent = Cgroup(sandbox.config.linux.cgroup_parent)
+        """CRI's PodSandboxStats; `measure` its containers first."""
         mine = self._containers.in_sandbox(sandbox.id)
+        parent = self._groups.pod(sandbox.config.linux.cgroup_parent, [sandbox.id, *(each.id for each in mine)])
         linux = cri.LinuxPodSandboxStats(
             cpu=self._cpu(sandbox.id, parent),
             memory=_memory(parent),
@@ -75,7 +88,7 @@ class Stats:
         self._last.pop(id, None)
         self._layers.pop(id, None)
 
-    def _cpu(self, id: str, group: Cgroup) -> Any:
+    def _cpu(self, id: str, group: Group) -> Any:
         now, used = time.time_ns(), group.cpu_nanoseconds()
         before, used_before = self._last.get(id, (0, 0))
         found = cri.CpuUsage(timestamp=now, usage_core_nano_seconds=cri.UInt64Value(value=used))
@@ -86,11 +99,7 @@ class Stats:
         return found
 
     def _layer(self, container: Container) -> Any:
-        at, size, inodes = self._layers.get(container.id, (0.0, 0, 0))
-        now = time.monotonic()
-        if not at or now - at > LAYER_AGE:
-            size, inodes = disk_usage(self._images.root / "containers" / container.id / "fs")
-            self._layers[container.id] = (now, size, inodes)
+        _, size, inodes = self._layers.get(container.id, (0.0, 0, 0))
         return cri.FilesystemUsage(
             timestamp=time.time_ns(),
             fs_id=cri.FilesystemIdentifier(mountpoint=str(self._images.root)),
@@ -116,7 +125,7 @@ def disk_usage(folder: Path) -> tuple[int, int]:
     return size, inodes
 
 
-def _memory(group: Cgroup) -> Any:
+def _memory(group: Group) -> Any:
     found = group.memory()
     usage = cri.MemoryUsage(
         timestamp=time.time_ns(),

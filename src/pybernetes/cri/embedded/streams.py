@@ -39,7 +39,8 @@ class Streams:
         sandbox = self._sandboxes.get(sandbox_id)
         if not sandbox.ready:
             raise CRIError("Unknown", f'sandbox container "{sandbox_id}" is not running')
-        if sandbox.config.linux.security_context.namespace_options.network == cri.NODE:
+        of_node = sandbox.config.linux.security_context.namespace_options.network == cri.NODE
+        if of_node or self._sandboxes.plain_address:
             return ""
         return str(self._network.path(sandbox_id))
 

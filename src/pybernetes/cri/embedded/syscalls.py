@@ -6,9 +6,11 @@ Imported by the launcher, which every process of a pod is forked from: nothing b
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID, NEWNET = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x20000000, 0x40000000
+NEWUSER = 0x10000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
 MS_PRIVATE, MS_SLAVE, MS_SHARED = 1 << 18, 1 << 19, 1 << 20
 MNT_DETACH = 2
@@ -24,8 +26,10 @@ _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _AT_FDCWD, _AT_RECURSIVE, _AT_EMPTY_PATH = -100, 0x8000, 0x1000
 _OPEN_TREE_CLONE = 1
 _MOVE_MOUNT_F_EMPTY_PATH = 4
-_MOUNT_ATTR_RDONLY = 1
+MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 2, 16
+_TIMES = 1000
+"""openat2 gives up (EAGAIN) if anything is renamed or mounted on the machine while it goes through a `..`."""
 _CAPABILITY_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -74,9 +78,9 @@ def move_mount(descriptor: int, target: str) -> None:
     _check(result, target)
 
 
-def make_read_only(target: str, *, recursive: bool) -> None:
-    """Makes a mount read-only, or it and all below."""
-    attributes = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY, 0, 0, 0)
+def make_read_only(target: str, *, recursive: bool, more: int = 0) -> None:
+    """Makes a mount read-only (and `more`), or it and all below. What it cannot do already stays so."""
+    attributes = (ctypes.c_uint64 * 4)(MOUNT_ATTR_RDONLY | more, 0, 0, 0)
     flags = _AT_RECURSIVE if recursive else 0
     result = _libc.syscall(
         _long(_MOUNT_SETATTR), _long(_AT_FDCWD), os.fsencode(target), ctypes.c_uint(flags), attributes, _long(32)
@@ -87,7 +91,12 @@ def make_read_only(target: str, *, recursive: bool) -> None:
 def open_in_root(root: int, path: str, flags: int, mode: int = 0) -> int:
     """Opens a path as a process would whose root is `root`: neither `..` nor links lead out of it."""
     how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, mode, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
-    return _check(_libc.syscall(_long(_OPENAT2), _long(root), os.fsencode(path), how, _long(24)), path)
+    for _ in range(_TIMES):
+        try:
+            return _check(_libc.syscall(_long(_OPENAT2), _long(root), os.fsencode(path), how, _long(24)), path)
+        except BlockingIOError:
+            continue
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
 
 
 def pivot_root(new: str) -> None:
@@ -98,6 +107,15 @@ def pivot_root(new: str) -> None:
     mount("", ".", flags=MS_SLAVE | MS_REC)  # what happens to the old root here must not happen to the node
     umount(".", MNT_DETACH)
     os.chdir("/")
+
+
+def users() -> int:
+    """How many users there are in this user namespace: all there can be, unless it is one made without root."""
+    with open("/proc/self/uid_map") as file:
+        return sum(int(line.split()[2]) for line in file)
+
+
+ALL_USERS = (1 << 32) - 1
 
 
 def sethostname(name: str) -> None:

@@ -107,19 +107,34 @@ def folder(root: Path, name: str) -> Path:
     return root / name.strip("/") if name.strip("/") else root
 
 
-def write(path: Path, value: str | int) -> None:
+def make(root: Path, name: str) -> None:
+    """Make the folder of a cgroup in a hierarchy, and those above it."""
+    path = f"{root}/{name.strip('/')}"
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        os.makedirs(path, exist_ok=True)
+
+
+def write(path: Path | str, value: str | int) -> None:
     """Write a value; the error says which file and which value."""
     try:
-        with open(path, "w", buffering=1) as file:
-            file.write(str(value))
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(file, str(value).encode())
+        finally:
+            os.close(file)
     except OSError as error:
         raise CgroupError(f"failed to write {value!r} to {path}: {error.strerror}") from error
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path | str) -> str:
     """A file of the kernel, without its end of line; the error says which."""
     try:
-        return path.read_text().strip()
+        with open(path) as file:
+            return file.read().strip()
     except OSError as error:
         raise CgroupError(f"failed to read {path}: {error.strerror}") from error
 

@@ -61,6 +61,11 @@ class CgroupManager:
         """Thousandths of a CPU that Burstable pods request, by uid."""
         self._burstable_shares: int | None = None
 
+    @property
+    def enforced(self) -> bool:
+        """Whether limits have an effect."""
+        return self.hierarchy.version > 0
+
     def start(self, allocatable: Quantities, *, pids: int | None = None, cpuset: str | None = None) -> None:
         """Make the upper levels, and limit all pods together to what may be allocated; again after a restart.
 
@@ -107,12 +112,13 @@ class CgroupManager:
         )
 
     def ensure(self, pod: Pod, *, exclusive: bool = False) -> str:
-        """Make a pod's cgroup if it is not there; returns its name. `pod` has its allocated resources."""
+        """Make a pod's cgroup if it is not there; returns its name, empty if it has none. `pod` has its allocated
+        resources."""
         name = self.name(pod)
         if not self.hierarchy.exists(name):
             self._weigh({**self._burstable, **_burstable([pod])})
             self.hierarchy.create(name, self.config(pod, exclusive=exclusive))
-        return name
+        return name if self.enforced else ""
 
     def update(self, pod: Pod, config: CgroupConfig) -> None:
         """Change a pod's cgroup."""

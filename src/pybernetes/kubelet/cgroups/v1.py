@@ -1,11 +1,12 @@
 """Control groups, version 1: one hierarchy for each controller.
 
 `cpuset` is special: a new cgroup has no CPUs and no memory nodes, and takes no process before it has both, so they are
-copied from above, top-down.
+copied from above.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from .hierarchy import (
     child_names,
     folder,
     kernel_page_sizes,
+    make,
     processes,
     read_text,
     remove_tree,
@@ -43,17 +45,18 @@ class CgroupsV1:
 
     def exists(self, name: str) -> bool:
         """Whether the cgroup is there with every controller that is mounted and that we use."""
-        return all(folder(mount, name).is_dir() for key, mount in self._mounts.items() if key in USED)
+        path = name.strip("/")
+        return all(os.path.isdir(f"{mount}/{path}") for key, mount in self._mounts.items() if key in USED)
 
     def create(self, name: str, config: CgroupConfig) -> None:
         """Make it in every hierarchy, and set what the config says."""
         for mount in self._mounts.values():
             try:
-                folder(mount, name).mkdir(parents=True, exist_ok=True)
+                make(mount, name)
             except OSError as error:
                 raise CgroupError(f"unable to create cgroup {name} in {mount}: {error.strerror}") from error
         if "cpuset" in self._mounts:
-            self._fill_cpuset(self._mounts["cpuset"], name)
+            _fill_cpuset(self._mounts["cpuset"], name)
         self.update(name, config)
 
     def update(self, name: str, config: CgroupConfig) -> None:
@@ -113,14 +116,20 @@ class CgroupsV1:
         mount = self._mounts.get(controller)
         return folder(mount, name) if mount is not None else None
 
-    @staticmethod
-    def _fill_cpuset(mount: Path, name: str) -> None:
-        here = mount
-        for part in name.strip("/").split("/"):
-            above, here = here, here / part
-            for file in ("cpuset.cpus", "cpuset.mems"):
-                if not read_text(here / file):
-                    write(here / file, read_text(above / file))
+
+def _fill_cpuset(mount: Path, name: str) -> None:
+    for file in ("cpuset.cpus", "cpuset.mems"):
+        _inherited(str(mount), name.strip("/"), file)
+
+
+def _inherited(mount: str, name: str, file: str) -> str:
+    """What a file says, after it was filled from above if it said nothing."""
+    path = f"{mount}/{name}/{file}"
+    text = read_text(path)
+    if not text and name:
+        text = _inherited(mount, name.rpartition("/")[0], file)
+        write(path, text)
+    return text
 
 
 def _write_quota(cpu: Path, quota: int, period: int) -> None:

@@ -48,6 +48,18 @@ Reclaim = Callable[[], Awaitable[None]]
 log = logging.getLogger(__name__)
 
 
+def admit(pod: Pod, conditions: Sequence[str]) -> None:
+    """`PodRefused` (Evicted) for a pod that would make these conditions of the node worse. Pure."""
+    if not conditions or is_critical(pod):
+        return
+    if list(conditions) == ["MemoryPressure"]:
+        spec = pod.spec or PodSpec()
+        taint = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
+        if qos_class(spec) != "BestEffort" or any(tolerates(each, taint) for each in spec.tolerations or ()):
+            return
+    raise PodRefused(REASON, f"The node had condition: [{' '.join(conditions)}]. ")
+
+
 class EvictionManager:
     """Evicts pods and knows the node's pressure conditions."""
 
@@ -89,14 +101,7 @@ class EvictionManager:
 
     def admit(self, pod: Pod) -> None:
         """`PodRefused` (Evicted) for pods that would make it worse."""
-        if not self._conditions or is_critical(pod):
-            return
-        if self._conditions == ["MemoryPressure"]:
-            spec = pod.spec or PodSpec()
-            taint = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
-            if qos_class(spec) != "BestEffort" or any(tolerates(each, taint) for each in spec.tolerations or ()):
-                return
-        raise PodRefused(REASON, f"The node had condition: [{' '.join(self._conditions)}]. ")
+        admit(pod, self._conditions)
 
     async def run(self) -> None:
         """Every 10 s, sooner after an eviction, until cancelled."""

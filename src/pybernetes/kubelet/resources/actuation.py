@@ -59,12 +59,14 @@ class ResizeActuator:
         uid = _uid(pod)
         if self._actuated.get(uid) is None:
             self._actuated.set(uid, resources_of(pod))
+            self._actuated.save()
 
     def container_started(self, pod: Pod, container: AnyContainer) -> None:
         """Call when a container has been started with what its spec says."""
         if isinstance(container, Container):
             own = container.resources or ResourceRequirements()
             self._actuated.set_container(_uid(pod), container.name or "", own)
+            self._actuated.save()
 
     def keep_as_it_is(self, pod: Pod) -> Callable[[AnyContainer, ObservedContainer], bool]:
         """For `compute_pod_actions`: whether a container need not be restarted for a resize."""
@@ -185,6 +187,7 @@ class ResizeActuator:
             raise ResizeError(f"failed to update resources of container {name!r}: {error}") from error
         own = update.container.resources or ResourceRequirements()
         self._actuated.set_container(uid, name, _merged(now.containers.get(name), own, resource))
+        self._actuated.save()
 
     def _note_pod(self, pod: Pod, resource: Resource) -> None:
         """Remember that the pod has what was allocated."""
@@ -192,6 +195,7 @@ class ResizeActuator:
         before = self._actuated.get(uid) or PodResources()
         if spec.resources is not None or before.pod is not None:
             self._actuated.set_pod(uid, _merged(before.pod, spec.resources or ResourceRequirements(), resource))
+            self._actuated.save()
 
     async def _check_memory(self, pod: Pod, plan: ResizePlan, wanted: CgroupConfig, now: CgroupConfig) -> None:
         """Refuse to go below what is used: the kernel would kill somebody. Best effort, usage may grow meanwhile."""

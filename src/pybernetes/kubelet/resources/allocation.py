@@ -60,7 +60,7 @@ class AllocationManager:
         return pod if found is None else with_resources(pod, found.containers, found.pod)
 
     def add(self, pod: Pod) -> Pod:
-        """Admit a pod (`PodRefused` if not) and remember what it gets; returns the allocated form.
+        """Admit a pod (`PodRefused` if not) and remember what it gets; returns the allocated form. Then call `save`.
 
         A pod that was known before (the kubelet was restarted) is admitted with what it had.
         """
@@ -71,6 +71,10 @@ class AllocationManager:
         if mine is not pod:
             self.push(_uid(pod))
         return mine
+
+    def save(self) -> None:
+        """Write down what pods have got, before anything is done with it."""
+        self._allocated.save()
 
     def push(self, uid: str) -> None:
         """Call when the spec of a pod has changed: it may want a resize, or none any more."""
@@ -101,6 +105,7 @@ class AllocationManager:
                 self._waiting.append(uid)
             if resized or _said(self.resize_conditions.list(uid)) != before:
                 to_sync.append(pod)
+        self.save()
         return to_sync
 
     def conditions(self, uid: str) -> list[PodCondition]:

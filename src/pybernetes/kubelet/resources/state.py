@@ -35,12 +35,16 @@ def resources_of(pod: Pod) -> PodResources:
 
 
 class ResourceState:
-    """Resources by pod. Forgetting a pod is written with the next change: a pod too many in the file hurts nobody."""
+    """Resources by pod, on disk after `save`: all that has changed is written at once, which is what it costs.
+
+    Forgetting a pod is written with the next change: a pod too many in the file hurts nobody.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         text = load_text(path)
         self._entries = msgspec.json.decode(text, type=_Entries).entries if text else {}
+        self._changed = False
 
     def get(self, uid: str) -> PodResources | None:
         """What a pod has; not to be changed."""
@@ -50,7 +54,7 @@ class ResourceState:
         """Remember what a pod has."""
         if self._entries.get(uid) != resources:
             self._entries[uid] = resources
-            self._save()
+            self._changed = True
 
     def set_container(self, uid: str, name: str, resources: ResourceRequirements) -> None:
         """Remember what a container has."""
@@ -71,5 +75,8 @@ class ResourceState:
         wanted = set(known)
         self._entries = {uid: entry for uid, entry in self._entries.items() if uid in wanted}
 
-    def _save(self) -> None:
-        save_text(self._path, msgspec.json.encode(_Entries(self._entries)).decode())
+    def save(self) -> None:
+        """Write down what has changed, if anything has; before anybody acts on it."""
+        if self._changed:
+            save_text(self._path, msgspec.json.encode(_Entries(self._entries)).decode())
+            self._changed = False

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api.core.connect import PodLogOptions, decode, validate_log_options
+from pybernetes.api.core.v1 import Pod
 from pybernetes.api.quote import quote
 from pybernetes.api.times import parse_time
 from pybernetes.cri import v1 as cri
@@ -29,19 +30,9 @@ _PULLING = {
 
 async def container_logs(call: Call) -> Response | None:
     """A container's log, in plain text, in pieces."""
-    if len(call.parts) != 3:
-        raise Refused(404, "404: Page Not Found")
-    namespace, name, container = call.parts
-    options = _options(call)
-    pod = call.source.pod(namespace, name)
-    if pod is None:
-        raise Refused(404, f"pod {quote(name)} does not exist")
-    if find_container(pod, container) is None:
-        raise Refused(404, f"container {quote(container)} not found in pod {quote(name)}")
-    status = call.source.status(pod)
-    id = container_id(name, status, container, previous=bool(options.previous))
+    _, id, options = wanted_log(call)
     path = await _log_path(call, id)
-    selection = Selection(_since(options), bool(options.timestamps), options.limit_bytes)
+    selection = selected(options, time.time())
     plain = id.rpartition("://")[2]
 
     async def running() -> bool:
@@ -72,6 +63,26 @@ async def container_logs(call: Call) -> Response | None:
     return None
 
 
+def wanted_log(call: Call) -> tuple[Pod, str, PodLogOptions]:
+    """The pod, the id of the container (with the runtime's name) and the form of the log. Raises Refused."""
+    if len(call.parts) != 3:
+        raise Refused(404, "404: Page Not Found")
+    namespace, name, container = call.parts
+    options = _options(call)
+    pod = call.source.pod(namespace, name)
+    if pod is None:
+        raise Refused(404, f"pod {quote(name)} does not exist")
+    if find_container(pod, container) is None:
+        raise Refused(404, f"container {quote(container)} not found in pod {quote(name)}")
+    status = call.source.status(pod)
+    return pod, container_id(name, status, container, previous=bool(options.previous)), options
+
+
+def selected(options: PodLogOptions, now: float) -> Selection:
+    """Which lines are wanted, and how."""
+    return Selection(_since(options, now), bool(options.timestamps), options.limit_bytes)
+
+
 def _options(call: Call) -> PodLogOptions:
     query = dict(call.query)
     tail = call.first("tail")
@@ -92,9 +103,9 @@ def _options(call: Call) -> PodLogOptions:
     return options
 
 
-def _since(options: PodLogOptions) -> Any:
+def _since(options: PodLogOptions, now: float) -> Any:
     if options.since_seconds is not None:
-        return moment(time.time() - options.since_seconds)
+        return moment(now - options.since_seconds)
     return moment(parse_time(options.since_time)) if options.since_time else None
 
 

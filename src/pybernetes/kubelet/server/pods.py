@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybernetes.api import zeros
 from pybernetes.api.core.v1 import Container, Pod, PodSpec
@@ -25,8 +28,8 @@ async def pods(call: Call) -> Response:
     for each in call.source.pods():
         pod = copy(each)
         pod.status = call.source.status(each)
-        found.append(_encoded(pod))
-    return _list(found)
+        found.append(pod)
+    return pod_list(found)
 
 
 async def running_pods(call: Call) -> Response:
@@ -48,13 +51,10 @@ async def running_pods(call: Call) -> Response:
         assert pod.spec is not None
         assert pod.spec.containers is not None
         pod.spec.containers.append(Container(name=each.labels.get(labels.CONTAINER_NAME), image=each.image_ref))
-    return _list([_encoded(each) for each in found.values()])
+    return pod_list(found.values())
 
 
-def _encoded(pod: Pod) -> bytes:
-    pod.kind = pod.api_version = None
-    return zeros.encode(pod)
-
-
-def _list(items: list[bytes]) -> Response:
+def pod_list(pods: Iterable[Pod]) -> Response:
+    """Pods as a PodList; their kind is not said again."""
+    items = [zeros.encode(msgspec.structs.replace(each, kind=None, api_version=None)) for each in pods]
     return json(b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[%b]}\n' % b",".join(items))

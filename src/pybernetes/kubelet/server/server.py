@@ -31,6 +31,7 @@ from .system_logs import SystemLogs
 
 log = logging.getLogger(__name__)
 
+_STREAMS = ("exec", "attach", "portForward")
 MAX_BODY = 1 << 20  # bytes; nothing that is sent here has more than a few
 _GRACE = 1.0  # seconds for requests in flight at the end
 
@@ -115,6 +116,11 @@ class KubeletServer:
     def add(self, path: str, handler: Handler, *, prefix: bool = False) -> None:
         """Answer one more path, or with `prefix` all below it; to those who may (`authz.subresources`)."""
         (self._prefixes if prefix else self._added)[path] = handler
+
+    def replace(self, root: str, serve: Route) -> None:
+        """Answer what begins with this part in another way: for a node whose runtime speaks no CRI."""
+        methods, _ = self._routes[root]
+        self._routes[root] = (methods, self._streaming(serve) if root in _STREAMS else serve)
 
     def add_check(self, name: str, problem: Callable[[], str]) -> None:
         """One more thing that /healthz looks at; the text says what is wrong, and is empty if nothing is."""

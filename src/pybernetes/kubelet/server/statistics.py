@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 from urllib.parse import parse_qs
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from pybernetes.client.metrics import Registry
 from pybernetes.net.http import Request, Response
 
-from ..stats.provider import StatsProvider
+from ..stats.summary import Json
 from .answers import Refused, json
 from .server import Handler, KubeletServer
 
@@ -18,7 +19,23 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 
-def add_statistics(server: KubeletServer, stats: StatsProvider, metrics: Registry, probes: Registry) -> None:
+class Statistics(Protocol):
+    """What a node, its pods and containers use (`stats.provider.StatsProvider`)."""
+
+    async def summary(self, only_cpu_and_memory: bool = False) -> Json:
+        """The document of /stats/summary."""
+        ...
+
+    def resource_metrics(self) -> bytes:
+        """The text of /metrics/resource."""
+        ...
+
+    def cadvisor_metrics(self) -> bytes:
+        """The text of /metrics/cadvisor."""
+        ...
+
+
+def add_statistics(server: KubeletServer, stats: Statistics, metrics: Registry, probes: Registry) -> None:
     """Serve the statistics; `metrics` are the kubelet's own, `probes` the probe manager's."""
 
     async def summary(request: Request) -> Response:

@@ -33,8 +33,8 @@ _RETRY = 60  # seconds; upstream's cacheTTL of streaming requests
 
 async def execute(call: Call) -> Response | None:
     """/exec/NAMESPACE/POD[/UID]/CONTAINER?command=..."""
-    pod, container = _place(call)
-    options = _stream_options(call)
+    pod, container = place(call)
+    options = stream_options(call)
     id = await _running(call, pod, container)
     if id is None:
         raise Refused(500, f"container not found ({quote(container)})")
@@ -51,8 +51,8 @@ async def execute(call: Call) -> Response | None:
 
 async def attach(call: Call) -> Response | None:
     """/attach/NAMESPACE/POD[/UID]/CONTAINER"""
-    pod, container = _place(call)
-    options = _stream_options(call)
+    pod, container = place(call)
+    options = stream_options(call)
     id = await _running(call, pod, container)
     spec = find_container(pod, container)
     if id is None or spec is None:
@@ -71,7 +71,7 @@ async def port_forward(call: Call) -> Response | None:
     if len(call.parts) not in (2, 3):
         raise Refused(404, "404: Page Not Found")
     tunnel = bool(tunneled(call.request))
-    ports = _ports(call) if is_websocket(call.request) and not tunnel else []
+    ports = ports_of(call) if is_websocket(call.request) and not tunnel else []
     pod = call.source.pod(call.parts[0], call.parts[1])
     if pod is None or pod.metadata is None:
         raise Refused(404, "pod does not exist")
@@ -81,7 +81,7 @@ async def port_forward(call: Call) -> Response | None:
     if sandbox is None:
         raise Refused(500, f"pod not found ({quote(f'{pod.metadata.name}_{pod.metadata.namespace}')})")
     target = await _url(call.runtime.port_forward(cri.PortForwardRequest(pod_sandbox_id=sandbox, port=ports)))
-    _upgrade_required(call)
+    upgrade_required(call)
     try:
         if tunnel:
             return await pass_tunnel(call.request, target)
@@ -92,7 +92,7 @@ async def port_forward(call: Call) -> Response | None:
 
 async def run(call: Call) -> Response:
     """/run/NAMESPACE/POD[/UID]/CONTAINER?cmd=...: what the command writes."""
-    pod, container = _place(call)
+    pod, container = place(call)
     id = await _running(call, pod, container)
     if id is None:
         raise Refused(500, f"container not found ({quote(container)})")
@@ -110,7 +110,8 @@ async def run(call: Call) -> Response:
 # -- what is asked for ---------------------------------------------------------------------------------------------
 
 
-def _place(call: Call) -> tuple[Pod, str]:
+def place(call: Call) -> tuple[Pod, str]:
+    """The pod and the name of the container that a path ends in. Raises Refused."""
     if len(call.parts) not in (3, 4):
         raise Refused(404, "404: Page Not Found")
     pod = call.source.pod(call.parts[0], call.parts[1])
@@ -121,7 +122,8 @@ def _place(call: Call) -> tuple[Pod, str]:
     return pod, call.parts[-1]
 
 
-def _stream_options(call: Call) -> StreamOptions:
+def stream_options(call: Call) -> StreamOptions:
+    """The streams that a client wants. Raises Refused."""
     wanted = {name: call.first(parameter) == "1" for name, parameter in _PARAMETERS.items()}
     if wanted["tty"]:
         wanted["stderr"] = False  # a terminal has one output
@@ -133,7 +135,8 @@ def _stream_options(call: Call) -> StreamOptions:
 _PARAMETERS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 
 
-def _ports(call: Call) -> list[int]:
+def ports_of(call: Call) -> list[int]:
+    """The ports that a WebSocket client wants. Raises Refused."""
     texts = call.query.get("port")
     if not texts:
         raise Refused(400, 'query parameter "port" is required')
@@ -154,7 +157,8 @@ def _ports(call: Call) -> list[int]:
     return found
 
 
-def _upgrade_required(call: Call) -> None:
+def upgrade_required(call: Call) -> None:
+    """Raises Refused unless the client wants to leave HTTP."""
     if not is_upgrade(call.request):
         raise Refused(500, "Upgrade request required\n")
 
@@ -212,7 +216,7 @@ def _refusal(error: CRIError) -> Refused:
 
 
 async def _remote_command(call: Call, target: Target, options: StreamOptions) -> Response | None:
-    _upgrade_required(call)
+    upgrade_required(call)
     try:
         if wants_translation(call.request):
             return await translate(call.request, target, options)

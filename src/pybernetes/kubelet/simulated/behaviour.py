@@ -1,80 +1,78 @@
-"""What a simulated pod shall do: annotations of the pod, above rules of a file, above doing nothing but run. Pure.
+"""What a simulated pod or node shall do: its annotations, above rules of a file, above doing nothing but run. Pure.
 
-The annotations, each also for one container alone (`simulated.pybernetes.io/run-for.CONTAINER`):
+Annotations of pods, each also for one container alone (`simulated.pybernetes.io/run-for.CONTAINER`):
 
     simulated.pybernetes.io/pull-for: 2s       how long pulling the image takes; `never` = it cannot be pulled
     simulated.pybernetes.io/start-after: 1s    how long a container takes to start
     simulated.pybernetes.io/ready-after: 5s    how long a running container takes to be ready; `never`
     simulated.pybernetes.io/run-for: 30s       how long it runs before it ends by itself; `forever`
     simulated.pybernetes.io/exit-code: "1"     how it ends then (the default is 0)
-    simulated.pybernetes.io/exit-reason: OOMKilled
+    simulated.pybernetes.io/exit-reason: Error
     simulated.pybernetes.io/stop-after: 500ms  how long it takes to end when it is told to, at most its grace period
-    simulated.pybernetes.io/cpu: 250m          what it uses (the default is what it requests)
-    simulated.pybernetes.io/memory: 64Mi
+    simulated.pybernetes.io/cpu: 250m          what it uses: a value, a range or a curve (`curves.py`); never more CPU
+    simulated.pybernetes.io/memory: 64Mi       than its limit, and OOMKilled when it has more memory than that
+    simulated.pybernetes.io/log: "hello {n}"   lines that it writes when it starts; `{n}` is the line's number
+    simulated.pybernetes.io/log-every: 1s      one line after the other with such a pause, again and again
+    simulated.pybernetes.io/exec: '[{"command": "cat *", "stdout": "x\\n"}]'
+                                               what commands answer: patterns, stdout, stderr, exitCode, echo (of stdin)
+    simulated.pybernetes.io/ports: '{"80": "hello"}'
+                                               what HTTP clients get that come by a forwarded port
 
-Where nothing is said, init containers and the pods of Jobs end at once and well, and all others run for ever.
+Where nothing is said, init containers and the pods of Jobs end at once and well, and all others run for ever, use what
+they request, and say nothing.
 
-A file has the same settings for many pods (YAML or JSON); the first rule that fits a pod and has a setting counts:
+Annotations of nodes:
+
+    simulated.pybernetes.io/silent: "true"     as if its machine were off: no heartbeats, no reports, no answers
+    simulated.pybernetes.io/not-ready: text    the node is not ready, for this reason
+    simulated.pybernetes.io/pressure: MemoryPressure,DiskPressure,PIDPressure
+
+A file has the same settings for many (YAML or JSON); the first rule that fits and has a setting counts:
 
     rules:
     - namespace: batch                  # all of these may be left out; names are shell patterns
       name: "import-*"
       labels: {app: import}
       settings: {run-for: 10s, exit-code: 0}
+    nodes:
+    - name: "sim-000[1-3]"
+      labels: {topology.kubernetes.io/zone: a}
+      settings: {silent: true}
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
+from pybernetes.api.base import Kind
 from pybernetes.api.core.podresources import is_sidecar
-from pybernetes.api.core.v1 import Pod
-from pybernetes.api.quantity import Quantity, parse
-from pybernetes.api.times import parse_duration
+from pybernetes.api.core.v1 import Node, Pod
+
+from .settings import NODE_READERS, READERS, Behaviour, NodeBehaviour, field_of
 
 PREFIX: Final = "simulated.pybernetes.io/"
-_TIMES: Final = ("pull-for", "start-after", "ready-after", "run-for", "stop-after")
-_QUANTITIES: Final = ("cpu", "memory")
-SETTINGS: Final = (*_TIMES, "exit-code", "exit-reason", *_QUANTITIES)
-NEVER: Final = math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """What one container does. Times are seconds; infinity = never, for ever."""
-
-    pull_for: float = 0.0
-    start_after: float = 0.0
-    ready_after: float = 0.0
-    run_for: float = NEVER
-    stop_after: float = 0.0
-    exit_code: int = 0
-    exit_reason: str = ""
-    cpu: Quantity | None = None
-    memory: Quantity | None = None
-
-    @property
-    def reason(self) -> str:
-        """The reason of its end, in the runtime's words."""
-        return self.exit_reason or ("Error" if self.exit_code else "Completed")
+_REMEMBERED: Final = 4096
+"""Behaviours that are kept: the pods of a controller have the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Settings for the pods that fit."""
+    """Settings for the pods or nodes that fit."""
 
     namespace: str = "*"
     name: str = "*"
     labels: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def fits(self, pod: Pod) -> bool:
-        """Whether it is about this pod."""
-        metadata = pod.metadata
+    def fits(self, obj: Kind) -> bool:
+        """Whether it is about this one."""
+        metadata = obj.metadata
         assert metadata is not None
         labels = metadata.labels or {}
         return (
@@ -84,27 +82,75 @@ class Rule:
         )
 
 
-def behaviour(pod: Pod, container: str, rules: Sequence[Rule]) -> tuple[Behaviour, list[str]]:
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a file says."""
+
+    pods: Sequence[Rule] = ()
+    nodes: Sequence[Rule] = ()
+
+
+def behaviour(pod: Pod, container: str, rules: Sequence[Rule]) -> tuple[Behaviour, Sequence[str]]:
     """What the container of this pod does, and what is wrong with what was wished."""
-    found: dict[str, Any] = {"run_for": 0.0} if _ends_by_itself(pod, container) else {}
-    problems: list[str] = []
-    annotations = (pod.metadata.annotations if pod.metadata else None) or {}
-    fitting = [rule.settings for rule in rules if rule.fits(pod)]
-    for name in SETTINGS:
-        wishes: list[tuple[str, Mapping[str, str]]] = [
-            (PREFIX + f"{name}.{container}", annotations),
-            (PREFIX + name, annotations),
-        ]
-        wishes += [(key, settings) for settings in fitting for key in (f"{name}.{container}", name)]
-        for key, source in wishes:
-            if key not in source:
-                continue
-            try:
-                found[name.replace("-", "_")] = _value(name, source[key])
-                break
-            except ValueError as error:
-                problems.append(f"{key}: {error}")
-    return Behaviour(**found), problems
+    told: list[tuple[str, str]] = []
+    sources = _sources(pod, rules)
+    if sources:
+        for name in READERS:
+            told += [
+                (prefix + key, settings[prefix + key])
+                for prefix, settings in sources
+                for key in (f"{name}.{container}", name)
+                if prefix + key in settings
+            ]
+    return _behaviour(tuple(told), _ends_by_itself(pod, container))
+
+
+def node_behaviour(node: Node, rules: Sequence[Rule]) -> tuple[NodeBehaviour, Sequence[str]]:
+    """What a node does, and what is wrong with what was wished."""
+    sources = _sources(node, rules)
+    told = [
+        (prefix + name, settings[prefix + name])
+        for name in NODE_READERS
+        for prefix, settings in sources
+        if prefix + name in settings
+    ]
+    return _node_behaviour(tuple(told))
+
+
+def _sources(obj: Kind, rules: Sequence[Rule]) -> list[tuple[str, Mapping[str, str]]]:
+    """Where settings of a pod or node may be found, the more important first, and how their keys begin there."""
+    annotations = (obj.metadata.annotations if obj.metadata else None) or {}
+    ours = {key: value for key, value in annotations.items() if key.startswith(PREFIX)}
+    fitting: list[tuple[str, Mapping[str, str]]] = [("", rule.settings) for rule in rules if rule.fits(obj)]
+    return [(PREFIX, ours), *fitting] if ours else fitting
+
+
+@lru_cache(_REMEMBERED)
+def _behaviour(told: tuple[tuple[str, str], ...], ends_by_itself: bool) -> tuple[Behaviour, Sequence[str]]:
+    values, problems = _values(told, READERS)
+    return Behaviour(**({"run_for": 0.0} if ends_by_itself else {}) | values), problems
+
+
+@lru_cache(_REMEMBERED)
+def _node_behaviour(told: tuple[tuple[str, str], ...]) -> tuple[NodeBehaviour, Sequence[str]]:
+    values, problems = _values(told, NODE_READERS)
+    return NodeBehaviour(**values), problems
+
+
+def _values(
+    told: tuple[tuple[str, str], ...], readers: Mapping[str, Callable[[str], Any]]
+) -> tuple[dict[str, Any], list[str]]:
+    values: dict[str, Any] = {}
+    problems = []
+    for key, text in told:
+        name = key.removeprefix(PREFIX).partition(".")[0]
+        if field_of(name) in values:
+            continue
+        try:
+            values[field_of(name)] = readers[name](text)
+        except ValueError as error:
+            problems.append(f"{key}: {error}")
+    return values, problems
 
 
 def _ends_by_itself(pod: Pod, container: str) -> bool:
@@ -119,24 +165,34 @@ def _ends_by_itself(pod: Pod, container: str) -> bool:
 
 def unknown(pod: Pod) -> list[str]:
     """Annotations of ours that mean nothing."""
-    names = [key.removeprefix(PREFIX) for key in (pod.metadata and pod.metadata.annotations) or () if _ours(key)]
+    annotations = (pod.metadata.annotations if pod.metadata else None) or {}
+    names = [key.removeprefix(PREFIX) for key in annotations if key.startswith(PREFIX)]
+    if not names:
+        return []
     containers = {each.name for each in (pod.spec and pod.spec.containers) or ()}
     containers |= {each.name for each in (pod.spec and pod.spec.init_containers) or ()}
-    known = {*SETTINGS, *(f"{name}.{container}" for name in SETTINGS for container in containers)}
+    known = {*READERS, *(f"{name}.{container}" for name in READERS for container in containers)}
     return [f"{PREFIX}{name}: there is no such setting, or no such container" for name in names if name not in known]
 
 
-def read_rules(content: Any) -> list[Rule]:
+def read_rules(content: Any) -> Rules:
     """The rules of a file. Raises ValueError, saying where."""
-    if not isinstance(content, dict) or not isinstance(content.get("rules"), list) or set(content) != {"rules"}:
-        raise ValueError("a file of rules has a list `rules`, and nothing else")
-    return [_rule(each, f"rules[{index}]") for index, each in enumerate(content["rules"])]
+    if (
+        not isinstance(content, dict)
+        or not content.keys() <= {"rules", "nodes"}
+        or not all(isinstance(each, list) for each in content.values())
+    ):
+        raise ValueError("a file of rules has lists `rules` (of pods) and `nodes`, and nothing else")
+    pods = [_rule(each, f"rules[{index}]", READERS) for index, each in enumerate(content.get("rules", ()))]
+    nodes = [_rule(each, f"nodes[{index}]", NODE_READERS) for index, each in enumerate(content.get("nodes", ()))]
+    return Rules(pods, nodes)
 
 
-def _rule(content: Any, where: str) -> Rule:
+def _rule(content: Any, where: str, readers: Mapping[str, Callable[[str], Any]]) -> Rule:
     if not isinstance(content, dict):
         raise ValueError(f"{where}: must be an object")
-    extra = set(content) - {"namespace", "name", "labels", "settings"}
+    known = {"name", "labels", "settings"} | ({"namespace"} if readers is READERS else set())
+    extra = set(content) - known
     if extra:
         raise ValueError(f"{where}: unknown field {sorted(extra)[0]!r}")
     for name in ("namespace", "name"):
@@ -145,38 +201,19 @@ def _rule(content: Any, where: str) -> Rule:
     for name in ("labels", "settings"):
         if not isinstance(content.get(name, {}), dict):
             raise ValueError(f"{where}.{name}: must be an object")
-    settings = {str(key): str(value) for key, value in content.get("settings", {}).items()}
+    settings = {str(key): _text(value) for key, value in content.get("settings", {}).items()}
     for key, value in settings.items():
         name = key.partition(".")[0]
-        if name not in SETTINGS:
+        if name not in readers:
             raise ValueError(f"{where}.settings: there is no setting {key!r}")
         try:
-            _value(name, value)
+            readers[name](value)
         except ValueError as error:
             raise ValueError(f"{where}.settings.{key}: {error}") from None
-    labels = {str(key): str(value) for key, value in content.get("labels", {}).items()}
+    labels = {str(key): _text(value) for key, value in content.get("labels", {}).items()}
     return Rule(content.get("namespace", "*"), content.get("name", "*"), labels, settings)
 
 
-def _value(name: str, text: str) -> Any:
-    if name in _TIMES:
-        if text in ("never", "forever"):
-            return NEVER
-        seconds = parse_duration(text) / 1e9
-        if seconds < 0:
-            raise ValueError(f"a time cannot be negative: {text}")
-        return seconds
-    if name in _QUANTITIES:
-        quantity = parse(text)
-        if quantity.sign() < 0:
-            raise ValueError(f"must not be negative: {text}")
-        return quantity
-    if name == "exit-code":
-        if not text.isdecimal() or int(text) > 255:
-            raise ValueError(f"not an exit code (0 to 255): {text!r}")
-        return int(text)
-    return text
-
-
-def _ours(key: str) -> bool:
-    return key.startswith(PREFIX)
+def _text(value: Any) -> str:
+    """A value as an annotation would have it."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -6,29 +6,36 @@ The pods are in the API server alone, so they outlive this process: the next one
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import contextlib
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
+from pybernetes.api import errors
+from pybernetes.api.core.v1 import Node
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.rbac.v1 import ClusterRoleBinding, RoleRef, Subject
 from pybernetes.client import component
 from pybernetes.client import config as clientconfig
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
-from pybernetes.client.events import EventBroadcaster, EventRecorder
 from pybernetes.client.health import HealthServer
 from pybernetes.client.informers import InformerFactory
 from pybernetes.client.metrics import Registry
 
+from .addresses import node_address
 from .agent import Agent
-from .behaviour import Rule, read_rules
-from .nodes import Shape, SimulatedNodes
+from .behaviour import Rules, read_rules
+from .identities import Identities
+from .nodes import Place, Shape, SimulatedNodes
 from .options import Options, parse
+from .server import Kubelets
 
 PROGRAM = "simulated-nodes"
-NETWORK = ipaddress.ip_network("198.18.0.0/15")
-"""Where the nodes pretend to be: addresses for tests of networks (RFC 2544), which lead nowhere."""
-PORT = 10250
+RBAC = "rbac.authorization.k8s.io"
+BINDING = "pybernetes:kubelet-api-admin"
 
 
 def main(argv: list[str]) -> int:
@@ -45,9 +52,9 @@ def main(argv: list[str]) -> int:
         return 0
 
 
-def _rules(options: Options) -> list[Rule]:
+def _rules(options: Options) -> Rules:
     if options.rules is None:
-        return []
+        return Rules()
     from pybernetes.api.yaml import yaml_to_json
 
     try:
@@ -56,51 +63,95 @@ def _rules(options: Options) -> list[Rule]:
         raise ValueError(f"{options.rules}: {error}") from error
 
 
-def names_and_addresses(options: Options) -> dict[str, str]:
-    """The nodes, each with its address."""
+def names(options: Options) -> list[str]:
+    """Of the nodes."""
     width = max(4, len(str(options.nodes)))
-    first = int(NETWORK.network_address) + 1
-    return {
-        f"{options.name_prefix}{number + 1:0{width}}": str(ipaddress.ip_address(first + number))
-        for number in range(options.nodes)
-    }
+    return [f"{options.name_prefix}{number + 1:0{width}}" for number in range(options.nodes)]
 
 
 class _Worker:
     """Nodes and pods together: what `component` runs."""
 
-    def __init__(self, options: Options, rules: list[Rule], client: Client) -> None:
-        clock = SystemClock()
-        self._broadcaster = EventBroadcaster(client.for_component("events"), clock)
-        recorder = EventRecorder(self._broadcaster, "kubelet")
-        self._informers = InformerFactory(client.for_component("informers"), clock=clock)
-        addresses = names_and_addresses(options)
+    def __init__(self, options: Options, rules: Rules, client: Client) -> None:
+        self.started = asyncio.Event()
+        self._options = options
+        self._clock = SystemClock()
+        self._rules = rules
+        self._client = client
+        self._identities = Identities(client, self._clock)
+        self._informers = InformerFactory(client.for_component("informers"), clock=self._clock)
+
+    async def run(self) -> None:
+        kubelets, ports = await self._serve() if self._options.kubelet_port is not None else (None, {})
+        nodes = self._nodes(ports)
+        agent = Agent(self._identities, self._informers, self._clock, nodes, self._rules.pods)
+        if kubelets is not None:
+            kubelets.attach(agent, nodes)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(nodes.run())
+                await nodes.started.wait()
+                self._informers.start()
+                await self._informers.wait_synced()
+                await agent.start()
+                self.started.set()
+        finally:
+            if kubelets is not None:
+                await kubelets.stop()
+            await agent.stop()
+            await self._identities.stop()
+
+    def _nodes(self, ports: Mapping[str, int]) -> SimulatedNodes:
+        options = self._options
         shape = Shape(
             resources={**Shape().resources, **options.node_resources},
             labels=options.node_labels,
             taints=options.register_with_taints,
             zones=options.zones,
         )
-        self._nodes = SimulatedNodes(client.for_component("nodes"), clock, recorder, addresses, shape, PORT)
-        hosts = {name: (address,) for name, address in addresses.items()}
-        self._agent = Agent(client.for_component("statuses"), self._informers, clock, recorder, hosts.get, rules)
-        self.started = asyncio.Event()
+        informer = self._informers.informer(Node)
+        places = {
+            name: Place(node_address(number), options.kubelet_address, ports.get(name, 0))
+            for number, name in enumerate(names(options))
+        }
+        return SimulatedNodes(self._identities, self._clock, informer, places, shape, self._rules.nodes)
 
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._broadcaster.run())
-            group.create_task(self._nodes.run())
-            await self._nodes.started.wait()
-            self._informers.start()
-            await self._informers.wait_synced()
-            self.started.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                await self._agent.stop()
+    async def _serve(self) -> tuple[Kubelets, dict[str, int]]:
+        """Listen before nodes tell that somebody does."""
+        options = self._options
+        assert options.kubelet_port is not None
+        trust = None
+        if options.client_ca_file:
+            from pybernetes.net.chains import Trust
+
+            trust = Trust(Path(options.client_ca_file))
+        client = self._client.for_component("kubelets")
+        if options.kubelet_client_user:
+            await _allow(client, options.kubelet_client_user)
+        kubelets = Kubelets(client, self._clock, trust)
+        certificate, key = _certificate(options)
+        ports = await kubelets.start(options.kubelet_address, options.kubelet_port, names(options), certificate, key)
+        return kubelets, ports
 
 
-async def _run(options: Options, rules: list[Rule]) -> int:
+async def _allow(client: Client, user: str) -> None:
+    """Let a user ask kubelets for anything; who has changed or deleted the binding has his way until the next start."""
+    binding = ClusterRoleBinding(
+        metadata=ObjectMeta(name=BINDING),
+        role_ref=RoleRef(api_group=RBAC, kind="ClusterRole", name="system:kubelet-api-admin"),
+        subjects=[Subject(api_group=RBAC, kind="User", name=user)],
+    )
+    with contextlib.suppress(errors.AlreadyExists):
+        await client.create(binding)
+
+
+def _certificate(options: Options) -> tuple[Path, Path]:
+    if not (options.kubelet_tls_cert_file and options.kubelet_tls_private_key_file):
+        raise ValueError("--kubelet-port needs --kubelet-tls-cert-file and --kubelet-tls-private-key-file")
+    return Path(options.kubelet_tls_cert_file), Path(options.kubelet_tls_private_key_file)
+
+
+async def _run(options: Options, rules: Rules) -> int:
     settings = clientconfig.load(options.kubeconfig or None)
     async with Client(settings, program=PROGRAM) as client:
         worker = _Worker(options, rules, client)

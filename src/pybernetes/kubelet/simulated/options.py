@@ -31,6 +31,11 @@ class Options:
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
     client_ca_file: str = ""
+    kubelet_address: str = "127.0.0.1"
+    kubelet_port: int | None = None
+    kubelet_client_user: str = ""
+    kubelet_tls_cert_file: str = ""
+    kubelet_tls_private_key_file: str = ""
     v: int = 0
 
 
@@ -42,7 +47,7 @@ def parse(argv: Sequence[str]) -> Options:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--kubeconfig", default="", help="of the API server; who it names must be allowed to play any node")
+    add("--kubeconfig", default="", help="of the API server; who it names must be allowed to act as any node")
     add("--nodes", type=_count, default=1, help="how many (default: %(default)s)")
     add("--name-prefix", default="sim-", help="of their names, which end in a number (default: %(default)s)")
     add("--rules", type=file, help="what pods do, for those that say nothing themselves; YAML or JSON")
@@ -54,7 +59,12 @@ def parse(argv: Sequence[str]) -> Options:
     add("--secure-port", type=int, default=0, help="0 = do not serve")
     add("--tls-cert-file", default="")
     add("--tls-private-key-file", default="")
-    add("--client-ca-file", default="")
+    add("--client-ca-file", default="", help="who may come with a certificate")
+    add("--kubelet-address", default="127.0.0.1", help="of this machine, where the nodes' kubelets are reached")
+    add("--kubelet-port", type=int, help="serve logs, exec, metrics of all nodes there and at ports behind; 0 = any")
+    add("--kubelet-client-user", default="", help="may ask kubelets for anything: who the API server is for them")
+    add("--kubelet-tls-cert-file", default="", help="for the address")
+    add("--kubelet-tls-private-key-file", default="")
     add("-v", type=int, default=0)
     return Options(**vars(parser.parse_args(argv)))
 

@@ -6,15 +6,15 @@ Call `sync` when the pod has changed or the time it asked for has come: all that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pybernetes.api.core.containers import AnyContainer, all_containers
+from pybernetes.api.core.containers import AnyContainer
+from pybernetes.api.core.podconditions import update_pod_condition
 from pybernetes.api.core.podresources import is_sidecar
-from pybernetes.api.core.v1 import ContainerStatus, Pod, PodStatus
-from pybernetes.api.randomness import random_bytes
-from pybernetes.api.times import format_duration, parse_time
+from pybernetes.api.core.v1 import ContainerStatus, Pod, PodCondition, PodStatus
+from pybernetes.api.times import format_duration, rfc3339
 from pybernetes.client.events import NORMAL, WARNING
 
 from .. import events
@@ -26,11 +26,20 @@ from ..phase import is_terminal
 from ..pod_actions import PodActions, compute_pod_actions
 from ..runtime_manager import CRASH_LOOP_BACK_OFF, backoff_key
 from ..status import Eviction, StatusFacts, generate_status
-from ..types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef, full_name
-from .behaviour import NEVER, Behaviour, Rule, behaviour
+from ..types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef, find_container, full_name
+from .behaviour import Rule, behaviour
+from .references import Missing
+from .restoring import new_id, restored
+from .settings import NEVER, Behaviour
+from .usage import killed_at
 
 RUNTIME: Final = "simulated"
+CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
 KILLED: Final = 137
+OOM_KILLED: Final = "OOMKilled"
+_MOUNT_FIRST, _MOUNT_LONGEST = 0.5, 122.0
+"""Seconds until volumes are tried again, the first time and at most; upstream's."""
+_CONFIGURE_AGAIN: Final = 10.0
 _ROUNDS: Final = 1000
 """Steps that may follow from each other at one moment: containers that end as soon as they start."""
 
@@ -53,6 +62,8 @@ class Outcome:
     told: list[Told] = field(default_factory=list)
     again_at: float | None = None
     """When something happens next."""
+    images: list[str] = field(default_factory=list)
+    """Those that containers were started from."""
     ended: bool = False
     """The pod was told to end, and has."""
 
@@ -88,8 +99,13 @@ class SimulatedPod:
         self._failures: dict[str, StartFailure] = {}
         self._retries: dict[str, float] = {}
         self._eviction: Eviction | None = None
+        self._disruption: PodCondition | None = None
+        self._mounting = _MOUNT_FIRST
+        self._mount_at = 0.0
+        self._restarts: set[str] = set()
         self._told: list[Told] = []
-        self._restore(pod)
+        self._images: list[str] = []
+        self.observed = restored(pod, self.observed, self._ips)
 
     def behaviour(self, pod: Pod, container: str) -> Behaviour:
         """What a container pretends to do."""
@@ -105,11 +121,30 @@ class SimulatedPod:
         """Whether any container runs."""
         return any(each.running for each in self.observed.containers)
 
-    def sync(self, pod: Pod, old: PodStatus, now: float) -> Outcome:
-        """Do what is due."""
+    def evict(self, eviction: Eviction, condition: PodCondition | None = None) -> None:
+        """The pod has to end, with the next sync."""
+        if self._eviction is None:
+            self._eviction, self._disruption = eviction, condition
+
+    def restart(self, containers: Iterable[str]) -> None:
+        """These are to be started anew, with the next sync."""
+        self._restarts |= set(containers)
+
+    def sync(
+        self,
+        pod: Pod,
+        old: PodStatus,
+        now: float,
+        lacking: Missing | None = None,
+        resize: Sequence[PodCondition] = (),
+    ) -> Outcome:
+        """Do what is due. `lacking`: what it waits for; `resize`: what there is to say about its resources."""
         assert pod.metadata is not None
-        self._told = []
+        if self._disruption is not None:
+            update_pod_condition(old, self._disruption, rfc3339(now))
+        self._told, self._images = [], []
         self._retries = {}
+        self._plan_ends(pod, now)
         self._let_end(now)
         left = seconds_left(pod, old, now)
         if left is None and not old.start_time and pod.spec is not None:
@@ -121,8 +156,8 @@ class SimulatedPod:
         over = deleting or self._eviction is not None or is_terminal(old.phase)
         if over:
             self._stop(pod, now)
-        else:
-            self._go_on(pod, now)
+        elif not self._waits_for_volumes(pod, lacking, now):
+            self._go_on(pod, lacking, now)
         ended = over and not self.running
         if ended:
             self._drop_sandbox()
@@ -132,6 +167,7 @@ class SimulatedPod:
             failures=self._failures,
             eviction=self._eviction,
             judge=lambda pod, status: self._judge(pod, status, now),
+            resize=resize,
         )
         status = generate_status(pod, self.observed, old, facts, terminal=ended)
         moments = [*(each.at for each in self._ends.values()), *self._due.values(), *self._retries.values()]
@@ -139,14 +175,27 @@ class SimulatedPod:
         if left is not None and left > 0 and not over:
             moments.append(now + left)
         again_at = min((each for each in moments if each < NEVER), default=None)
-        return Outcome(status, self._told, again_at, ended and deleting)
+        return Outcome(status, self._told, again_at, self._images, ended and deleting)
 
     # -- going on
 
-    def _go_on(self, pod: Pod, now: float) -> None:
+    def _waits_for_volumes(self, pod: Pod, lacking: Missing | None, now: float) -> bool:
+        if lacking is None or not lacking.volumes or self.observed.sandbox is not None:
+            return False
+        if now >= self._mount_at:
+            for volume, why in lacking.volumes.items():
+                self._tell(WARNING, "FailedMount", f'MountVolume.SetUp failed for volume "{volume}" : {why}')
+            self._mount_at = now + self._mounting
+            self._mounting = min(self._mounting * 2, _MOUNT_LONGEST)
+        self._retries[""] = self._mount_at
+        return True
+
+    def _go_on(self, pod: Pod, lacking: Missing | None, now: float) -> None:
         self._failures = {}
+        lacks = lacking.containers if lacking else {}
         for _ in range(_ROUNDS):
-            actions = compute_pod_actions(pod, self.observed)
+            actions = compute_pod_actions(pod, self.observed, keep_as_it_is=self._is_kept)
+            self._restarts = set()
             changed = self._kill(actions, now)
             if actions.create_sandbox:
                 self._create_sandbox(pod, actions, now)
@@ -157,7 +206,11 @@ class SimulatedPod:
                 *actions.to_start,
             ]
             for container in to_start:
-                if (container.name or "") in self._failures:
+                name = container.name or ""
+                if name in self._failures:
+                    continue
+                if name in lacks:
+                    self._fail_to_configure(name, lacks[name], now)
                     continue
                 if self._start(pod, container, now):
                     changed = True
@@ -167,6 +220,9 @@ class SimulatedPod:
             self._due = {name: at for name, at in self._due.items() if name in wanted}
             if not changed:
                 return
+
+    def _is_kept(self, container: AnyContainer, found: ObservedContainer) -> bool:
+        return container.name not in self._restarts
 
     def _kill(self, actions: PodActions, now: float) -> bool:
         if actions.kill_pod:
@@ -183,7 +239,7 @@ class SimulatedPod:
     def _create_sandbox(self, pod: Pod, actions: PodActions, now: float) -> None:
         assert pod.spec is not None
         host = bool(pod.spec.host_network)
-        made = ObservedSandbox(_new_id(), True, now, actions.attempt, () if host else self._ips, host)
+        made = ObservedSandbox(new_id(), True, now, actions.attempt, () if host else self._ips, host)
         self.observed = replace(self.observed, sandboxes=(made, *self.observed.sandboxes[:1]))
 
     def _start(self, pod: Pod, container: AnyContainer, now: float) -> bool:
@@ -217,10 +273,11 @@ class SimulatedPod:
         self._tell(NORMAL, "Pulled", text, name)
         self._tell(NORMAL, events.CREATED, "Container created", name)
         self._tell(NORMAL, events.STARTED, "Container started", name)
+        self._images.append(container.image or "")
         sandbox = self.observed.sandbox
         assert sandbox is not None
         made = ObservedContainer(
-            id=_new_id(),
+            id=new_id(),
             name=name,
             state=ContainerState.RUNNING,
             image=container.image or "",
@@ -235,8 +292,7 @@ class SimulatedPod:
         others = [each for each in self.observed.containers if each.name != name]
         kept = [before] if before is not None else []
         self.observed = replace(self.observed, containers=(made, *kept, *others))
-        if wish.run_for < NEVER:
-            self._ends[made.id] = _End(at + wish.run_for, wish.exit_code, wish.reason)
+        self._plan_end(container, made, wish, at)
 
     def _backs_off(self, pod: Pod, container: AnyContainer, now: float) -> bool:
         name = container.name or ""
@@ -255,6 +311,11 @@ class SimulatedPod:
         self._failures[name] = StartFailure(CRASH_LOOP_BACK_OFF, text)
         self._retries[name] = max(now + 0.001, last.finished_at + delay)
         return True
+
+    def _fail_to_configure(self, name: str, why: str, now: float) -> None:
+        self._tell(WARNING, events.FAILED, f"Error: {why}", name)
+        self._failures[name] = StartFailure(CREATE_CONTAINER_CONFIG_ERROR, why)
+        self._retries[name] = now + _CONFIGURE_AGAIN
 
     def _fail_to_pull(self, pod: Pod, container: AnyContainer, now: float) -> bool:
         name, image = container.name or "", container.image or ""
@@ -297,6 +358,22 @@ class SimulatedPod:
                 code, reason = (0, "Completed") if in_time else (KILLED, "Error")
                 self._ends[each.id] = _End(at, code, reason, told_to=True)
         self._let_end(now)
+
+    def _plan_ends(self, pod: Pod, now: float) -> None:
+        """When containers will end by themselves; limits may be others than before."""
+        for each in self.observed.running():
+            container, end = find_container(pod, each.name), self._ends.get(each.id)
+            if container is not None and not (end is not None and end.told_to):
+                self._plan_end(container, each, self.behaviour(pod, each.name), now)
+
+    def _plan_end(self, container: AnyContainer, found: ObservedContainer, wish: Behaviour, now: float) -> None:
+        killed = killed_at(container, wish, found, now)
+        if killed is not None and killed < found.started_at + wish.run_for:
+            self._ends[found.id] = _End(killed, KILLED, OOM_KILLED)
+        elif wish.run_for < NEVER:
+            self._ends[found.id] = _End(found.started_at + wish.run_for, wish.exit_code, wish.reason)
+        else:
+            self._ends.pop(found.id, None)
 
     def _let_end(self, now: float) -> None:
         for each in self.observed.running():
@@ -343,64 +420,6 @@ class SimulatedPod:
 
     def _moments_of_readiness(self, pod: Pod, now: float) -> list[float]:
         return [at for each in self.observed.running() if (at := self._ready_at(pod, each)) > now]
-
-    # -- a new life of the process that pretends
-
-    def _restore(self, pod: Pod) -> None:
-        """Take up a pod as its status says it was, so that nothing restarts because we did."""
-        status = pod.status
-        if status is None or not status.start_time or not (status.container_statuses or status.init_container_statuses):
-            return
-        by_name = {each.name: each for each in all_containers(pod.spec)} if pod.spec else {}
-        containers: list[ObservedContainer] = []
-        for each in [*(status.container_statuses or ()), *(status.init_container_statuses or ())]:
-            container = by_name.get(each.name)
-            if container is not None and each.state and each.container_id:
-                containers += _restored(each, container)
-        if not containers:
-            return
-        running = any(each.running for each in containers)
-        host = bool(pod.spec and pod.spec.host_network)
-        ips = () if host else tuple(each.ip or "" for each in status.pod_ips or ()) or self._ips
-        sandbox = ObservedSandbox(_new_id(), running, parse_time(status.start_time), 0, ips, host)
-        placed = tuple(replace(each, sandbox_id=sandbox.id) for each in containers)
-        self.observed = replace(self.observed, sandboxes=(sandbox,), containers=placed)
-        for each in placed:
-            wish = self.behaviour(pod, each.name)
-            if each.running and wish.run_for < NEVER:
-                self._ends[each.id] = _End(each.started_at + wish.run_for, wish.exit_code, wish.reason)
-
-
-def _restored(status: ContainerStatus, container: AnyContainer) -> list[ObservedContainer]:
-    """The container that a status tells of, if it runs or has ended."""
-    assert status.state is not None
-    running, ended = status.state.running, status.state.terminated
-    if running is None and ended is None:
-        last = status.last_state.terminated if status.last_state else None
-        if last is None:
-            return []
-        ended = last
-    known = ObservedContainer(
-        id=(status.container_id or "").rpartition("//")[2],
-        name=status.name or "",
-        state=ContainerState.RUNNING if running is not None else ContainerState.EXITED,
-        image=container.image or "",
-        image_id=status.image_id or "",
-        image_ref=status.image_id or "",
-        hash=hash_container(container),
-        restart_count=status.restart_count or 0,
-    )
-    started = (running or ended).started_at  # type: ignore[union-attr]
-    at = parse_time(started) if started else 0.0
-    known = replace(known, created_at=at, started_at=at)
-    if ended is not None:
-        finished = parse_time(ended.finished_at) if ended.finished_at else at
-        known = replace(known, finished_at=finished, exit_code=ended.exit_code or 0, reason=ended.reason or "")
-    return [known]
-
-
-def _new_id() -> str:
-    return random_bytes(32).hex()
 
 
 def _image_id(image: str) -> str:

@@ -18,7 +18,7 @@ from .network import Interface, default_interface, interfaces_of
 from .resource import resource_metrics
 from .sampler import NodeSample, Sampler
 from .summary import Facts, Json, summary
-from .usage import UsageReader, reader
+from .usage import UsageReader
 
 
 class StatsProvider:
@@ -35,14 +35,14 @@ class StatsProvider:
         observed: Callable[[], Iterable[ObservedPod]],
         pods: Callable[[], Iterable[Pod]],
         cgroups: CgroupManager,
-        usage: UsageReader | None = None,
+        usage: UsageReader,
         node_cgroup: str = "/",
     ) -> None:
         """`root` is the kubelet's folder, `logs` that of the pods' logs; `observed` what the runtime has, `pods` the
         API's pods of this node; `node_cgroup` the cgroup that counts as the node (that above `/kubepods`)."""
         self.disk = Disk(runtime, clock, root, logs)
         self.sampler = Sampler(
-            usage or reader(),
+            usage,
             clock,
             observed=observed,
             cgroups=cgroups.pods,

@@ -9,6 +9,7 @@ Names that begin with `..` are ours. Whoever watches the volume watches `..data`
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -113,8 +114,7 @@ def _fill(new: Path, files: Mapping[str, File]) -> None:
                 os.chmod(parent, 0o777 & ~0o022)
         target.write_bytes(file.data)
         os.chmod(target, file.mode)
-        if file.user is not None:
-            os.lchown(target, file.user, -1)
+        _own(target, file.user)
 
 
 def _link(folder: Path, files: Mapping[str, File]) -> None:
@@ -123,8 +123,17 @@ def _link(folder: Path, files: Mapping[str, File]) -> None:
         link = folder / name
         if not os.path.lexists(link):
             link.symlink_to(f"{DATA}/{name}")
-            if file.user is not None:
-                os.lchown(link, file.user, -1)
+            _own(link, file.user)
+
+
+def _own(path: Path, user: int | None) -> None:
+    """Gives a file to a user; without root it stays ours, who are all users of containers then."""
+    if user is not None:
+        try:
+            os.lchown(path, user, -1)
+        except OSError as error:
+            if error.errno != (errno.EINVAL if os.geteuid() == 0 else errno.EPERM):
+                raise
 
 
 def _unlink(folder: Path, old: str, files: Mapping[str, File]) -> None:

@@ -20,7 +20,7 @@ from pybernetes.api.quantity import Quantity, QuantityError, parse
 from ..cgroups.config import pod_config
 from .base import MountedVolume
 from .host import Host, fs_group, uid_of
-from .mounting import is_mount_point, mount
+from .mounting import is_mount_point, may_mount, mount
 from .ownership import set_group
 
 PLUGIN: Final = "empty-dir"
@@ -48,16 +48,19 @@ def make(host: Host, pod: Pod, folder: Path, meta: Path, source: EmptyDirVolumeS
     """Make a folder on the medium that is asked for; nothing if it is ready."""
     medium = source.medium or ""
     ready = meta / "ready"
-    on_disk = not medium
+    on_disk = not medium or (medium == "Memory" and not may_mount())  # it cannot be had, and is not told apart
     if ready.exists() and (folder.is_dir() if on_disk else is_mount_point(folder)):
         return
+    new = not folder.is_dir()
     folder.mkdir(parents=True, exist_ok=True, mode=0o750)
     os.chmod(folder, MODE)  # what is mounted on it has a mode of its own: of tmpfs 1777, with upstream too
-    if medium == "Memory":
-        if not is_mount_point(folder):
+    if on_disk:
+        pass
+    elif medium == "Memory":
+        if new or not is_mount_point(folder):
             _mount_tmpfs(folder, memory_size(pod, source, host.facts.allocatable.get("memory")))
     elif medium == _HUGE_PAGES or medium.startswith(f"{_HUGE_PAGES}-"):
-        if not is_mount_point(folder):
+        if new or not is_mount_point(folder):
             mount("nodev", folder, "hugetlbfs", options=f"pagesize={_page_size(pod, medium)}")
     elif medium:
         raise ValueError(f'unknown storage medium "{medium}"')

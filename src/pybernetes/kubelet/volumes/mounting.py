@@ -20,6 +20,7 @@ MS_REC: Final = 16384
 MNT_DETACH: Final = 2
 UMOUNT_NOFOLLOW: Final = 8
 
+_CAP_SYS_ADMIN: Final = 21
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -40,6 +41,14 @@ def mount(source: str, target: str | Path, type: str = "", flags: int = 0, optio
     if _libc().mount(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), str(target))
+
+
+@cache
+def may_mount() -> bool:
+    """Whether this process may mount anything: it has CAP_SYS_ADMIN over its mount namespace."""
+    with open("/proc/self/status") as file:
+        effective = next(line.split()[1] for line in file if line.startswith("CapEff:"))
+    return bool(int(effective, 16) >> _CAP_SYS_ADMIN & 1)
 
 
 def bind(source: str, target: str | Path, *, read_only: bool = False) -> None:

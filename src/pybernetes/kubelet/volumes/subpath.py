@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from .mounting import bind, is_mount_point, unmount
+from .mounting import bind, is_mount_point, may_mount, unmount
 from .safeopen import make_folders_beneath, opened_beneath
 
 FOLDER: Final = "volume-subpaths"
@@ -25,6 +25,9 @@ def prepare(pod_folder: Path, volume_name: str, volume_path: Path, container: st
     except FileNotFoundError:
         mode = stat.S_IMODE(os.stat(volume_path).st_mode)
         make_folders_beneath(volume_path, path, mode)
+    if not may_mount():  # a container is a plain process then, and what it reaches is its own matter
+        with opened_beneath(volume_path, path) as descriptor:
+            return Path(os.readlink(f"/proc/self/fd/{descriptor}"))
     target = pod_folder / FOLDER / volume_name / container / str(index)
     with opened_beneath(volume_path, path) as descriptor:
         found = os.fstat(descriptor)

@@ -127,7 +127,7 @@ def _validate_common(
 
 
 def _validate_validating(obj: ValidatingAdmissionPolicy, *, check_conditions: bool) -> list[FieldError]:
-    errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain)
+    errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain, custom=True)
     spec = obj.spec or ValidatingAdmissionPolicySpec()
     errors += _validate_common(spec, mutates=False, check_conditions=check_conditions)
     if not spec.validations and not spec.audit_annotations:
@@ -164,7 +164,7 @@ def _validate_audit_annotations(annotations: list[AuditAnnotation], policy: str)
 
 
 def _validate_mutating(obj: MutatingAdmissionPolicy, *, check_conditions: bool) -> list[FieldError]:
-    errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain)
+    errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain, custom=True)
     spec = obj.spec or MutatingAdmissionPolicySpec()
     errors += _validate_common(spec, mutates=True, check_conditions=check_conditions)
     if not spec.mutations:

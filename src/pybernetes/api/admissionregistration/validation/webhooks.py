@@ -90,7 +90,7 @@ def _leniency(new: Sequence[Webhook], old: Sequence[Webhook]) -> Leniency:
 
 
 def _validate(obj: Any, hooks: Sequence[Webhook], lenient: Leniency) -> list[FieldError]:
-    errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain)
+    errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain, custom=True)
     seen: set[str] = set()
     for index, hook in enumerate(hooks):
         path, name = _WEBHOOKS.index(index), hook.name or ""

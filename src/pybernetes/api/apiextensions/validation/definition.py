@@ -91,7 +91,7 @@ def validate_custom_resource_definition(definition: CustomResourceDefinition) ->
         wrong = [] if name == wanted else ['must be spec.names.plural+"."+spec.group']
         return rules.name_is_dns_subdomain(name, prefix) + wrong
 
-    errors = validate_object_meta(meta, False, name_rule)
+    errors = validate_object_meta(meta, False, name_rule, custom=True)
     errors += _validate_spec(spec, _Options())
     errors += _validate_status(definition)
     errors += validate_approval(spec.group or "", meta, None)
@@ -103,7 +103,7 @@ def validate_custom_resource_definition_update(
 ) -> list[FieldError]:
     """A changed definition. Once it is established, what objects are stored under stays."""
     spec, before = new.spec or CustomResourceDefinitionSpec(), old.spec or CustomResourceDefinitionSpec()
-    errors = validate_object_meta_update(new.metadata, old.metadata)
+    errors = validate_object_meta_update(new.metadata, old.metadata, custom=True)
     errors += _validate_spec(spec, _options_for_update(spec, before, old))
     names, old_names = spec.names or CustomResourceDefinitionNames(), before.names or CustomResourceDefinitionNames()
     if _established(old):
@@ -120,7 +120,7 @@ def validate_custom_resource_definition_status_update(
     new: CustomResourceDefinition, old: CustomResourceDefinition
 ) -> list[FieldError]:
     """A new status."""
-    errors = validate_object_meta_update(new.metadata, old.metadata)
+    errors = validate_object_meta_update(new.metadata, old.metadata, custom=True)
     status = new.status or CustomResourceDefinitionStatus()
     names = status.accepted_names or CustomResourceDefinitionNames()
     return errors + validate_names(names, Path("status", "acceptedNames"))

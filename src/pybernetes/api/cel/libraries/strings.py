@@ -159,7 +159,7 @@ def clause_problem(letter: str, kind: str, name: str) -> tuple[str, bool]:
     fitting = _FITTING.get("x" if letter == "X" else letter)
     if fitting is None:
         return f'could not parse formatting clause: unrecognized formatting clause "{letter}"', False
-    if kind in fitting[0] or kind in ("dyn", "any", "param", "error") or (letter in "fe" and kind == "string"):
+    if kind in fitting[0] or kind in ("dyn", "param", "error") or (letter in "fe" and kind == "string"):
         return "", False
     return f"error during formatting: {fitting[1]}, was given {name}", True
 

@@ -191,7 +191,7 @@ def is_divisible_by_page(name: str, value: str) -> bool:
         size = parse(name.removeprefix(HUGEPAGES_PREFIX))
     except QuantityError:
         return False
-    if size.sign() <= 0 or size.milli_value() % 1000:
+    if size.sign() <= 0 or not size.is_whole():
         return False
     return parse(value).value() % size.value() == 0
 

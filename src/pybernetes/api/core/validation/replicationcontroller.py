@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
 from ...meta.validation import METADATA, validate_not_negative, validate_object_meta, validate_object_meta_update
-from ...names import name_is_dns_subdomain
+from ...names import name_is_long_name
 from ..v1.pod import PodSpec, PodTemplateSpec
 from ..v1.replicationcontroller import ReplicationController, ReplicationControllerSpec, ReplicationControllerStatus
 from .podtemplate import validate_pod_template_spec
@@ -18,13 +18,8 @@ _STATUS: Final = Path("status")
 
 def validate_replication_controller(obj: ReplicationController) -> list[FieldError]:
     """A new ReplicationController."""
-    errors = validate_object_meta(obj.metadata, True, _name, METADATA)
+    errors = validate_object_meta(obj.metadata, True, name_is_long_name, METADATA)
     return errors + _validate_spec(obj.spec or ReplicationControllerSpec(), None)
-
-
-def _name(name: str, prefix: bool) -> list[str]:
-    # The beginning of a name is not looked at here: what counts is the name that was made from it.
-    return [] if prefix else name_is_dns_subdomain(name, False)
 
 
 def validate_replication_controller_update(new: ReplicationController, old: ReplicationController) -> list[FieldError]:

@@ -79,7 +79,7 @@ def validate_resource_name(name: str, path: Path) -> list[FieldError]:
 def validate_resource_quantity(name: str, value: Quantity, path: Path) -> list[FieldError]:
     """Not negative, and whole where it is counted."""
     errors = validate_nonnegative_quantity(value, path)
-    if is_integer(name) and value.milli_value() % 1000:
+    if is_integer(name) and not value.is_whole():
         errors.append(invalid(path, str(value), "must be an integer"))
     return errors
 
@@ -126,13 +126,13 @@ def _validate(
                 at = path.child(part).key(name)
                 errors += name_rule(name, at)
                 errors += validate_resource_quantity(name, amount, at)
-                if is_hugepages(name):
-                    hugepages = True
-                    if not options.indivisible_hugepages and not is_divisible_by_page(name, str(amount)):
-                        detail = f"{amount} is not positive integer multiple of {name}"
-                        errors.append(invalid(at, str(amount), detail))
             if part == "requests":
                 _compare_with_limit(name, amount, limits, path, errors)
+            if is_hugepages(name):
+                hugepages = True
+                if not options.indivisible_hugepages and not is_divisible_by_page(name, str(amount)):
+                    detail = f"{amount} is not positive integer multiple of {name}"
+                    errors.append(invalid(path.child(part).key(name), str(amount), detail))
     if hugepages and not compute:
         errors.append(forbidden(path, "HugePages require cpu or memory"))
     if resources.claims:

@@ -8,7 +8,7 @@ from ...core.resourcenames import is_extended
 from ...equality import semantically_equal
 from ...field import FieldError, Path, invalid
 from ...meta.validation import validate_object_meta, validate_object_meta_update
-from ...names import name_is_dns_subdomain
+from ...names import name_is_long_name
 from ..v1 import DeviceClass, DeviceClassSpec
 from .shared import validate_list, validate_opaque, validate_selectors
 
@@ -19,12 +19,12 @@ _SPEC = Path("spec")
 
 def validate_device_class(obj: DeviceClass) -> list[FieldError]:
     """What is wrong with a new DeviceClass."""
-    return validate_object_meta(obj.metadata, False, name_is_dns_subdomain) + _validate_spec(obj, None)
+    return validate_object_meta(obj.metadata, False, name_is_long_name) + _validate_spec(obj, None)
 
 
 def validate_device_class_update(new: DeviceClass, old: DeviceClass) -> list[FieldError]:
     """Everything may change."""
-    errors = validate_object_meta(new.metadata, False, name_is_dns_subdomain)
+    errors = validate_object_meta(new.metadata, False, name_is_long_name)
     return errors + validate_object_meta_update(new.metadata, old.metadata) + _validate_spec(new, old)
 
 

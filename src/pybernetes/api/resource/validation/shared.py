@@ -14,7 +14,7 @@ from ...core.validation.common import (
     validate_dns1123_label,
     validate_dns1123_subdomain,
 )
-from ...field import FieldError, Path, duplicate, invalid, required, too_long, too_many
+from ...field import FieldError, Path, duplicate, forbidden, invalid, required, too_long, too_many
 from ...meta.validation import validate_label_name
 from ...quote import quote
 from ..v1 import DeviceSelector, OpaqueDeviceConfiguration
@@ -163,9 +163,15 @@ def validate_selectors(selectors: list[DeviceSelector] | None, path: Path) -> li
 def _validate_selector(selector: DeviceSelector, path: Path) -> list[FieldError]:
     if selector.cel is None:
         return [required(path.child("cel"))]
-    if len((selector.cel.expression or "").encode()) > MAX_EXPRESSION_BYTES:
-        return [too_long(path.child("cel", "expression"), "", MAX_EXPRESSION_BYTES)]
-    return []
+    from ..expressions import MAX_COST, check_selector  # the language is loaded when somebody writes it
+
+    at, expression = path.child("cel", "expression"), selector.cel.expression or ""
+    if len(expression.encode()) > MAX_EXPRESSION_BYTES:
+        return [too_long(at, "", MAX_EXPRESSION_BYTES)]
+    problem, cost = check_selector(expression)
+    if problem:
+        return [invalid(at, expression, problem)]
+    return [forbidden(at, "too complex, exceeds cost limit")] if cost > MAX_COST else []
 
 
 def validate_binding_conditions(

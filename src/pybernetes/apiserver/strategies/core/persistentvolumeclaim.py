@@ -46,7 +46,7 @@ def claim_spec_warnings(spec: PersistentVolumeClaimSpec, path: Path) -> list[str
     warnings: list[str] = []
     for name, values in (("requests", resources.requests), ("limits", resources.limits)):
         size = (values or {}).get("storage")
-        if size is not None and parse(str(size)).milli_value() % 1000:
+        if size is not None and not parse(str(size)).is_whole():
             at = path.child("resources", name).key("storage")
             warnings.append(f"{at}: fractional byte value {quote(str(size))} is invalid, must be an integer")
     return warnings

@@ -143,7 +143,7 @@ def _duplicates(spec: PodSpec, path: Path) -> Iterator[str]:
 def _fractional(resources: Mapping[str, Any] | None, name: str, path: Path) -> Iterator[str]:
     if resources and name in resources:
         value = quantity(resources[name])
-        if value.milli_value() % 1000:
+        if not value.is_whole():
             yield f"{path.key(name)}: fractional byte value {quote(str(value))} is invalid, must be an integer"
 
 

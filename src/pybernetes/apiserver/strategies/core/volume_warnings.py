@@ -42,7 +42,7 @@ def volume_warnings(volumes: list[Volume], path: Path) -> Iterator[str]:
         if resources is not None:
             at = path.index(index).child("ephemeral", "volumeClaimTemplate", "spec", "resources")
             for wire, part in (("requests", resources.requests), ("limits", resources.limits)):
-                if part and "storage" in part and quantity(part["storage"]).milli_value() % 1000:
+                if part and "storage" in part and not quantity(part["storage"]).is_whole():
                     value = quote(str(part["storage"]))
                     yield (
                         f"{at.child(wire).key('storage')}: fractional byte value {value} is invalid, must be an integer"

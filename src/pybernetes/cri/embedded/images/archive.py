@@ -64,6 +64,13 @@ class Archive:
         """A layer as a plain tar stream; the archive may have it compressed."""
         return plain(self._open(member))
 
+    def packed(self, member: str) -> tuple[IO[bytes], int]:
+        """A layer as it is in the archive, and its size."""
+        stream = self._open(member)
+        size = stream.seek(0, 2)
+        stream.seek(0)
+        return stream, size
+
     def _from_layout(self) -> list[Contained]:
         docker_names = self._docker_names()
         found: dict[str, Contained] = {}

@@ -11,13 +11,12 @@ import json
 import os
 import tarfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from .archive import NAME, REFERENCE
-from .downloads import Downloads
-from .manifests import Descriptor
-from .pulling import PullError, Reference, ask_servers, manifest_of, parse
+from .downloads import Downloads, Progress
+from .pulling import Reference, ask_servers, manifest_of, parse
 from .registry import Credentials, Registry
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -28,32 +27,27 @@ def archive(
     name: str,
     login: Credentials | None,
     target: Path,
-    tell: Callable[[Descriptor], object] = lambda blob: None,
+    progress: Progress = lambda blob, have: None,
 ) -> str:
     """Writes the archive of an image, in one step; the image's name in full. Raises PullError.
 
-    What was loaded of an image that breaks off is kept beside the target, for the next time. `tell` hears of each blob.
+    What was loaded of an image that breaks off is kept beside the target, for the next time.
     """
     reference = parse(name)
-    if reference.by_digest:
-        raise PullError(
-            "InvalidArgument", f"{reference.name}: an image that is kept in an archive has a tag, no digest"
-        )
-    ask_servers(folders, reference, login, lambda registry, digest: _write(registry, digest, reference, target, tell))
+    ask_servers(
+        folders, reference, login, lambda registry, digest: _write(registry, digest, reference, target, progress)
+    )
     return reference.name
 
 
-def _write(
-    registry: Registry, digest: str, reference: Reference, target: Path, tell: Callable[[Descriptor], object]
-) -> None:
+def _write(registry: Registry, digest: str, reference: Reference, target: Path, progress: Progress) -> None:
     body, manifest = manifest_of(registry, digest)
     folder = target.with_name(f".{target.name}.downloads")
-    downloads = Downloads(folder)
+    downloads = Downloads(folder, progress)
     blobs = list({each.digest: each for each in (manifest.config, *manifest.layers)}.values())
     forever = threading.Event()
     temporary = target.with_name(f".{target.name}.new")
     for blob in blobs:
-        tell(blob)
         downloads.open(registry, blob, forever).close()
     try:
         with tarfile.open(temporary, "w", format=tarfile.PAX_FORMAT) as tar:

@@ -34,14 +34,19 @@ class DiskError(Exception):
     """This machine's disk, not the registry, is at fault."""
 
 
+Progress = Callable[[Descriptor, int], object]
+"""Hears how many bytes of a blob are here."""
+
+
 class Downloads:
     """The blobs in a folder. Two that want the same blob get it from one download."""
 
     _locks: dict[str, threading.Lock] = {}
     _guard = threading.Lock()
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, progress: Progress = lambda blob, have: None) -> None:
         self.folder = folder
+        self._progress = progress
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
@@ -59,6 +64,7 @@ class Downloads:
         with lock:  # an open file stays one if another pull forgets it
             if not path.exists():
                 self._load(registry, blob, path.with_name(path.name + ".part"), cancelled)
+            self._progress(blob, blob.size)
             return path.open("rb")
 
     def forget(self, *blobs: Descriptor) -> None:
@@ -140,6 +146,8 @@ class Downloads:
                         raise DiskError(str(error)) from error
                     digest.update(data)
                     have += len(data)
+                    if have < blob.size:  # all of it counts only when it has been checked
+                        self._progress(blob, have)
                 else:
                     if stream.read(1):
                         told = f"unexpected commit size, expected {blob.size}: failed precondition"

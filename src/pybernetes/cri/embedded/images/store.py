@@ -127,6 +127,11 @@ class ImageStore:
         name = _short(diff)
         return (self.layers / name).is_dir() and (self.layers / f"{name}.size").exists()
 
+    @staticmethod
+    def short(diff: str) -> str:
+        """The name of a layer's folder; ValueError for what is no digest."""
+        return _short(diff)
+
     def rootfs(self, reference: str, container_id: str) -> Rootfs:
         """A root for a container; KeyError if the image is not here."""
         with self._changing:
@@ -264,7 +269,7 @@ class ImageStore:
         try:
             size = len(contained.config)
             for diff, member in zip(diffs, contained.layers, strict=True):
-                size += self._layer(source, diff, member)
+                size += self.unpack_layer(source, diff, member)
             _write(self.root / "configs" / contained.id.removeprefix("sha256:"), contained.config)
             with self._changing:
                 image = self._images.setdefault(contained.id, Image(contained.id, layers, size))
@@ -284,7 +289,7 @@ class ImageStore:
             if name not in image.names:
                 image.names.append(name)
 
-    def _layer(self, source: Layers, diff: str, member: str) -> int:
+    def unpack_layer(self, source: Layers, diff: str, member: str) -> int:
         """Unpacks a layer if it is not here yet; its size."""
         final = self.layers / _short(diff)
         record = self.layers / f"{_short(diff)}.size"

@@ -13,10 +13,11 @@ import os
 import shutil
 import stat
 import tarfile
+from functools import cache
 from pathlib import Path
 from typing import IO, NoReturn, Self
 
-from ..syscalls import open_in_root
+from ..syscalls import ALL_USERS, open_in_root, users
 
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 ENTRIES = 1_000_000
@@ -154,7 +155,7 @@ def _entry(root: int, path: str, member: tarfile.TarInfo, archive: tarfile.TarFi
     above = _folder(root, folder, count)
     try:
         if name == OPAQUE:
-            os.setxattr(above, "trusted.overlay.opaque", b"y")
+            os.setxattr(above, "user.overlay.opaque" if _rootless() else "trusted.overlay.opaque", b"y")
             return
         if name.startswith(WHITEOUT):
             hidden = name.removeprefix(WHITEOUT)
@@ -176,10 +177,10 @@ def _entry(root: int, path: str, member: tarfile.TarInfo, archive: tarfile.TarFi
             _file(above, name, member, archive)
         elif member.issym():
             os.symlink(member.linkname, name, dir_fd=above)
-            os.chown(name, member.uid, member.gid, dir_fd=above, follow_symlinks=False)
+            _own(name, member, above)
         else:
             os.mkfifo(name, member.mode & 0o7777, dir_fd=above)
-            os.chown(name, member.uid, member.gid, dir_fd=above, follow_symlinks=False)
+            _own(name, member, above)
         if not member.isreg():
             os.utime(name, (member.mtime, member.mtime), dir_fd=above, follow_symlinks=False)
     finally:
@@ -254,10 +255,29 @@ def _remove(above: int, name: str) -> None:
         os.unlink(name, dir_fd=above)
 
 
+def _own(path: str | int, member: tarfile.TarInfo, folder: int | None = None) -> None:
+    """Gives an entry to its owner; where there are fewer users than in the image (without root) it stays ours."""
+    try:
+        if isinstance(path, int):
+            os.fchown(path, member.uid, member.gid)
+        else:
+            os.chown(path, member.uid, member.gid, dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EPERM) or not _rootless():
+            raise
+
+
+@cache
+def _rootless() -> bool:
+    return os.geteuid() != 0 or users() < ALL_USERS
+
+
 def _finish(descriptor: int, member: tarfile.TarInfo) -> None:
     """Owner, mode, attributes and time; the owner first, because changing it takes set-uid bits away."""
-    os.fchown(descriptor, member.uid, member.gid)
-    os.fchmod(descriptor, member.mode & 0o7777)
+    _own(descriptor, member)
+    # Who is not root must not lock himself out: he could neither read nor remove it.
+    own = 0 if os.geteuid() == 0 else 0o700 if member.isdir() else 0o600
+    os.fchmod(descriptor, member.mode & 0o7777 | own)
     for key, value in member.pax_headers.items():
         name = key.removeprefix(_XATTR)
         if key.startswith(_XATTR) and name.startswith(_KEPT):

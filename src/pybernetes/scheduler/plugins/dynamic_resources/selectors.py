@@ -1,24 +1,19 @@
-"""Device selectors: CEL expressions about one device, compiled once and asked once for each device.
+"""Device selectors (`api.resource.expressions`), compiled once and asked once for each device.
 
-An expression sees `device.driver`, `device.attributes[domain].name`, `device.capacity[domain].name` and
-`device.allowMultipleAllocations`. A domain that the device says nothing about is an empty map; names without a domain
-are in that of the driver.
+A domain that the device says nothing about is an empty map; names without a domain are in that of the driver.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api.quantity import parse
 from pybernetes.api.resource.v1 import Device, DeviceAttribute
 
 if TYPE_CHECKING:
-    from pybernetes.api.cel.environment import Environment, Program
+    from pybernetes.api.cel.environment import Program
 
-COST_LIMIT = 1_000_000
-"""What one evaluation may cost (upstream's CELSelectorExpressionMaxCost)."""
 _MOST = 1024
 
 
@@ -42,10 +37,11 @@ class DeviceSelectors:
     def matches(self, expression: str, driver: str, device: Device) -> bool:
         """Whether the expression holds for the device. Raises `SelectorFailed`."""
         from pybernetes.api.cel.values import CostLimitExceeded, EvaluationError
+        from pybernetes.api.resource.expressions import MAX_COST
 
         program = self._program(expression)
         try:
-            value, _ = program.evaluate({"device": _value(driver, device)}, COST_LIMIT)
+            value, _ = program.evaluate({"device": _value(driver, device)}, MAX_COST)
         except (EvaluationError, CostLimitExceeded) as error:
             raise SelectorFailed(f"CEL runtime error: {error}") from None
         if not isinstance(value, bool):
@@ -54,11 +50,12 @@ class DeviceSelectors:
 
     def _program(self, expression: str) -> Program:
         from pybernetes.api.cel.ast import CompileError
+        from pybernetes.api.resource.expressions import compile_selector
 
         found = self._programs.get(expression)
         if found is None:
             try:
-                found = _environment().compile(expression)
+                found = compile_selector(expression)
             except CompileError as error:
                 found = error
             while len(self._programs) >= _MOST:
@@ -67,24 +64,6 @@ class DeviceSelectors:
         if isinstance(found, Exception):
             raise SelectorFailed(f"CEL compile error: compilation failed: {found}")
         return found
-
-
-@cache
-def _environment() -> Environment:
-    from pybernetes.api.cel import types as t
-    from pybernetes.api.cel.environment import Environment
-    from pybernetes.api.cel.libraries.quantity import QUANTITY
-
-    device = t.object_type(
-        "kubernetes.DRADevice",
-        {
-            "driver": t.STRING,
-            "attributes": t.map_of(t.STRING, t.map_of(t.STRING, t.DYN)),
-            "capacity": t.map_of(t.STRING, t.map_of(t.STRING, QUANTITY)),
-            "allowMultipleAllocations": t.BOOL,
-        },
-    )
-    return Environment({"device": device}, types={device.name: device}, bindings=True)
 
 
 def _value(driver: str, device: Device) -> dict[str, Any]:

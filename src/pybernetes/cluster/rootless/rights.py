@@ -1,0 +1,114 @@
+"""What this machine lets us do, and what follows from it for pods; said once by `up`, shown by `status`.
+
+Found out by trying, in a process of its own: settings that forbid user namespaces (`user.max_user_namespaces`,
+AppArmor, seccomp of containers) are many, and some of them let one be made in which nothing can be mounted.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Final, Literal, NamedTuple
+
+from pybernetes.cluster.node import syscalls
+from pybernetes.cluster.rootless import namespaces
+
+Level = Literal["root", "user-namespaces", "none"]
+"""How pods are kept apart; the value of LABEL, but for root's."""
+LABEL: Final = "pybernetes.io/isolation"
+ANNOTATION: Final = "pybernetes.io/not-isolated"
+_CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
+_WANTED = 1 << _CAP_NET_ADMIN | 1 << _CAP_SYS_ADMIN
+
+
+class Rights(NamedTuple):
+    """What we have; `why` says what keeps us from more."""
+
+    level: Level
+    why: str = ""
+
+    @property
+    def root(self) -> bool:
+        """Whether nodes can be as they are meant to be."""
+        return self.level == "root"
+
+
+@cache
+def rights() -> Rights:
+    """Ours."""
+    if os.geteuid() == 0 and _capabilities() & _WANTED == _WANTED:
+        return Rights("root")
+    problem = _try_namespaces()
+    return Rights("none", problem) if problem else Rights("user-namespaces", "not root")
+
+
+def differences(level: Level, users: int) -> list[str]:
+    """What is not as it would be with root, a sentence each; `users` is how many a user namespace has."""
+    if level == "root":
+        return []
+    if level == "none":
+        return [
+            "containers are plain processes of yours: they see this machine's files, processes and network",
+            "their root is a folder ($PYBERNETES_ROOT): words of a command that are paths in it are taken from there",
+            "limits of CPU and memory are not enforced; users, capabilities and seccomp are not set",
+        ]
+    found = [
+        "limits of CPU and memory are not enforced",
+        "pods reach other networks only through the proxy http://10.245.0.1:3128, and this machine reaches them"
+        " only by kubectl port-forward",
+    ]
+    if users == 1:
+        found.append(
+            "all users in containers are you: programs that change their user fail"
+            " (Debian: apt-get install uidmap, and a range of yours in /etc/subuid and /etc/subgid)"
+        )
+    return found
+
+
+def _capabilities() -> int:
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
+
+
+def _try_namespaces() -> str:
+    """Why user namespaces are of no use here; empty if they are."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(reading)
+            _attempt()
+            os.write(writing, b"ok")
+        except OSError as error:
+            os.write(writing, (error.strerror or str(error)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    said = os.read(reading, 1000).decode()
+    os.close(reading)
+    os.waitpid(child, 0)
+    return "" if said == "ok" else said or "a process that tried it was killed"
+
+
+def _attempt() -> None:
+    """What a node does in its namespaces, as far as it may fail."""
+    user, group = os.geteuid(), os.getegid()
+    syscalls.unshare(namespaces.NEWUSER)
+    namespaces.map_self(user, group)
+    syscalls.unshare(syscalls.NEWNS | syscalls.NEWNET | syscalls.NEWPID | syscalls.NEWIPC | syscalls.NEWUTS)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            syscalls.mount("", "/", flags=syscalls.MS_REC | syscalls.MS_SLAVE)
+            syscalls.mount("proc", "/proc", "proc")
+            syscalls.mount("sysfs", "/sys", "sysfs")
+            syscalls.mount("tmpfs", "/run", "tmpfs")
+            code = 0
+        except OSError as error:
+            code = error.errno or 1
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code:
+        raise OSError(code, f"nothing can be mounted in a user namespace ({os.strerror(code)})")

@@ -1,0 +1,151 @@
+"""Archives that `pyb image import` is given: packed in any way, of any maker, damaged or hostile."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from pybernetes.cluster.commands import image
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.images import archives, oci
+
+NAME = "docker.io/library/mine:1"
+
+
+def tar(path: Path, members: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w") as out:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            out.addfile(info, io.BytesIO(content))
+    return path
+
+
+def members(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path) as opened:
+        return {each.name: opened.extractfile(each).read() for each in opened if each.isreg()}  # type: ignore[union-attr]
+
+
+def good(path: Path) -> Path:
+    oci.write(path, oci.Image(names=["mine:1"], entries=[oci.file("x", os.urandom(5000))]))
+    return path
+
+
+def run(data: Path, *words: str) -> None:
+    image.main([words[0], "--data-dir", str(data), *words[1:]])
+
+
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstandard.ZstdCompressor().compress]
+)
+def test_an_archive_may_be_packed_as_a_whole(tmp_path: Path, pack: Any) -> None:
+    plain = good(tmp_path / "a.tar").read_bytes()
+    (tmp_path / "packed").write_bytes(pack(plain))
+    run(tmp_path / "data", "import", str(tmp_path / "packed"))
+    [kept] = (tmp_path / "data" / "images").iterdir()
+    assert kept.read_bytes() == plain
+    (tmp_path / "cut").write_bytes(pack(plain)[:3000])
+    with pytest.raises(ClusterError, match=r"cut is (damaged|not an archive of images)"):
+        run(tmp_path / "data", "import", str(tmp_path / "cut"))
+    assert [each.name for each in (tmp_path / "data" / "images").iterdir()] == [kept.name]
+
+
+def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"\0" * (64 << 20)))
+    real = os.statvfs(tmp_path)
+
+    class Disk:
+        f_bavail, f_frsize, f_blocks = (8 << 20) // real.f_frsize, real.f_frsize, 0
+
+    monkeypatch.setattr(os, "statvfs", lambda path: Disk)
+    with pytest.raises(ClusterError, match="no room"):
+        run(tmp_path / "data", "import", str(tmp_path / "bomb.gz"))
+    assert list((tmp_path / "data" / "images").iterdir()) == []
+
+
+def test_names_that_only_oci_knows_are_told_to_containerd_too(tmp_path: Path) -> None:
+    parts = members(good(tmp_path / "a.tar"))
+    index = json.loads(parts["index.json"])
+    index["manifests"][0]["annotations"] = {oci.REFERENCE: "localhost/other:2"}
+    tar(tmp_path / "b.tar", {**parts, "index.json": json.dumps(index).encode()})
+    run(tmp_path / "data", "import", str(tmp_path / "b.tar"))
+    [kept] = (tmp_path / "data" / "images").iterdir()
+    assert archives.names(kept) == ["localhost/other:2"]
+    told = json.loads(members(kept)["index.json"])["manifests"][0]["annotations"]
+    assert told[oci.NAME] == "localhost/other:2"
+    assert {**members(kept), "index.json": b""} == {**parts, "index.json": b""}
+
+
+def bad(tmp_path: Path, what: str) -> bytes:
+    parts = members(good(tmp_path / "good.tar"))
+    index = json.loads(parts["index.json"])
+    layer = max((name for name in parts if name.startswith("blobs")), key=lambda name: len(parts[name]))
+    changed: dict[str, dict[str, bytes]] = {
+        "only a tag": {**parts, "index.json": json.dumps({"manifests": [
+            {**index["manifests"][0], "annotations": {oci.REFERENCE: "1"}}]}).encode()},
+        "a changed layer": {**parts, layer: parts[layer][:-1] + b"?"},
+        "a missing layer": {name: content for name, content in parts.items() if name != layer},
+        "a name that is none": {**parts, "index.json": parts["index.json"].replace(b"library/mine:1", b"Bad Name")},
+        "an index of another shape": {**parts, "index.json": b"[]"},
+        "an index that nests without an end": {**parts, "index.json": b"[" * 100_000},
+        "an index that is too long": {**parts, "index.json": b" " * (17 << 20) + b"{}"},
+        "a digest that is a path": {**parts, "index.json": b'{"manifests":[{"digest":"sha256:../../etc/passwd"}]}'},
+        "no documents": {"readme": b""},
+        "docker's without images": {"manifest.json": b"[]"},
+        "docker's of another shape": {"manifest.json": b"[1]"},
+        "another processor": {"index.json": b'{"manifests":[]}'},
+    }  # fmt: skip
+    return tar(tmp_path / "made.tar", changed[what]).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("only a tag", "no image with a name"),
+        ("a changed layer", "other content than its name says"),
+        ("a missing layer", "the archive has no blobs/"),
+        ("a name that is none", "invalid image name"),
+        ("an index of another shape", "not an archive"),
+        ("an index that nests without an end", "not an archive"),
+        ("an index that is too long", "longer than"),
+        ("a digest that is a path", "no sha256 digest"),
+        ("no documents", "neither an OCI layout"),
+        ("docker's without images", "no image for this machine"),
+        ("docker's of another shape", "not an archive"),
+        ("another processor", "no image for this machine"),
+    ],
+)
+def test_a_bad_archive_is_one_line_and_is_not_kept(tmp_path: Path, what: str, told: str) -> None:
+    (tmp_path / "bad.tar").write_bytes(bad(tmp_path, what))
+    with pytest.raises(ClusterError, match=told) as caught:
+        run(tmp_path / "data", "import", str(tmp_path / "bad.tar"))
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path / "bad.tar") in str(caught.value)
+    assert list((tmp_path / "data" / "images").iterdir()) == []
+
+
+def test_a_damaged_archive_among_those_that_are_kept_hides_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "data", "import", str(good(tmp_path / "a.tar")))
+    (tmp_path / "data" / "images" / "broken.tar").write_bytes(b"x" * 600)
+    run(tmp_path / "data", "ls")
+    listed = capsys.readouterr().out
+    assert NAME in listed
+    assert "<broken.tar cannot be read>" in listed
+    run(tmp_path / "data", "export", "mine:1", str(tmp_path / "out.tar"))
+    run(tmp_path / "data", "rm", "mine:1")
+    assert [each.name for each in (tmp_path / "data" / "images").iterdir()] == ["broken.tar"]
+    run(tmp_path / "data", "import", str(tmp_path / "out.tar"))
+    with pytest.raises(ClusterError, match=r"absent/out.tar: No such file"):
+        run(tmp_path / "data", "export", "mine:1", str(tmp_path / "absent" / "out.tar"))

@@ -1,0 +1,192 @@
+"""`pyb up` by somebody who is not root: in user namespaces, and where there are none. The same pods on both."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cluster.rootless.somebody import Somebody, somebody
+
+import tools
+
+BUSYBOX = "busybox:1.35"
+LEVELS = ("user-namespaces", "none")
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def him(request: pytest.FixtureRequest) -> Iterator[Somebody]:
+    """Somebody with a running cluster; `him.level` is how its pods are kept apart, `him.said` what `up` said."""
+    with somebody(namespaces=request.param == "user-namespaces") as him:
+        him.said = him.pyb("up", "--port=0")
+        him.level = request.param
+        if not list(him.data.glob("images/*busybox*")):
+            pytest.skip("this machine has no busybox to make an image of")
+        yield him
+
+
+def container(*command: str, **more: Any) -> dict[str, Any]:
+    return {"name": "main", "image": BUSYBOX, "command": list(command), **more}
+
+
+def pod(name: str, *containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": list(containers), "terminationGracePeriodSeconds": 1, **spec},
+    }
+
+
+def wait_ready(him: Somebody, name: str) -> None:
+    him.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
+
+
+def reasons(him: Somebody, name: str) -> dict[str, str]:
+    found = him.get("events", f"--field-selector=involvedObject.name={name}")["items"]
+    return {each["reason"]: each["message"] for each in found}
+
+
+def test_what_is_not_isolated_is_said_by_up_by_status_and_by_the_node(him: Somebody) -> None:
+    differences = json.loads(him.pyb("status", "--output=json"))["differences"]
+    assert any("limits of CPU and memory are not enforced" in each for each in differences)
+    for each in differences:
+        assert him.said.count(each) == 1
+        assert each in him.pyb("status")
+    metadata = him.get("node", "node-1")["metadata"]
+    assert metadata["labels"]["pybernetes.io/isolation"] == him.level
+    assert metadata["annotations"]["pybernetes.io/not-isolated"] == "; ".join(differences)
+
+
+def test_a_pod_runs_and_tells_logs_and_commands_and_goes(him: Somebody) -> None:
+    him.apply(pod("hello", container("sh", "-c", "echo hello; echo error >&2; sleep 1000")))
+    wait_ready(him, "hello")
+    assert sorted(him.kubectl("logs", "hello").split()) == ["error", "hello"]
+    assert him.kubectl("exec", "hello", "--", "echo", "inside").strip() == "inside"
+    assert "exit code 7" in him.kubectl("exec", "hello", "--", "sh", "-c", "exit 7", code=7)
+    him.kubectl("delete", "pod", "hello", "--timeout=20s")
+    tools.wait_until(lambda: not any("sleep 1000" in each for each in him.processes()), "its processes are gone")
+
+
+def test_a_container_that_fails_is_started_again(him: Somebody) -> None:
+    him.apply(pod("fails", container("sh", "-c", "exit 3")))
+
+    def restarted() -> bool:
+        statuses = him.get("pod", "fails")["status"].get("containerStatuses") or [{}]
+        return bool(statuses[0].get("restartCount"))
+
+    tools.wait_until(restarted, "a restart")
+    status = him.get("pod", "fails")["status"]["containerStatuses"][0]
+    ended = status["lastState"].get("terminated") or status["state"].get("terminated")
+    assert ended["exitCode"] == 3
+    him.kubectl("delete", "pod", "fails", "--timeout=20s")
+
+
+def test_volumes_show_config_maps_secrets_and_parts_of_them(him: Somebody) -> None:
+    volumes = [
+        {"name": "config", "configMap": {"name": "settings"}},
+        {"name": "secret", "secret": {"secretName": "password"}},
+        {"name": "memory", "emptyDir": {"medium": "Memory"}},
+    ]
+    mounts = [
+        {"name": "config", "mountPath": "/etc/config"},
+        {"name": "secret", "mountPath": "/etc/secret"},
+        {"name": "memory", "mountPath": "/memory"},
+        {"name": "config", "mountPath": "/part/file", "subPath": "key"},
+    ]
+    him.apply(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"key": "value\n"}},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password"}, "stringData": {"key": "secret\n"}},
+        pod(
+            "volumes",
+            container("cat", "/etc/config/key", "/etc/secret/key", "/part/file", volumeMounts=mounts),
+            volumes=volumes,
+            restartPolicy="Never",
+            securityContext={"fsGroup": 2000},
+        ),
+    )
+    tools.wait_until(lambda: him.get("pod", "volumes")["status"]["phase"] == "Succeeded", "its end", timeout=30)
+    assert him.kubectl("logs", "volumes") == "value\nsecret\nvalue\n"
+    him.kubectl("delete", "pod", "volumes", "--timeout=20s")
+
+
+def test_ports_are_forwarded(him: Somebody) -> None:
+    inside, outside = tools.free_port(), tools.free_port()
+    him.apply(pod("serves", container("sh", "-c", f"while true; do echo served | nc -l -p {inside}; done")))
+    wait_ready(him, "serves")
+    forwarding = subprocess.Popen(
+        [*him.before, tools.kubectl(), "port-forward", "pod/serves", f"{outside}:{inside}"],
+        cwd=him.home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert forwarding.stdout is not None
+        assert "Forwarding from" in forwarding.stdout.readline()
+
+        def served() -> bytes:
+            with socket.create_connection(("127.0.0.1", outside), timeout=5) as connection:
+                return connection.recv(100)
+
+        assert tools.wait_until(served, "an answer") == b"served\n"
+    finally:
+        forwarding.terminate()
+        forwarding.wait()
+    him.kubectl("delete", "pod", "serves", "--timeout=20s")
+
+
+def test_limits_that_have_no_effect_are_told_in_an_event(him: Somebody) -> None:
+    him.apply(pod("limited", container("sleep", "1000", resources={"limits": {"memory": "16Mi"}})))
+    wait_ready(him, "limited")
+    message = tools.wait_until(lambda: reasons(him, "limited").get("LimitsNotEnforced"), "the event")
+    assert "have no effect" in message
+    him.kubectl("delete", "pod", "limited", "--timeout=20s")
+
+
+def test_a_user_is_what_programs_see_or_is_said_not_to_be(him: Somebody) -> None:
+    context = {"runAsUser": 1000, "runAsGroup": 3000, "runAsNonRoot": True}
+    him.apply(pod("user", container("sh", "-c", "id -u; id -g; sleep 1000", securityContext=context)))
+    wait_ready(him, "user")
+    seen = him.kubectl("logs", "user").split()
+    assert seen == (["1000", "3000"] if him.level == "user-namespaces" else ["47110", "47110"])
+    him.kubectl("delete", "pod", "user", "--timeout=20s")
+
+
+def test_a_privileged_container_is_root_of_the_namespace_or_refused(him: Somebody) -> None:
+    him.apply(pod("privileged", container("sleep", "1000", securityContext={"privileged": True})))
+    if him.level == "user-namespaces":
+        wait_ready(him, "privileged")
+        assert "65534" in him.kubectl("exec", "privileged", "--", "stat", "-c", "%u", "/dev/null")
+    else:
+        message = tools.wait_until(lambda: reasons(him, "privileged").get("FailedCreatePodSandBox"), "the refusal")
+        assert "containers are plain processes on this node: privileged containers need root" in message
+    him.kubectl("delete", "pod", "privileged", "--timeout=20s")
+
+
+def test_pods_have_networks_of_their_own_only_in_namespaces(him: Somebody) -> None:
+    him.apply(pod("net", container("sleep", "1000")))
+    wait_ready(him, "net")
+    status = him.get("pod", "net")["status"]
+    if him.level == "user-namespaces":
+        assert status["podIP"].startswith("10.244.")
+        him.kubectl("exec", "net", "--", "ping", "-c1", "-W2", status["hostIP"])
+        answer = him.kubectl(
+            *("exec", "net", "--", "sh", "-c"),
+            r"printf 'CONNECT 127.0.0.1:22 HTTP/1.1\r\n\r\n' | nc -w 5 10.245.0.1 3128",
+        )
+        assert answer.startswith("HTTP/1.1 403")
+    else:
+        assert status["podIP"] == status["hostIP"]
+    him.kubectl("delete", "pod", "net", "--timeout=20s")
+
+
+def test_down_leaves_no_process_and_no_data(him: Somebody) -> None:
+    him.apply(pod("left", container("sleep", "1000")))
+    wait_ready(him, "left")
+    him.pyb("down", "--purge")
+    tools.wait_until(lambda: not him.processes(), "nothing is left")
+    assert not him.data.exists()

@@ -1,0 +1,51 @@
+"""What the runtime has written down is what it finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybernetes.cri import v1 as cri
+from pybernetes.cri.embedded.state import Records, Sandbox
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    return Records(tmp_path / "sandboxes", Sandbox, cri.PodSandboxConfig)
+
+
+def sandbox() -> Sandbox:
+    return Sandbox("a", cri.PodSandboxConfig(hostname="h"), "embedded", 1)
+
+
+def test_the_last_thing_that_was_said_of_a_record_counts(records: Records) -> None:
+    record = sandbox()
+    records.create(record)
+    record.ready, record.ips = True, ["10.0.0.1"]
+    records.save(record)
+    assert records.load() == [record]
+
+
+def test_half_a_line_is_none(records: Records, tmp_path: Path) -> None:
+    record = sandbox()
+    records.create(record)
+    with open(tmp_path / "sandboxes/a/state.json", "a") as file:
+        file.write('\n{"id": "a", "rea')
+    assert records.load() == [record]
+
+
+@pytest.mark.parametrize("missing", ["config", "state.json"])
+def test_a_request_that_was_never_answered_is_forgotten(records: Records, tmp_path: Path, missing: str) -> None:
+    records.create(sandbox())
+    (tmp_path / "sandboxes/a" / missing).unlink()
+    assert records.load() == []
+    assert not (tmp_path / "sandboxes/a").exists()
+
+
+def test_a_changed_request_replaces_the_one_before(records: Records) -> None:
+    record = sandbox()
+    records.create(record)
+    record.config.hostname = "other"
+    records.save_config(record)
+    assert records.load() == [record]

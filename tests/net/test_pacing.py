@@ -1,0 +1,42 @@
+"""Large pieces of work: one in a round of the loop, those who ask by turns."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pybernetes.net.pacing import Pace
+
+
+async def test_who_asks_once_is_not_behind_who_asks_often() -> None:
+    pace = Pace(asyncio.get_running_loop())
+    order: list[str] = []
+    for number in range(50):
+        pace.ask("flood", lambda number=number: order.append(f"flood {number}"))
+    pace.ask("quiet", lambda: order.append("quiet"))
+    await pace.turn("flood")
+    assert order.index("quiet") == 1
+    assert [each for each in order if each != "quiet"] == [f"flood {number}" for number in range(50)]
+
+
+async def test_between_two_pieces_others_are_served() -> None:
+    loop = asyncio.get_running_loop()
+    pace = Pace(loop)
+    order: list[str] = []
+
+    def piece() -> None:
+        order.append("piece")
+        loop.call_soon(order.append, "other")  # as a request that has come in meanwhile
+
+    for _ in range(3):
+        pace.ask("flood", piece)
+    await pace.turn("flood")
+    assert order == ["piece", "other"] * 3
+
+
+async def test_who_gave_up_holds_up_nobody() -> None:
+    pace = Pace(asyncio.get_running_loop())
+    gone = asyncio.create_task(pace.turn("a"))
+    await asyncio.sleep(0)
+    gone.cancel()
+    async with asyncio.timeout(1):
+        await pace.turn("a")
