@@ -149,9 +149,9 @@ class Containers:
         return container.id
 
     async def _own_volumes(self, rootfs: Rootfs, taken: set[str]) -> dict[str, Path]:
-        """The folders of the image's own volumes."""
+        """The folders of the image's own volumes; a plain process has a copy of the whole image."""
         paths = volumes.wanted(rootfs, taken)
-        if not paths:
+        if not paths or self._sandboxes.plain_address:
             return {}
         try:
             return await asyncio.to_thread(volumes.make, rootfs, paths)
