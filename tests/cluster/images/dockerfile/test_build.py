@@ -466,3 +466,5 @@ def test_flags_that_are_wrong_are_told(bench: Bench, tmp_path: Path) -> None:
         bench.run("FROM busybox", "--target", "x")
     with pytest.raises(ClusterError, match="not NAME=VALUE"):
         bench.run("FROM busybox", "--build-arg", "=x")
+    with pytest.raises(ClusterError, match="not UTF-8"):
+        bench.run("FROM busybox", "--label", "a=\udcff")
