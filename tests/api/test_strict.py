@@ -17,6 +17,7 @@ from pybernetes.api.apps.v1 import Deployment
 from pybernetes.api.autoscaling import v1 as autoscaling_v1
 from pybernetes.api.core.v1 import Pod, Secret, Service
 from pybernetes.api.errors import BadRequest
+from pybernetes.api.policy.v1 import PodDisruptionBudget
 
 DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {
     cls: msgspec.json.Decoder(cls)
@@ -268,6 +269,11 @@ def test_null_is_accepted_wherever_go_accepts_it() -> None:
     assert problems == []
     assert msgspec.json.encode(pod) == b'{"metadata":{"labels":{"a":""}},"spec":{"containers":[{}]}}'
     assert msgspec.json.encode(decode(Pod, b"null")[0]) == b"{}"
+
+
+def test_a_time_that_is_null_in_a_map_is_none() -> None:
+    budget, _ = strict.convert(PodDisruptionBudget, {"status": {"disruptedPods": {"a": None}}})
+    assert budget.status.disrupted_pods == {}
 
 
 def test_bytes_may_be_a_list_of_numbers() -> None:

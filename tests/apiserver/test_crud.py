@@ -271,6 +271,8 @@ def test_an_owner_named_twice_counts_once(client: Client, namespace: str) -> Non
     assert made.json["metadata"]["ownerReferences"] == [owner]
     assert len(made.warnings) == 1
     assert made.warnings[0].endswith('duplicate UID(s) observed: u"')
+    patched = client.patch(f"/api/v1/namespaces/{namespace}/configmaps/a", body)
+    assert "contains duplicate entries after mutating admission happens; " in patched.warnings[0]
 
 
 @pytest.mark.parametrize(

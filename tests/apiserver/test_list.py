@@ -130,6 +130,12 @@ def test_exact_and_not_older_versions(client: Client, path: str) -> None:
     newer = client.get(f"{path}?resourceVersion={before}&resourceVersionMatch=NotOlderThan").json
     assert names(newer)[0] == "c1"
     assert names(client.get(f"{path}?resourceVersion=0").json)[0] == "c1"
+    page = client.get(f"{path}?resourceVersion={before}&limit=2").json
+    assert (names(page), page["metadata"]["resourceVersion"]) == (
+        ["c0", "c1"],
+        before,
+    )  # a page is exact unless it says
+    assert names(client.get(f"{path}?resourceVersion={before}").json)[0] == "c1"
 
 
 def test_bad_versions_are_refused(client: Client, path: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 from pybernetes.net.pacing import Pace
 
@@ -40,3 +41,25 @@ async def test_who_gave_up_holds_up_nobody() -> None:
     gone.cancel()
     async with asyncio.timeout(1):
         await pace.turn("a")
+
+
+async def test_a_gap_is_kept_between_two_pieces_and_before_none() -> None:
+    loop = asyncio.get_running_loop()
+    pace = Pace(loop, gap=0.02)
+    began = [loop.time()]
+    for _ in range(3):
+        pace.ask("a", lambda: began.append(loop.time()))
+    await pace.turn("a")
+    first, *others = (after - before for before, after in pairwise(began))
+    assert first < 0.02
+    assert all(each >= 0.019 for each in others)
+
+
+async def test_a_piece_that_fails_does_not_stop_the_others() -> None:
+    loop = asyncio.get_running_loop()
+    seen: list[object] = []
+    loop.set_exception_handler(lambda _, context: seen.append(context["exception"]))
+    pace = Pace(loop)
+    pace.ask("a", lambda: 1 / 0)
+    await pace.turn("a")
+    assert [type(each) for each in seen] == [ZeroDivisionError]

@@ -153,3 +153,78 @@ async def test_events_go_on_after_a_restart_of_the_runtime(machine: Machine) -> 
             while await anext(events) != ContainerEvent(EventType.STOPPED, container, config.metadata.uid):
                 pass
         await remove(runtime, sandbox)
+
+
+async def test_a_containers_end_is_told_before_its_removal_and_each_once(machine: Machine) -> None:
+    async with machine.runtime() as runtime:
+        events = container_events(runtime)
+        assert await anext(events) == ContainerEvent(EventType.RESYNC)
+        config, sandbox = await run(runtime, machine)
+        ids = [await start(runtime, config, sandbox, "true", attempt=number) for number in range(3)]
+        await remove(runtime, sandbox)
+        told: dict[str, list[EventType]] = {}
+        async with asyncio.timeout(20):
+            async for event in events:
+                told.setdefault(event.container_id, []).append(event.type)
+                if (event.container_id, event.type) == (sandbox, EventType.DELETED):
+                    break
+        whole = [EventType.STOPPED, EventType.DELETED]
+        for id in (*ids, sandbox):
+            assert [each for each in told[id] if each in whole] == whole
+
+
+async def test_a_name_is_given_once_and_free_again_when_its_container_is_gone(machine: Machine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await run(runtime, machine)
+        first = await start(runtime, config, sandbox, "sleep", "1000")
+        pod = config.metadata
+        name = f"main_{pod.name}_{pod.namespace}_{pod.uid}_0"
+        with pytest.raises(CRIError, match=f'failed to reserve container name "{name}": .* is reserved for "{first}"'):
+            await start(runtime, config, sandbox, "sleep", "1000")
+        with pytest.raises(CRIError, match=f'is reserved for "{sandbox}"'):
+            await runtime.run_pod_sandbox(cri.RunPodSandboxRequest(config=config))
+        await runtime.remove_container(cri.RemoveContainerRequest(container_id=first))
+        assert await start(runtime, config, sandbox, "true") != first
+        await remove(runtime, sandbox)
+        again = (await runtime.run_pod_sandbox(cri.RunPodSandboxRequest(config=config))).pod_sandbox_id
+        await remove(runtime, again)
+
+
+@only("embedded")  # containerd may cut a line in two
+async def test_no_line_is_lost_when_a_busy_log_is_moved_away_again_and_again(machine: Machine) -> None:
+    lines = 20_000
+    async with machine.runtime() as runtime:
+        config, sandbox = await run(runtime, machine)
+        container = await start(runtime, config, sandbox, "sh", "-c", f"sleep 0.2; seq {lines}; sleep 1000")
+        path = Path(config.log_directory) / "main.log"
+
+        def written() -> list[str]:
+            files = sorted(path.parent.iterdir(), key=lambda each: (each == path, each.name))
+            return [line.split(" ", 3)[3] for file in files for line in file.read_text().splitlines()]
+
+        async with asyncio.timeout(30):
+            pieces = 0
+            while pieces < 8 or len(written()) < lines:
+                await asyncio.sleep(0.03)
+                if pieces < 8 and path.exists() and path.stat().st_size:
+                    path.rename(path.with_name(f"{pieces:02}.log"))
+                    await runtime.reopen_container_log(cri.ReopenContainerLogRequest(container_id=container))
+                    pieces += 1
+                elif pieces and len(written()) >= lines:
+                    break
+        assert written() == [str(number) for number in range(1, lines + 1)]
+        await remove(runtime, sandbox)
+
+
+async def test_a_container_may_be_removed_by_force_while_another_waits_for_its_end(machine: Machine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await run(runtime, machine)
+        deaf = await start(runtime, config, sandbox, "sh", "-c", "trap '' TERM; while :; do sleep 0.05; done")
+        request = cri.StopContainerRequest(container_id=deaf, timeout=60)
+        stopping = [asyncio.create_task(runtime.stop_container(request)) for _ in range(3)]
+        await asyncio.sleep(0.2)  # all of them wait
+        async with asyncio.timeout(20):
+            await runtime.stop_container(cri.StopContainerRequest(container_id=deaf, timeout=0))
+            await asyncio.gather(*stopping)
+            await runtime.remove_container(cri.RemoveContainerRequest(container_id=deaf))
+        await remove(runtime, sandbox)

@@ -130,7 +130,9 @@ class FieldError:
         """What is wrong, without the field: the message of a cause."""
         text = _TITLES[self.type]
         if self.type not in _WITHOUT_VALUE and self.value is not OMIT:
-            text = f"{text}: {_printed(self.value)}"
+            # Enumerations are types of their own in Go, and what is no plain string is printed as JSON.
+            printed = json if self.type is NOT_SUPPORTED else _printed
+            text = f"{text}: {printed(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     def message(self) -> str:

@@ -282,6 +282,8 @@ class _Walk:
         for key, value in pairs if type(pairs) is Pairs else pairs.items():
             if key in result:
                 self.problem("duplicate field", f"{path}.{key}")
+            if value is None and items.format in _TIMES:  # no time at all, which JSON has no text for
+                continue
             result[key] = self.element(value, items, f"{path}.{key}", stack, depth)
         return result
 
@@ -371,7 +373,8 @@ def _where(stack: _Stack) -> str:
 
 
 _NUMBERS = frozenset({"int32", "int64", "float64", "uint8"})
-_CUSTOM = frozenset({"quantity", "int-or-string", "date-time", "micro-time", "duration"})
+_TIMES = frozenset({"date-time", "micro-time"})
+_CUSTOM = frozenset({"quantity", "int-or-string", "duration", *_TIMES})
 _ZERO: dict[str, Any] = {
     "string": "",
     "int": 0,

@@ -39,11 +39,11 @@ def validate_webhook_url(url: str, path: Path, *, force_https: bool = True) -> l
 def validate_webhook_service(
     name: str | None, namespace: str | None, url_path: str | None, port: int | None, path: Path
 ) -> list[FieldError]:
-    """A Service, a port of it and a path."""
+    """A Service, a port of it and a path; as upstream's, it calls a missing name a missing namespace and vice versa."""
     errors: list[FieldError] = []
-    if not name:
-        errors.append(required(path.child("name")))
     if not namespace:
+        errors.append(required(path.child("name")))
+    if not name:
         errors.append(required(path.child("namespace")))
     problems = names.is_port_number(port or 0)
     if problems:

@@ -43,7 +43,7 @@ _WRITES: dict[str, WriteVerb] = {
 
 
 _NAMED = frozenset(("get", "update", "patch", "delete"))
-LONGEST_TIMEOUT = 60.0  # seconds that a client can ask for; upstream's --request-timeout
+LONGEST_TIMEOUT = 60.0  # seconds that a client can ask for; upstream's default of --request-timeout
 _LAST_WORD = 0.1  # seconds
 
 
@@ -62,16 +62,20 @@ DEPRECATED = _deprecated()
 class Dispatcher:
     """Calls the verb."""
 
-    def __init__(self, registry: Registry, paths: PathHandler) -> None:
+    def __init__(self, registry: Registry, paths: PathHandler, longest: float = LONGEST_TIMEOUT) -> None:
+        """`longest`: seconds that any request may take; looked at only where it is less than upstream's default."""
         self.registry = registry
         self.paths = paths
+        self._longest = longest
+        self._limits = longest < LONGEST_TIMEOUT
 
     async def __call__(self, request: Request, *, in_time: bool = False) -> Response | None:
         info = request.info
-        if "timeout" in info.query and not in_time and not lasts(info):
-            seconds = _timeout(info.query["timeout"])
+        if ("timeout" in info.query or self._limits) and not in_time and not lasts(info):
+            longest = self._longest
+            seconds = min(_timeout(info.query.get("timeout", "")) or longest, longest)
             elsewhere = self.registry.aggregated and group_version(info) in self.registry.aggregated
-            if 0 < seconds < LONGEST_TIMEOUT and not elsewhere:  # the way to another server has its own clock
+            if (seconds < longest or self._limits) and not elsewhere:  # the way to another server has its own clock
                 return await self._within(request, seconds)
         registry = self.registry
         if registry.aggregated:

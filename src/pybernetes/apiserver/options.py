@@ -19,6 +19,7 @@ from .audit import flags as audit_flags
 from .authn import flags as authn_flags
 from .authz.flags import add_flags, check_flags
 from .connect import flags as kubelet_flags
+from .filters import browsers as browser_flags
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -45,6 +46,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     tls_flags.add_flags(parser)
     encryption_flags.add_flags(parser)
     kubelet_flags.add_flags(parser)
+    browser_flags.add_flags(parser)
+    add("--request-timeout", type=_timeout, default=60.0, help="how long a request may take, other than a watch")
+    add("--min-request-timeout", type=_lasting, default=1800, help="seconds that a watch lasts at least, twice at most")
     add("--enable-priority-and-fairness", type=boolean, nargs="?", const=True, default=True, help="queues, not limits")
     add("--max-requests-inflight", type=int, default=400, help="reads at once, 0 = no limit")
     add("--max-mutating-requests-inflight", type=int, default=200, help="writes at once, 0 = no limit")
@@ -108,6 +112,19 @@ def _address(text: str) -> str:
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"not a port: {text}")
+    return int(text)
+
+
+def _timeout(text: str) -> float:
+    found = seconds(text)
+    if found < 0:
+        raise argparse.ArgumentTypeError("can not be negative value")
+    return found or 60.0
+
+
+def _lasting(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError("can not be negative value")
     return int(text)
 
 

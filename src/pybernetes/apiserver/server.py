@@ -123,7 +123,7 @@ class APIServer:
         )
         paths.add("/openapi", openapi, prefix=True)
         authn.publish_keys(paths, options, lambda: f"{advertised(options)}:{self.port}")
-        handler = Dispatcher(self.registry, paths)
+        handler = Dispatcher(self.registry, paths, options.request_timeout)
         self._authorization = AuthorizerChain(self.registry, options)
         self.registry.authorizers = self._authorization.authorizers
         authorization = Authorization(handler, self.registry.authorizers)
@@ -146,7 +146,13 @@ class APIServer:
             audited = Authentication(Audit(acting, self._auditing), authenticators, self._turns)
             identified = FailedAuthenticationAudit(audited, self._auditing)
         measured = RequestMetrics(Errors(identified), self.metrics)
-        return HTTPServer(Errors(RequestInfoFilter(measured)), _refusal, max_body=MAX_BODY, timeouts=self.timeouts)
+        outermost: Handler = Errors(RequestInfoFilter(measured))
+        if options.cors_allowed_origins or options.strict_transport_security_directives:
+            from .filters.browsers import Browsers
+
+            outermost = Browsers(outermost, options.cors_allowed_origins, options.strict_transport_security_directives)
+        timeouts = self.timeouts or Timeouts(request=options.request_timeout, lasting=options.min_request_timeout)
+        return HTTPServer(outermost, _refusal, max_body=MAX_BODY, timeouts=timeouts)
 
     def _limit(self, next_: Handler) -> PriorityAndFairness | MaxInFlight:
         reads, writes = self.options.max_requests_inflight, self.options.max_mutating_requests_inflight
@@ -155,7 +161,7 @@ class APIServer:
         if not self.options.enable_priority_and_fairness:
             return MaxInFlight(next_, reads, writes)
         loop = asyncio.get_running_loop()
-        self._flows = FlowController(self.registry, reads + writes, loop)
+        self._flows = FlowController(self.registry, reads + writes, loop, self.options.request_timeout / 4)
         self.metrics.flows = self._flows
         self._turns = Turns(loop)
         return PriorityAndFairness(next_, self._flows, self._turns, self.registry)

@@ -44,7 +44,7 @@ class _Hello(asyncio.Protocol):
         if not self._said:
             self._timer.cancel()
             peer = self._transport.get_extra_info("peername")
-            self._server.pace.ask(peer[0] if isinstance(peer, tuple) else "", self._begin)
+            self._server.hellos.ask(peer[0] if isinstance(peer, tuple) else "", self._begin)
         self._said += data
         if len(self._said) > _HELLO:
             self._transport.pause_reading()

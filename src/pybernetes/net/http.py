@@ -50,6 +50,7 @@ MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
 GZIP_MINIMUM = 128 * 1024  # upstream compresses answers from this size on
 PIECE = 256 * 1024  # what is written of a large answer before looking whether the client takes it
 _BULK = 64 * 1024  # what is read of a body at once; the rest by turns
+_HELLO_GAP = 0.001  # seconds between two handshakes, which take half of that: the rest is for those who are known
 _DRAIN_STEP = 0.01  # seconds between looks at the connections that are left
 _DRAIN_STUCK = 5.0  # seconds in which a client must take something then
 _THREAD_FROM = 1 << 20  # compress in a thread from this size on: zlib frees the GIL
@@ -77,6 +78,8 @@ class Timeouts(msgspec.Struct, frozen=True):
     """Without a request; upstream's IdleTimeout."""
     write: float = 60.0
     """Without reading anything of what is waiting for it."""
+    lasting: float = 1800.0
+    """For which what goes on and on is served at least, and twice as long at most; upstream's --min-request-timeout."""
 
 
 class Stream:
@@ -526,6 +529,9 @@ class HTTPServer:
         self.connections: set[Connection] = set()
         self.heads = Heads()
         self.pace = Pace(self.loop)
+        """For large bodies and answers."""
+        self.hellos = Pace(self.loop, _HELLO_GAP)
+        """For handshakes."""
         self._date = (0, b"")
         self.new_audit_id = serial_uids().__next__
         self.draining = False

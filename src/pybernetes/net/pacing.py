@@ -17,8 +17,11 @@ from collections.abc import Callable
 class Pace:
     """Says when the next piece may be worked on."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, gap: float = 0.0) -> None:
+        """`gap`: seconds in which nothing of this is done after each piece."""
         self._loop = loop
+        self._gap = gap
+        self._free = 0.0  # when the last gap ends
         self._waiting: dict[str, deque[Callable[[], object]]] = {}
         """By who asked; the first of them is next."""
         self._scheduled = False
@@ -37,7 +40,10 @@ class Pace:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._look_around)
+            if self._gap and self._loop.time() < self._free:
+                self._loop.call_at(self._free, self._look_around)
+            else:
+                self._loop.call_soon(self._look_around)
 
     def _look_around(self) -> None:
         """What has come in meanwhile is served before the next piece."""
@@ -50,6 +56,9 @@ class Pace:
         go = pieces.popleft()
         if pieces:
             self._waiting[who] = pieces  # behind all others
-        if self._waiting:
-            self._schedule()
-        go()
+        try:
+            go()
+        finally:
+            self._free = self._loop.time() + self._gap
+            if self._waiting:
+                self._schedule()

@@ -56,3 +56,13 @@ def test_each_face_shows_the_other_under_its_own_names() -> None:
     assert msgspec.json.decode(scheme.encoder.encode(shown)) == EVENTS
     stored = scheme.convert(msgspec.convert(EVENTS, events.type), events, core)
     assert msgspec.json.decode(scheme.encoder.encode(stored)) == CORE
+
+
+def test_what_core_writes_though_empty_is_left_out() -> None:
+    core = scheme.resource("", "v1", "events")
+    events = scheme.resource("events.k8s.io", "v1", "events")
+    assert core is not None
+    assert events is not None
+    empty = {**CORE, "reportingComponent": "", "reportingInstance": ""}
+    shown = msgspec.json.decode(scheme.encoder.encode(scheme.convert(msgspec.convert(empty, core.type), core, events)))
+    assert not {"reportingController", "reportingInstance"} & shown.keys()

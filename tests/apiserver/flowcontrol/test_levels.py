@@ -15,7 +15,6 @@ from pybernetes.api.flowcontrol.v1 import (
     QueuingConfiguration,
 )
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.apiserver.flowcontrol import levels
 from pybernetes.apiserver.flowcontrol.estimating import ONE
 from pybernetes.apiserver.flowcontrol.levels import Asked, Level, Rejected
 from pybernetes.net.http import Request
@@ -23,8 +22,8 @@ from pybernetes.net.http import Request
 ASKED = Asked(Request(None, "GET", "/", "", {}, b""), "schema", "user", ONE, 1.0)  # type: ignore[arg-type]
 
 
-def make(limit: int, queues: int = 0, length: int = 50) -> Level:
-    level = Level("test", asyncio.get_running_loop())
+def make(limit: int, queues: int = 0, length: int = 50, patience: float = 10.0) -> Level:
+    level = Level("test", asyncio.get_running_loop(), patience)
     queuing = QueuingConfiguration(queues=queues, hand_size=1, queue_length_limit=length) if queues else None
     response = LimitResponse(type="Queue" if queues else "Reject", queuing=queuing)
     limited = LimitedPriorityLevelConfiguration(nominal_concurrency_shares=1, limit_response=response)
@@ -67,9 +66,8 @@ async def test_a_wide_request_waits_until_it_fits_and_fits_when_alone() -> None:
     assert level.enter(100)
 
 
-async def test_a_full_queue_and_a_long_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels, "PATIENCE", 0.01)
-    level = make(1, queues=1, length=1)
+async def test_a_full_queue_and_a_long_wait_are_refused() -> None:
+    level = make(1, queues=1, length=1, patience=0.01)
     assert level.enter(1)
     waiting = asyncio.create_task(level.wait("a", ASKED))
     await asyncio.sleep(0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import json
+import random
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from cri.embedded.images.registries import PASSWORD, USER, FakeRegistry, basic, 
 
 from pybernetes.cluster.commands import image
 from pybernetes.cluster.errors import ClusterError
+from pybernetes.cri.embedded.images import archiving
 from pybernetes.cri.embedded.images.store import ImageStore
 
 
@@ -81,6 +84,38 @@ def test_a_password_comes_from_stdin_or_from_docker_login(
     (tmp_path / "docker" / "config.json").write_text(f'{{"auths": {{"{registry.host}": 5}}}}')
     with pytest.raises(ClusterError, match="docker login"):
         run(tmp_path / "data", "pull", name)
+
+
+def test_a_pull_that_was_ended_goes_on_where_it_was(
+    registry: FakeRegistry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry.add("2", layer(big=random.Random(1).randbytes(400_000).hex()))
+    name, _ = max(registry.blobs.items(), key=lambda each: len(each[1]))
+
+    def interrupted(blob: Any, have: int) -> None:
+        if 100_000 < have < blob.size:
+            raise KeyboardInterrupt
+
+    target = tmp_path / "x.tar"
+    with pytest.raises(KeyboardInterrupt):
+        archiving.archive([], f"{registry.host}/a/b:2", None, target, interrupted)
+    assert not target.exists()
+    archiving.archive([], f"{registry.host}/a/b:2", None, target)
+    begins = [headers["Range"] for _, path, headers in registry.requests if name in path and "Range" in headers]
+    assert len(begins) == 1
+    assert int(begins[0].removeprefix("bytes=").removesuffix("-")) > 100_000
+    assert [each.name for each in tmp_path.glob("*x.tar*")] == ["x.tar"]
+
+
+def test_progress_is_a_line_for_each_blob_or_a_bar_on_a_terminal(
+    registry: FakeRegistry, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "data", "pull", f"{registry.host}/a/b:1")
+    said = capsys.readouterr().out
+    assert len(re.findall(r"(?m)^[0-9a-f]{12}  0\.0 MB$", said)) == 3
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    run(tmp_path / "data", "pull", f"{registry.host}/a/b:1")
+    assert re.search(r"[0-9a-f]{12} .*bytes", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(

@@ -34,4 +34,6 @@ def from_core(event: core.Event) -> v1.Event:
     if event.series is not None:
         series = event.series
         values["series"] = v1.EventSeries(count=series.count, last_observed_time=series.last_observed_time)
+    for name in ("reporting_controller", "reporting_instance"):  # which core/v1 writes even when they are empty
+        values[name] = values[name] or None
     return v1.Event(**(values | {"api_version": "events.k8s.io/v1" if event.api_version else None}))

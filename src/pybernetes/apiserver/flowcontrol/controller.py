@@ -21,7 +21,7 @@ from ..registry.lister import lister
 from ..requestinfo import RequestInfo
 from .borrowing import allocate, bounds, smoothed
 from .ensure import GROUP, ensure_objects, ensure_statuses
-from .levels import Level
+from .levels import PATIENCE, Level
 from .matching import distinguisher, in_order, matches
 
 if TYPE_CHECKING:
@@ -53,8 +53,12 @@ class Flow:
 class FlowController:
     """Classifies requests and looks after the levels."""
 
-    def __init__(self, registry: Registry, total: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, registry: Registry, total: int, loop: asyncio.AbstractEventLoop, patience: float = PATIENCE
+    ) -> None:
+        """`total`: seats of all levels; `patience`: seconds that a request waits for one at most."""
         self._registry = registry
+        self._patience = patience
         self._total = total
         self._loop = loop
         self._schemas = lister(registry, GROUP, "v1", "flowschemas")
@@ -137,7 +141,7 @@ class FlowController:
             schemas.setdefault(name, FlowSchema(metadata=ObjectMeta(name=name), spec=known))
         old, self.levels = self.levels, {}
         for name, configuration in configurations.items():
-            level = self.levels[name] = old.get(name) or Level(name, self._loop)
+            level = self.levels[name] = old.get(name) or Level(name, self._loop, self._patience)
             level.configure(configuration)
         levels = list(self.levels.values())
         shared = bounds(self._total, [(each.shares, each.lendable, each.borrowing) for each in levels])

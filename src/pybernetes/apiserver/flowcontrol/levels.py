@@ -16,7 +16,7 @@ from .estimating import Estimate
 from .queueset import GUESS, Queue, QueueSet
 from .retrying import RetryAfter
 
-PATIENCE = 15.0  # seconds that a request waits at most; upstream: a quarter of --request-timeout
+PATIENCE = 15.0  # seconds that a request waits at most; a quarter of --request-timeout's default
 
 
 class Asked(msgspec.Struct, eq=False, gc=False):
@@ -43,8 +43,9 @@ class Rejected(Exception):
 class Level:
     """The state of a level; it outlives changes of its object."""
 
-    def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, patience: float = PATIENCE) -> None:
         self.name = name
+        self._patience = patience
         self.uid = ""
         self.exempt = False
         self.bounds = Bounds(0, 0, 0)
@@ -121,7 +122,7 @@ class Level:
             raise Rejected("queue-full")
         self.demand.change(seats, self._loop.time())
         self.waiting[future] = asked
-        timer = self._loop.call_later(PATIENCE, _give_up, future)
+        timer = self._loop.call_later(self._patience, _give_up, future)
         try:
             await future
         except BaseException:

@@ -77,7 +77,7 @@ async def read_page(store: ResourceStore, namespace: str, options: ListOptions) 
     wanted = options.resource_version
     if wanted == 0:  # what is at hand, all of it: upstream's cache does not cut it into pages
         options.limit = 0
-    if wanted and options.match == "Exact":
+    if wanted and (options.match == "Exact" or (options.limit and not options.match)):
         return await _at(store, scope, "", wanted, options)
     if wanted is None:
         await store.consistent()

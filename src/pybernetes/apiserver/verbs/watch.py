@@ -27,7 +27,6 @@ from .options import ListOptions, list_options
 if TYPE_CHECKING:
     from .watch_socket import WatchSocket
 
-MIN_TIMEOUT = 1800.0  # seconds; upstream's --min-request-timeout: without a wish a watch lasts once to twice this
 BOOKMARK_EVERY = 60.0  # seconds; upstream's bookmarkFrequency
 _OF_A_NODE = "spec.nodeName="  # in a field selector
 _CATCH_UP = 30.0  # seconds in which the store must hand out the past
@@ -78,7 +77,8 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
         loop = asyncio.get_running_loop()
         now = loop.time()
         seconds = options.timeout_seconds
-        end = now + (seconds if seconds else MIN_TIMEOUT * (1 + random.random()))
+        usual = request.connection.server.timeouts.lasting * (1 + random.random())
+        end = now + (seconds or usual)
         bookmark = now + BOOKMARK_EVERY if options.allow_bookmarks else end
         while not watcher.closed and now < end:
             timer = loop.call_at(min(bookmark, end), watcher.wake)

@@ -94,7 +94,7 @@ def precondition_failed(
     )
 
 
-def _merge_owners(meta: ObjectMeta, warnings: list[str]) -> None:
+def _merge_owners(meta: ObjectMeta, context: Context) -> None:
     """An owner that is named twice counts once, and the client is told."""
     owners = meta.owner_references
     if not owners or len(owners) < 2:
@@ -108,12 +108,13 @@ def _merge_owners(meta: ObjectMeta, warnings: list[str]) -> None:
             repeated.append(owner.uid)
     if len(kept) < len(owners):
         meta.owner_references = kept
-        warnings.append(f"{_OWNERS_TWICE} {', '.join(repeated)}")
+        when = " after mutating admission happens" if context.verb == "patch" else ""
+        context.warnings.append(_OWNERS_TWICE.format(when, ", ".join(repeated)))
 
 
 _OWNERS_TWICE = (
-    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
-    "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed:"
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, "
+    "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
 )
 
 
@@ -157,7 +158,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     if meta is None:
         meta = obj.metadata = ObjectMeta()
     check_namespace(store, meta, context.namespace)
-    _merge_owners(meta, context.warnings)
+    _merge_owners(meta, context)
     if _version(meta.resource_version):
         raise BadRequest("resourceVersion should not be set on objects to be created")
     meta.uid = meta.creation_timestamp = None
@@ -249,7 +250,7 @@ async def update_object(
     meta, before = new.metadata, old.metadata
     strategy = store.strategy
     check_namespace(store, meta, context.namespace)
-    _merge_owners(meta, context.warnings)
+    _merge_owners(meta, context)
     if meta.uid and meta.uid != before.uid:
         raise uid_mismatch(store, context.namespace, before.name, meta.uid, before.uid)
     version = meta.resource_version

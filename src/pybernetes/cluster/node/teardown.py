@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import cgroups, host
+from pybernetes.cluster.node.machine import Machine
 from pybernetes.cluster.node.prepare import cgroup
 from pybernetes.cluster.rootless import plain
 from pybernetes.cluster.rootless.rights import rights
@@ -14,10 +17,20 @@ def remove(layout: Layout) -> list[str]:
     folder = layout.data / "nodes"
     left: list[str] = []
     if not rights().root:
-        return [each for node in sorted(folder.iterdir()) for each in plain.end(str(node))] if folder.is_dir() else []
+        return _end_plain(folder)
     if folder.is_dir():
         found = cgroups.hierarchies()
         for node in sorted(folder.iterdir()):
             left += cgroups.remove(cgroup(layout, node.name), found)
     host.release(layout.data)
+    return left
+
+
+def _end_plain(folder: Path) -> list[str]:
+    """Ends what is left of nodes that were plain processes; others go with their namespaces."""
+    left: list[str] = []
+    for path in sorted(folder.glob("*/machine.json")):
+        machine = Machine.read(str(path))
+        if machine.isolation == "none":
+            left += plain.end(machine)
     return left

@@ -26,12 +26,10 @@ def run(machine: Machine) -> int:
     for program in machine.programs:
         spec = {"name": program.name, "argv": program.argv, "log": program.log}
         child = _Program({**spec, "pidFile": f"{machine.run}/{program.name}.pid"})
-        before = pidfile.read(child.pid_file)
-        if before is not None and before.alive:  # of a node's process that was killed
-            os.kill(before.pid, signal.SIGKILL)
         children.append(child)
+    _end_programs(machine)  # of a node's process that was killed
     supervisor.Supervisor([*children], notify=-1).run()
-    end(machine.folder)
+    end(machine)
     return 0
 
 
@@ -41,10 +39,19 @@ class _Program(supervisor.Child):
         Path(self.pid_file).with_suffix(".restarts").write_text(str(self.restarts))
 
 
-def end(folder: str, patience: float = 10.0) -> list[str]:
+def _end_programs(machine: Machine) -> None:
+    """By their pid files: what is forked and never becomes another program shows the environment of its parent."""
+    for program in machine.programs:
+        process = pidfile.read(f"{machine.run}/{program.name}.pid")
+        if process is not None and process.alive:
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def end(machine: Machine, patience: float = 10.0) -> list[str]:
     """Kills everything on a node but this process; answers what is still there afterwards."""
+    _end_programs(machine)
     deadline = time.monotonic() + patience
-    while found := _marked(f"{MARK}={folder}".encode()):
+    while found := _marked(f"{MARK}={machine.folder}".encode()):
         for pid in found:
             try:
                 os.kill(pid, signal.SIGKILL)

@@ -97,7 +97,8 @@ class Containers:
         config = request.config
         for other in [*self.in_sandbox(sandbox.id), *self._being_made]:
             if other.sandbox_id == sandbox.id and other.config.metadata == config.metadata:
-                name = f"{config.metadata.name}_{config.metadata.attempt}"
+                pod = sandbox.config.metadata
+                name = f"{config.metadata.name}_{pod.name}_{pod.namespace}_{pod.uid}_{config.metadata.attempt}"
                 text = f'failed to reserve container name "{name}": name "{name}" is reserved for "{other.id}"'
                 raise CRIError("Unknown", text)
         if config.linux.security_context.privileged and not sandbox.config.linux.security_context.privileged:
@@ -149,9 +150,9 @@ class Containers:
         return container.id
 
     async def _own_volumes(self, rootfs: Rootfs, taken: set[str]) -> dict[str, Path]:
-        """The folders of the image's own volumes."""
+        """The folders of the image's own volumes; a plain process has a copy of the whole image."""
         paths = volumes.wanted(rootfs, taken)
-        if not paths:
+        if not paths or self._sandboxes.plain_address:
             return {}
         try:
             return await asyncio.to_thread(volumes.make, rootfs, paths)

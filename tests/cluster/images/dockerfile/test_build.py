@@ -210,7 +210,13 @@ def test_owners_and_modes(bench: Bench) -> None:
     got = {name: (each.uid, each.gid, each.mode) for layer in made.layers for name, each in layer.items()}
     assert got["plain/a"] == (9, 8, 0o640)
     assert got["plain/run"] == (0, 0, 0o755)
-    assert got["five"][:2] == got["five/a"][:2] == (5, 5)
+    assert (got["five"][:2], got["five/a"][:2]) == ((0, 0), (5, 5))  # of a folder only what is in it is copied
+    own = bench.build("FROM scratch\nCOPY --chown=5 --chmod=u=rwX,go= d /five").layers[0]
+    assert {name: (each.uid, each.mode) for name, each in own.items()} == {
+        "five": (5, 0o755),
+        "five/a": (5, 0o600),
+        "five/run": (5, 0o700),
+    }
     assert got["named"] == (65534, 65534, 0o600)
 
 
@@ -327,6 +333,7 @@ def test_archives_are_unpacked_by_add_and_not_by_copy(bench: Bench) -> None:
     for name, mode in (("a.tgz", "w:gz"), ("a.txz", "w:xz"), ("a.bz", "w:bz2"), ("a.tar", "w")):
         tar(bench.context / name, mode)
     bench.put("not.tar.gz", "nothing")
+    assert sorted(bench.build("FROM scratch\nADD --unpack=false a.tgz /").contents) == ["a.tgz"]
     made = bench.build(
         "FROM scratch\nADD a.tgz /one\nADD a.txz a.bz /two/\nADD --chown=9 a.tar /three/\n"
         "COPY a.tgz /\nADD not.tar.gz /"
@@ -358,6 +365,8 @@ def test_urls_are_loaded_by_add(bench: Bench, tmp_path: Path) -> None:
         assert stat.S_IMODE(made.layers[0]["x/f.txt"].mode) == 0o600
         tar(tmp_path / "web" / "a.tar")
         assert sorted(bench.build(f"FROM scratch\nADD {url[:-5]}a.tar /").contents) == ["a.tar"]  # loaded, not unpacked
+        unpacked = bench.build(f"FROM scratch\nADD --unpack=true {url[:-5]}a.tar /x")
+        assert sorted(unpacked.contents) == ["x/dir/y", "x/x"]
         with pytest.raises(ClusterError, match=r"Dockerfile:2: ADD: .* is sha256:[0-9a-f]{64}, not sha256:0"):
             bench.run(f"FROM scratch\nADD --checksum=sha256:0 {url} /x/")
         with pytest.raises(ClusterError, match="404"):
@@ -407,7 +416,10 @@ def test_several_names_are_one_image(bench: Bench) -> None:
         ("FROM busybox AS x\nCOPY --from=later /a /a\nFROM busybox AS later\nFROM x", "comes only later"),
         ("FROM busybox\nCOPY --from=7 /a /a", "no stage 7 before"),
         ("FROM busybox\nCOPY --chown=joe a /a", "unable to find user joe"),
-        ("FROM busybox\nCOPY --chmod=u+x a /a", "octal"),
+        ("FROM busybox\nCOPY --chmod=u+z a /a", "no mode"),
+        ("FROM busybox\nCOPY dir/* /a", "several sources need a folder"),
+        ("FROM busybox\nADD --unpack=maybe a /a", "true or false"),
+        ("FROM busybox\nADD http://127.0.0.1:1/ /a/", "names no file"),
         ("FROM busybox\nCOPY --chmod=77777 a /a", "no mode"),
         ("FROM busybox\nCOPY --exclude=[ a /a", "bracket"),
         ("FROM busybox\nEXPOSE eighty", "no port"),
@@ -466,3 +478,5 @@ def test_flags_that_are_wrong_are_told(bench: Bench, tmp_path: Path) -> None:
         bench.run("FROM busybox", "--target", "x")
     with pytest.raises(ClusterError, match="not NAME=VALUE"):
         bench.run("FROM busybox", "--build-arg", "=x")
+    with pytest.raises(ClusterError, match="not UTF-8"):
+        bench.run("FROM busybox", "--label", "a=\udcff")

@@ -41,9 +41,8 @@ def validate_conversion(
             errors += validate_webhook_url(client.url, at.child("url"))
         elif client.service is not None:
             service = client.service
-            # Upstream swaps the two when it looks for missing ones.
             errors += validate_webhook_service(
-                service.namespace, service.name, service.path, service.port, at.child("service")
+                service.name, service.namespace, service.path, service.port, at.child("service")
             )
         if client.ca_bundle and not allow_any_bundle:
             errors += validate_ca_bundle(client.ca_bundle, at.child("caBundle"))

@@ -24,8 +24,13 @@ def validate_device_class(obj: DeviceClass) -> list[FieldError]:
 
 def validate_device_class_update(new: DeviceClass, old: DeviceClass) -> list[FieldError]:
     """Everything may change."""
-    errors = validate_object_meta(new.metadata, False, name_is_long_name)
+    errors = validate_object_meta(new.metadata, False, _whole_name)
     return errors + validate_object_meta_update(new.metadata, old.metadata) + _validate_spec(new, old)
+
+
+def _whole_name(name: str, prefix: bool) -> list[str]:
+    """What names were generated from is checked for all kinds alike when they change."""
+    return [] if prefix else name_is_long_name(name, False)
 
 
 def _validate_spec(obj: DeviceClass, old: DeviceClass | None) -> list[FieldError]:

@@ -42,7 +42,9 @@ class Scratch:
         import urllib.request
         from email.utils import parsedate_to_datetime
 
-        name = posixpath.basename(urllib.parse.urlsplit(url).path) or "index"
+        name = posixpath.basename(urllib.parse.urlsplit(url).path)
+        if not name:
+            raise ValueError(f"{url} names no file")
         folder = self._stack.enter_context(self._temporary())
         hashed = hashlib.sha256()
         try:

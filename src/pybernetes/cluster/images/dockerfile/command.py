@@ -92,6 +92,8 @@ def _pairs(given: Sequence[str], flag: str, *, from_environment: bool) -> dict[s
         name, equals, value = each.partition("=")
         if not name:
             raise ClusterError(f"{flag} {each!r} is not NAME=VALUE")
+        if any("\ud800" <= character <= "\udfff" for character in each):
+            raise ClusterError(f"{flag} {name!r}: not UTF-8, and images have no other text")
         if equals or not from_environment:
             found[name] = value
         elif name in os.environ:

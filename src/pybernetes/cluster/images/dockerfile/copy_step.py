@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pybernetes.cluster.images.dockerfile import adding, copying, ignoring, sources, stage, users, words
+from pybernetes.cluster.images.dockerfile import adding, copying, ignoring, modes, sources, stage, users, words
 from pybernetes.cluster.images.dockerfile.parsing import Instruction
 from pybernetes.cluster.images.dockerfile.sources import Source
 from pybernetes.cluster.images.dockerfile.step import Step
@@ -40,7 +40,7 @@ def copy(step: Step) -> None:
         owner = None
         if chown := current.expand(instruction.flag("chown")):
             owner = users.owner(step.kept, current.layers, chown, same_group=True)
-        mode = _mode(current.expand(instruction.flag("chmod")))
+        mode = modes.check(current.expand(instruction.flag("chmod")))
         tree = step.tree(current.expand(instruction.flag("from")), stack)
         scratch = adding.Scratch(stack, step.kept.temporary)
         found = _found(current, instruction, names, tree, scratch)
@@ -84,6 +84,7 @@ def _found(
     adds = instruction.keyword == "ADD"
     excluded = ignoring.Patterns([current.expand(each) for each in instruction.flags.get("exclude", ())])
     checksum = current.expand(instruction.flag("checksum"))
+    unpacks = _switch(current.expand(instruction.flag("unpack")))
     documents = {each.word: each for each in instruction.heredocs}
     found = _Found()
     for word in names:
@@ -95,7 +96,9 @@ def _found(
             continue
         path = current.expand(word)
         if adds and adding.is_remote(path):
-            found.all.append(scratch.download(path, checksum))
+            loaded = scratch.download(path, checksum)
+            found.all.append(loaded)
+            found.archives += [loaded] if unpacks and adding.is_archive(loaded) else []
             continue
         if checksum:
             raise ValueError(f"--checksum is for sources that are URLs, and {path!r} is none")
@@ -103,17 +106,13 @@ def _found(
         if not matches:
             current.warnings.append(f"{path!r} matches nothing")
         found.all += matches
-        found.archives += [each for each in matches if adds and adding.is_archive(each)]
+        found.archives += [each for each in matches if adds and unpacks is not False and adding.is_archive(each)]
     return found
 
 
-def _mode(text: str) -> int | None:
-    if not text:
-        return None
-    try:
-        mode = int(text, 8)
-    except ValueError:
-        raise ValueError(f"--chmod={text}: a mode in octal digits is wanted, as 755") from None
-    if not 0 <= mode <= 0o7777:
-        raise ValueError(f"--chmod={text} is no mode")
-    return mode
+def _switch(text: str) -> bool | None:
+    """Whether --unpack says yes or no, or nothing."""
+    found = {"": None, "true": True, "false": False, "1": True, "0": False}
+    if text not in found:
+        raise ValueError(f"--unpack={text}: it is true or false")
+    return found[text]

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from pybernetes.cluster.images.dockerfile import modes
 from pybernetes.cluster.images.dockerfile.sources import Source
 from pybernetes.cri.embedded.images import trees
 from pybernetes.cri.embedded.syscalls import open_in_root
@@ -29,13 +30,15 @@ class Target:
 
     root: int
     owner: tuple[int, int] | None = None
-    mode: int | None = None
+    mode: str = ""
     latest: int | None = None
     _times: dict[str, int] = field(default_factory=dict)
     """The times that folders get in the end, in nanoseconds."""
 
     def copy(self, sources: Sequence[Source], path: str, *, into: bool) -> None:
         """Copies sources to an absolute path; `into` says that it is a folder. ValueError tells what is in the way."""
+        if len(sources) > 1 and not into and not self._is_folder(path):
+            raise ValueError(f"several sources need a folder: {path!r} is none, and does not end with /")
         for source in sources:
             if source.is_folder:
                 self._copy_folder(source, path)
@@ -59,7 +62,7 @@ class Target:
                     os.close(folder)
 
     def _copy_folder(self, source: Source, path: str) -> None:
-        self._made(path, self._own(source, source.state), self._rights(source.state), source.state.st_mtime_ns)
+        self.make_folder(path)  # only what is in the folder is copied
         linked: dict[tuple[int, int], str] = {}
         for entry in source.entries():
             place = posixpath.join(path, entry.path)
@@ -207,7 +210,7 @@ class Target:
         return self.owner or ((state.st_uid, state.st_gid) if source.tree.keeps_owners else (0, 0))
 
     def _rights(self, state: os.stat_result) -> int:
-        return stat.S_IMODE(state.st_mode) if self.mode is None else self.mode
+        return modes.changed(self.mode, state.st_mode)
 
     def _time(self, time: int) -> int:
         return time if self.latest is None else min(time, self.latest * 10**9)

@@ -92,7 +92,7 @@ class Ready:
             if len(found) != 1:
                 raise ValueError(f"--mount: {wanted.source!r} does not name one file or folder")
             self._source = found[0]
-            self.key = [*self.key, sources.fingerprint(self._source, None, None)]
+            self.key = [*self.key, sources.fingerprint(self._source)]
 
     def spec(self, layers: Sequence[Layer]) -> dict[str, Any]:
         """As `inside.container` takes it; `layers` are those of the stage or image that a bind is from."""

@@ -15,7 +15,7 @@ from pybernetes.cluster.images.dockerfile import words
 from pybernetes.cluster.images.dockerfile.errors import BuildError, placed
 
 FLAGS: dict[str, tuple[str, ...]] = {
-    "ADD": ("chown", "chmod", "checksum", "link", "exclude"),
+    "ADD": ("chown", "chmod", "checksum", "link", "exclude", "unpack"),
     "ARG": (),
     "CMD": (),
     "COPY": ("from", "chown", "chmod", "link", "exclude"),
@@ -39,7 +39,6 @@ REPEATED = ("exclude", "mount")
 """Flags that may come several times."""
 KNOWN_BUT_REFUSED = {
     ("ADD", "keep-git-dir"),
-    ("ADD", "unpack"),
     ("COPY", "parents"),
     ("RUN", "security"),
     ("RUN", "device"),

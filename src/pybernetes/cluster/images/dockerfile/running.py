@@ -16,6 +16,7 @@ from pybernetes.cluster import files
 from pybernetes.cluster.images.dockerfile import layers
 from pybernetes.cri import hidden
 from pybernetes.cri.embedded import capabilities, once, syscalls
+from pybernetes.cri.embedded.images import roots
 from pybernetes.cri.embedded.syscalls import open_in_root
 
 PLACES = ("/proc", "/sys", "/dev", "/etc/resolv.conf", "/etc/hosts")
@@ -62,6 +63,7 @@ def run(
         "lower": list(place.lower),
         "upper": str(place.upper),
         "work": str(place.work),
+        "overlay": f",{roots.OPTIONS}",
         "rootfs": str(place.mount_point),
         "mounts": [*given, *sorted(mounts, key=lambda each: each["target"].count("/"))],
         "devices": [],

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pybernetes.cluster.images.dockerfile import modes
 from pybernetes.cluster.images.dockerfile.ignoring import Patterns, clean, has_wildcard, pattern_of
 from pybernetes.cri.embedded.images import trees
 from pybernetes.cri.embedded.syscalls import open_in_root
@@ -88,7 +89,7 @@ def find(tree: Tree, wanted: str, excluded: Patterns = NOTHING) -> list[Source]:
     return [each for each in candidates if each is not None and not excluded.ignores(each.name)]
 
 
-def fingerprint(source: Source, owner: tuple[int, int] | None, mode: int | None) -> str:
+def fingerprint(source: Source, owner: tuple[int, int] | None = None, mode: str = "") -> str:
     """A digest of all that a copy has of a source, but for times: those change with every checkout."""
     hashed = hashlib.sha256()
     linked: dict[tuple[int, int], str] = {}
@@ -102,12 +103,13 @@ def fingerprint(source: Source, owner: tuple[int, int] | None, mode: int | None)
             with open(descriptor, "rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
                 attributes = {key: value.hex() for key, value in trees.attributes(descriptor).items()}
-        rights = state.st_mode if mode is None else stat.S_IFMT(state.st_mode) | mode
+        rights = stat.S_IFMT(state.st_mode) | modes.changed(mode, state.st_mode)
         line = [os.fsencode(path).hex(), rights, own, os.fsencode(link).hex(), content, first == path, attributes]
         hashed.update(json.dumps(line).encode() + b"\n")
 
-    add("", source.state, "")
-    if source.is_folder:
+    if not source.is_folder:
+        add("", source.state, "")
+    else:
         for entry in source.entries():
             add(entry.path, entry.state, entry.link)
     return hashed.hexdigest()

@@ -65,8 +65,9 @@ class Stage:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What can be put into instructions: ENV wins over ARG."""
-        return {**self.arguments, **self.environment}
+        """What can be put into instructions: ENV wins over ARG; a base may leave PATH to the runtime."""
+        name, _, value = oci.PATH.partition("=")
+        return {name: value, **self.arguments, **self.environment}
 
     @property
     def user(self) -> str:

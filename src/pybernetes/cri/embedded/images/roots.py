@@ -47,7 +47,9 @@ class _Mount(threading.Thread):
     def __init__(self, layers: Path, lower: Sequence[str], upper: Path | None, work: Path | None) -> None:
         super().__init__(name="mount", daemon=True)
         self._layers = layers
-        self._options = f"lowerdir={':'.join(lower)},{OPTIONS}"
+        # In a user namespace overlayfs keeps its notes as a user's, and has none of the other features.
+        rootless = syscalls.users() < syscalls.ALL_USERS
+        self._options = f"lowerdir={':'.join(lower)},{'userxattr' if rootless else OPTIONS}"
         self._flags = 0 if upper else syscalls.MS_RDONLY
         if upper:
             self._options += f",upperdir={upper},workdir={work}"

@@ -1,0 +1,58 @@
+"""What we may do here, the ranges of users we may have, and what is then not isolated."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pybernetes.cluster.rootless import namespaces
+from pybernetes.cluster.rootless.rights import differences
+
+
+@pytest.mark.parametrize(
+    ("subuid", "expected"),
+    [
+        ("4711:100000:65536\n", (100000, 65536)),
+        ("4711:1:10\n4711:100000:65536\nother:5:5\n", (100000, 65536)),
+        ("other:100000:65536\n", None),
+        ("", None),
+        ("nonsense\n4711:7:8:9\n", None),
+    ],
+)
+def test_the_largest_range_of_a_user_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subuid: str, expected: tuple[int, int] | None
+) -> None:
+    monkeypatch.setattr(namespaces, "find", lambda name: f"/usr/bin/{name}")
+    file = tmp_path / "subuid"
+    file.write_text(subuid)
+    found = namespaces.ranges(4711, subuid=str(file), subgid=str(file))
+    assert (found and found.users) == expected
+    assert namespaces.ranges(4711, subuid=str(file), subgid="/nowhere") is None
+
+
+def test_without_the_programs_that_map_them_ranges_are_of_no_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(namespaces, "find", lambda name: None)
+    (tmp_path / "subuid").write_text("4711:100000:65536\n")
+    assert namespaces.ranges(4711, subuid=str(tmp_path / "subuid"), subgid=str(tmp_path / "subuid")) is None
+
+
+def test_who_has_one_user_is_told_how_to_have_more() -> None:
+    assert differences("root", 1) == []
+    alone, several = differences("user-namespaces", 1), differences("user-namespaces", 65537)
+    assert set(several) < set(alone)
+    assert "/etc/subuid" in alone[-1]
+    assert any("plain processes" in each for each in differences("none", 1))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_belongs_to_others_is_removed_as_root_of_a_namespace(tmp_path: Path) -> None:
+    seen: list[int] = []
+    namespaces.as_root(lambda: (tmp_path / "made").write_text(str(os.getuid())) and None)
+    seen.append(int((tmp_path / "made").read_text()))
+    assert seen == [0]
+    with pytest.raises(OSError, match="No such file"):
+        namespaces.as_root(lambda: os.unlink(tmp_path / "missing"))
