@@ -301,6 +301,8 @@ def test_mounts_of_commands_leave_no_layer(bench: Bench) -> None:
         " ls /ctx > /l; cat /mnt/one > /o\n"
         "RUN --mount=type=cache,target=/cache cat /cache/n > /c 2>/dev/null; echo x >> /cache/n\n"
         "RUN --mount=type=tmpfs,target=/t touch /t/x\n"
+        "RUN --mount=target=/ctx,rw --mount=from=one,target=/mnt/one,rw touch /ctx/x /mnt/one/x; "
+        "! touch /ctx/../mnt/one/one/x 2>/dev/null\n"
     )
     first = bench.build(text, "--no-cache")
     assert first.contents["l"].split() == [b"Dockerfile", b"req"]
@@ -319,6 +321,9 @@ def test_triggers_of_a_base_run_after_from(bench: Bench) -> None:
     made = bench.build("FROM made:1\nRUN cat /b > /c")
     assert made.contents["c"] == b"1"
     assert "OnBuild" not in made.config
+    staged = bench.build("FROM busybox AS base\nONBUILD RUN echo 2 > /two\nFROM base\nRUN cat /two > /three")
+    assert staged.contents["three"] == b"2\n"
+    assert "OnBuild" not in staged.config
 
 
 def tar(path: Path, mode: str = "w:gz") -> None:

@@ -136,19 +136,23 @@ class Builder:
         )
 
     def _begin(self, planned: Planned) -> tuple[Stage, list[Instruction]]:
-        earlier = self._plan.stage(planned.image, planned.index)
-        if earlier is not None and not planned.image.isdecimal():
-            return self._stage(earlier).next(planned.name), []
-        if planned.image == "scratch":
-            return stages.scratch(planned.name, self._dockerfile.escape, self._created), []
-        raw, layers = self._bases.find(planned.image)
-        document = stages.base_document(raw, self._created)
-        stage = Stage(planned.name, self._dockerfile.escape, document, list(layers))
-        stage.key = key_of("FROM", hashlib.sha256(raw).hexdigest())
-        stage.shell = tuple(stage.config.get("Shell") or stages.SHELL)
+        """A stage as it is after FROM, and what its base wants to be done then (ONBUILD)."""
+        stage = self._base(planned)
         triggers = stage.config.pop("OnBuild", None) or []
         line, file = planned.begin.line, self._request.file
-        return stage, [parsing.one(file, str(each), line, self._dockerfile.escape) for each in triggers]
+        return stage, [parsing.one(file, each, line, self._dockerfile.escape) for each in triggers]
+
+    def _base(self, planned: Planned) -> Stage:
+        earlier = self._plan.stage(planned.image, planned.index)
+        if earlier is not None and not planned.image.isdecimal():
+            return self._stage(earlier).next(planned.name)
+        if planned.image == "scratch":
+            return stages.scratch(planned.name, self._dockerfile.escape, self._created)
+        raw, layers = self._bases.find(planned.image)
+        stage = Stage(planned.name, self._dockerfile.escape, stages.base_document(raw, self._created), list(layers))
+        stage.key = key_of("FROM", hashlib.sha256(raw).hexdigest())
+        stage.shell = tuple(stage.config.get("Shell") or stages.SHELL)
+        return stage
 
     @contextlib.contextmanager
     def _placed(self, instruction: Instruction) -> Iterator[None]:

@@ -65,8 +65,6 @@ def parse(text: str) -> Wanted:
         mode = int(values.get("mode", "0755"), 8)
     except ValueError:
         raise ValueError(f"--mount={text}: uid, gid and mode are numbers") from None
-    if kind == "bind" and values.get("ro", "true") not in ("true", "1"):
-        raise ValueError("--mount=type=bind is read-only here: copy what is to be changed")
     read_only = values.get("ro", "true" if kind == "bind" else "false") in ("true", "1")
     id = values.get("id", "") or target
     return Wanted(kind, target, values.get("source", ""), values.get("from", ""), id, owner, mode, read_only)
@@ -104,10 +102,10 @@ class Ready:
             folder = self._stack.enter_context(self._kept.temporary())
             folder.chmod(0o755)
             return running.bind(folder, self._target)
-        if wanted.source_of:
+        if wanted.source_of and wanted.readonly:
             spec = running.bind(self._kept.root, self._target, readonly=True)
             return {**spec, "layers": self._kept.lower(layers), "sub_path": clean(wanted.source)}
-        # A copy, because of .dockerignore, and because the command must not see what changes meanwhile.
+        # A copy, because of .dockerignore, and because what is written to it goes nowhere.
         folder = self._stack.enter_context(self._kept.temporary())
         folder.chmod(0o755)
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -117,4 +115,4 @@ class Ready:
             target.finish()
         finally:
             os.close(root)
-        return running.bind(folder / "content", self._target, readonly=True)
+        return running.bind(folder / "content", self._target, readonly=wanted.readonly)
