@@ -104,6 +104,10 @@ def _attempt() -> None:
             syscalls.mount("proc", "/proc", "proc")
             syscalls.mount("sysfs", "/sys", "sysfs")
             syscalls.mount("tmpfs", "/run", "tmpfs")
+            for name in ("lower", "upper", "work", "root"):
+                os.mkdir(f"/run/{name}")
+            layers = "lowerdir=/run/lower,upperdir=/run/upper,workdir=/run/work,userxattr"  # since Linux 5.11
+            syscalls.mount("overlay", "/run/root", "overlay", options=layers)
             code = 0
         except OSError as error:
             code = error.errno or 1
