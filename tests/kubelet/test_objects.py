@@ -25,7 +25,7 @@ from pybernetes.api.core.v1 import (
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.client import Client
 from pybernetes.client.clock import JumpingClock, SystemClock
-from pybernetes.kubelet.objects import FetchedObjects, WatchedObjects, objects_for, references
+from pybernetes.kubelet.objects import LINGER_SECONDS, FetchedObjects, WatchedObjects, objects_for, references
 
 
 def _pod(namespace: str, *maps: str, uid: str = "u1", secret: str | None = None) -> Pod:
@@ -89,7 +89,8 @@ async def test_an_object_that_comes_later_is_told_and_one_that_goes_too(connect:
 
 async def test_immutable_objects_and_those_of_pods_that_are_gone_are_not_followed(connect: Connect) -> None:
     async with connect() as (client, namespace):
-        objects = WatchedObjects(client, SystemClock(), lambda uid: None)
+        clock = JumpingClock()
+        objects = WatchedObjects(client, clock, lambda uid: None)
         await _make(client, namespace, "fixed", "1", immutable=True)
         await _make(client, namespace, "m", "1")
         objects.register(_pod(namespace, "fixed", "m"))
@@ -97,11 +98,30 @@ async def test_immutable_objects_and_those_of_pods_that_are_gone_are_not_followe
             await objects.get(ConfigMap, namespace, name)
         assert [name for name in _tasks() if namespace in name] == [f"following ConfigMap {namespace}/m"]
         objects.register(_pod(namespace, "fixed"))
+        clock.advance(LINGER_SECONDS)
         await _until(lambda: not [name for name in _tasks() if namespace in name])
         objects.unregister("u1")
         objects.unregister("u1")
         assert (await objects.get(ConfigMap, namespace, "m")).data == {"a": "1"}  # asked for, not followed
         assert not [name for name in _tasks() if namespace in name]
+        await objects.close()
+
+
+async def test_the_next_pod_that_names_an_object_finds_it_followed_and_up_to_date(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        clock = JumpingClock()
+        changed: list[str] = []
+        objects = WatchedObjects(client, clock, changed.append)
+        await _make(client, namespace, "m", "1")
+        objects.register(_pod(namespace, "m"))
+        await objects.get(ConfigMap, namespace, "m")
+        objects.unregister("u1")
+        objects.register(_pod(namespace, "m", uid="u2"))
+        clock.advance(LINGER_SECONDS)
+        assert [name for name in _tasks() if namespace in name] == [f"following ConfigMap {namespace}/m"]
+        await client.patch(ConfigMap, "m", {"data": {"a": "2"}}, namespace)
+        await _until(lambda: changed == ["u2"])
+        assert (await objects.get(ConfigMap, namespace, "m")).data == {"a": "2"}
         await objects.close()
 
 

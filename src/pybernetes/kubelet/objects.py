@@ -1,8 +1,9 @@
 """The ConfigMaps and Secrets that this node's pods name: read when first asked for, then followed.
 
 A node may read only what its pods name, one by one, so each object is watched by its name, from the first pod that
-names it until the last one is gone. The first answer comes from a plain request and waits for no watch. Objects that
-say that they are `immutable` are not watched. Whoever is told by `changed(uid)` reads again.
+names it until a while after the last one has gone: the next one of the same namespace often comes soon, and a watch is
+a connection. The first answer comes from a plain request and waits for no watch. Objects that say that they are
+`immutable` are not watched. Whoever is told by `changed(uid)` reads again.
 """
 
 from __future__ import annotations
@@ -129,10 +130,18 @@ class WatchedObjects:
         for ref in refs:
             followed = self._followed[ref]
             followed.uids.discard(uid)
-            if not followed.uids:
-                del self._followed[ref]
-                if followed.task:
-                    followed.task.cancel()
+            if followed.uids:
+                continue
+            if followed.task is not None and not followed.task.done():
+                self._clock.call_later(LINGER_SECONDS, self._end, ref, followed)
+            else:
+                self._end(ref, followed)
+
+    def _end(self, ref: Ref, followed: _Followed) -> None:
+        if not followed.uids and self._followed.get(ref) is followed:
+            del self._followed[ref]
+            if followed.task:
+                followed.task.cancel()
 
     async def _follow(self, ref: Ref, followed: _Followed) -> None:
         kind, namespace, name = ref
@@ -232,6 +241,7 @@ def objects_for(strategy: str, client: Client, clock: Clock, changed: Callable[[
 
 
 CACHE_SECONDS = 60.0
+LINGER_SECONDS = 30.0
 WATCH_SECONDS = 600
 
 
