@@ -49,3 +49,18 @@ def test_mistakes_are_one_line(pyb, tmp_path: Path) -> None:  # type: ignore[no-
     pyb("import", archive(tmp_path, "mine:1"))
     assert "no node has an image docker.io/library/other:1" in pyb("rm", "other:1", code=1)
     assert "invalid image name" in pyb("rm", "a b", code=1)
+
+
+def test_a_purge_removes_what_nests_deeper_than_python_goes(pyb, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    data = tmp_path / "data"
+    pyb("import", "--data-dir", str(data), archive(tmp_path, "mine:1"))
+    here = os.getcwd()
+    try:
+        os.chdir(data / "images")
+        for _ in range(2000):
+            os.mkdir("d")
+            os.chdir("d")
+    finally:
+        os.chdir(here)
+    assert cli.main(["down", "--purge", "--data-dir", str(data)]) == 0
+    assert not data.exists()

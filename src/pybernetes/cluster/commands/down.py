@@ -14,6 +14,7 @@ from pybernetes.cluster import kubeconfig, processes
 from pybernetes.cluster.commands import flags
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Layout, context_name, forget, locate
+from pybernetes.cri.embedded.images import usage
 
 
 def main(argv: list[str]) -> int:
@@ -63,13 +64,20 @@ def _take_out_context(name: str, merged_into: str) -> None:
 def _remove_tree(path: Path) -> None:
     """Without root, pods' files may belong to users that are ours only in a user namespace."""
     try:
-        shutil.rmtree(path)
+        _remove_all(path)
     except PermissionError:
         if os.geteuid() == 0:
             raise
         from pybernetes.cluster.rootless import namespaces
 
-        namespaces.as_root(lambda: shutil.rmtree(path))
+        namespaces.as_root(lambda: _remove_all(path))
+
+
+def _remove_all(path: Path) -> None:
+    """Pods nest folders deeper than Python's library can remove; that tells what is wrong with what is left."""
+    usage.remove_tree(path)
+    if path.exists():
+        shutil.rmtree(path)
 
 
 def _purge(layout: Layout) -> None:
