@@ -82,9 +82,10 @@ def _changed_drivers(status: ResourceClaimStatus, before: ResourceClaimStatus) -
 def _node_of(allocation: AllocationResult) -> str:
     """The one node that the allocation is for; empty if it is not for one node by its name."""
     terms = (allocation.node_selector and allocation.node_selector.node_selector_terms) or ()
-    if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields or ()) != 1:
+    fields = (terms[0].match_fields or []) if len(terms) == 1 and not terms[0].match_expressions else []
+    if len(fields) != 1:
         return ""
-    (field,) = terms[0].match_fields or ()
+    field = fields[0]
     values = field.values or []
     return values[0] if (field.key, field.operator, len(values)) == ("metadata.name", "In", 1) else ""
 
