@@ -88,7 +88,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
 
 
 def _build(layout: Layout, arguments: argparse.Namespace) -> int:
-    from pybernetes.cluster.images.build import command
+    from pybernetes.cluster.images.dockerfile import command
 
     names = [archives.full_name(name) for name in arguments.tag]
     if not names:
