@@ -1,6 +1,7 @@
 """What servers and clients of ours share of the wire; knows nothing of the API.
 
 http, heads, messages, tcp      a server for HTTP/1.1
+accepting, pacing               new connections and large work, one after another
 tls, handshakes, chains, watched its certificates, read again when they change; clients that come with bad ones
 duplex                          connections that are no HTTP any more: taken over, made, joined
 websocket, channels             WebSocket (RFC 6455), and Kubernetes' channels in it
