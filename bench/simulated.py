@@ -39,8 +39,8 @@ EACH = 1000
 """Pods of a Deployment."""
 LEASE_SECONDS = 40
 PATIENCE = 300.0
-SETTLING = 10.0
-"""Seconds after the last change until the cluster counts as idle: events are still being written."""
+SETTLING = 5.0
+"""Seconds in which hardly an event is written when the cluster counts as idle."""
 TARGET = {"memory": 2000.0, "rollout": 15.0}
 
 
@@ -118,8 +118,8 @@ class Bench:
                 self.age(each, time.time())
             self.tell_nodes(len(nodes.items()))
             await factory.stop()
-        self.tell_memory()
-        await asyncio.sleep(SETTLING)
+            self.tell_memory()
+            await self.settle()
         idle = idle_cpu(self.supervisor, self.options.idle_seconds)
         for name, share in sorted(idle.items(), key=lambda item: -item[1]):
             self.report.row(f"idle CPU: {name}", 1000 * share, "mCPU")
@@ -179,6 +179,23 @@ class Bench:
             if time.perf_counter() > deadline:
                 raise SystemExit(f"not after {PATIENCE:.0f} s: {what}")
             await asyncio.sleep(0.05)
+
+    async def settle(self) -> None:
+        """Until the last events are written, which wait for everything else."""
+        began, before = time.perf_counter(), await self.events()
+        while time.perf_counter() - began < PATIENCE:
+            await asyncio.sleep(SETTLING)
+            now = await self.events()
+            if now - before < 10 * SETTLING:
+                break
+            before = now
+        self.report.row("events are written after further", time.perf_counter() - began - SETTLING, "s")
+
+    async def events(self) -> float:
+        """How many were written."""
+        answer = await self.client.transport.request("GET", "/metrics")
+        lines = [line for line in answer.body.decode().splitlines() if line.startswith("apiserver_request_total{")]
+        return sum(float(line.split()[-1]) for line in lines if 'resource="events"' in line)
 
     async def check_pods(self) -> None:
         """That there are as many running pods as there should be, each with an address of its own."""

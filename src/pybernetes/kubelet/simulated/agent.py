@@ -88,7 +88,7 @@ class Agent:
 
     async def start(self) -> None:
         """Take up the pods that are there."""
-        pods = self._informers.informer(Pod)
+        pods = self._informers.informer(Pod, field_selector="spec.nodeName!=")  # of others nobody here need hear
         pods.add_handler(self._seen, lambda _, new: self._seen(new), self._gone)
         self._informers.start()
         await self._informers.wait_synced()
