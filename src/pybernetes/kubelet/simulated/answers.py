@@ -46,14 +46,6 @@ class Log:
         """Some of them."""
         return (self.line(index) for index in range(first, end))
 
-    def first_since(self, age: float) -> int:
-        """The index of the first line that is not older."""
-        if age <= 0 or not self.lines:
-            return 0
-        if not self.pause:
-            return len(self.lines)
-        return max(0, -int(-age // self.pause))
-
 
 @dataclass(frozen=True, slots=True)
 class Command:

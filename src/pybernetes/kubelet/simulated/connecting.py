@@ -34,6 +34,8 @@ from .settings import Behaviour
 
 LOOK: Final = 0.5
 """Seconds between looks at whether a container still runs whose log is followed."""
+MOST_LINES: Final = 100_000
+"""Lines that are kept of a log: older ones have been rotated away."""
 PIECE: Final = 1000
 """Lines of a log that are sent at once."""
 MOST_HEAD: Final = 1 << 16
@@ -73,7 +75,7 @@ class Connecting:
     ) -> AsyncIterator[list[Line]]:
         """The lines of a container, some at a time; with `follow` until it ends."""
         count = written.count(self._age(found))
-        index = 0 if tail is None else max(0, count - tail)
+        index = max(0, count - (MOST_LINES if tail is None else min(tail, MOST_LINES)))
         while True:
             while index < count:
                 end = min(count, index + PIECE)
