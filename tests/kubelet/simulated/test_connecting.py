@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import ssl
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -159,5 +161,6 @@ def test_kubelets_ask_who_comes(simulation: Simulation) -> None:
     node = simulation.get("nodes")["items"][0]
     address = next(each["address"] for each in node["status"]["addresses"] if each["type"] == "ExternalIP")
     port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
-    command = ["curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", f"https://{address}:{port}/pods"]
-    assert subprocess.run(command, capture_output=True, text=True).stdout == "401"
+    tls = ssl.create_default_context(cafile=simulation.folder / "data/pki/ca.crt")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"https://{address}:{port}/pods", context=tls)
