@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pybernetes.cluster.rootless import namespaces
-from pybernetes.cluster.rootless.rights import differences
+from pybernetes.cluster.rootless.rights import Rights, differences
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,13 @@ def test_without_the_programs_that_map_them_ranges_are_of_no_use(
 
 
 def test_who_has_one_user_is_told_how_to_have_more() -> None:
-    assert differences("root", 1) == []
-    alone, several = differences("user-namespaces", 1), differences("user-namespaces", 65537)
+    assert differences(Rights("root"), 1) == []
+    alone, several = (differences(Rights("user-namespaces"), users) for users in (1, 65537))
     assert set(several) < set(alone)
     assert "/etc/subuid" in alone[-1]
-    assert any("plain processes" in each for each in differences("none", 1))
+    assert (
+        "(it is forbidden), so containers are plain processes" in differences(Rights("none", "it is forbidden"), 1)[0]
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -33,7 +33,7 @@ class Nodes:
         self.address = self.network.gateway
         self.outside = components.BIND_ADDRESS if inside else self.address
         self.supervisor = "supervise-rootless" if inside else "supervise"
-        self.differences = differences(self.isolation, namespaces.users())
+        self.differences = differences(rights(), namespaces.users())
         """What is not as it would be with root."""
         self._admin: Admin | None = None
 

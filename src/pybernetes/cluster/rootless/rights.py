@@ -42,15 +42,17 @@ def rights() -> Rights:
     return Rights("none", problem) if problem else Rights("user-namespaces", "not root")
 
 
-def differences(level: Level, users: int) -> list[str]:
+def differences(have: Rights, users: int) -> list[str]:
     """What is not as it would be with root, a sentence each; `users` is how many a user namespace has."""
-    if level == "root":
+    if have.root:
         return []
-    if level == "none":
+    if have.level == "none":
         return [
-            "containers are plain processes of yours: they see this machine's files, processes and network",
+            f"there are no user namespaces ({have.why}), so containers are plain processes of yours:"
+            " they see this machine's files, processes and network",
             "their root is a folder ($PYBERNETES_ROOT): words of a command that are paths in it are taken from there",
             "limits of CPU and memory are not enforced; users, capabilities and seccomp are not set",
+            "Secrets are kept on disk",
         ]
     found = [
         "limits of CPU and memory are not enforced",
