@@ -131,7 +131,7 @@ class FieldError:
         text = _TITLES[self.type]
         if self.type not in _WITHOUT_VALUE and self.value is not OMIT:
             # Enumerations are types of their own in Go, and what is no plain string is printed as JSON.
-            printed = json if self.type is NOT_SUPPORTED else _printed
+            printed = json if self.type is NOT_SUPPORTED and isinstance(self.value, str) else _printed
             text = f"{text}: {printed(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 

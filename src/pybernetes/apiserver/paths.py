@@ -82,4 +82,4 @@ async def _version(request: Request) -> Response:
         "compiler": platform.python_implementation(),
         "platform": f"{system}/{machine}",
     }
-    return write(msgspec.json.encode(version), output_format(request.headers, request.info.query))
+    return Response(msgspec.json.format(msgspec.json.encode(version), indent=2))  # indented for everybody

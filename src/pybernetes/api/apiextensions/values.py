@@ -128,6 +128,9 @@ class _Checker:
         numeric = "number" in types or "integer" in types
         if format and not numeric and isinstance(value, str | list):
             return None
+        if format and not isinstance(value, str | list):
+            # What is neither text nor list is compared with the format, and named by the one of its own, if it has one.
+            return self._wrong_type(name, format, {"integer": "int64", "number": "float64"}.get(found, ""))
         return self._wrong_type(name, ",".join(types), found) if types else None
 
     def _enum(self, value: Any, schema: JSONSchemaProps, name: str) -> Result:
