@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 READY_TIMEOUT = 60.0
 POLL = 0.01
 LOG_LINES = 15
+FIRST_NICE = -10
 
 
 def start(
@@ -133,9 +134,13 @@ def _wait(
 ) -> Iterator[str]:
     """Yields a line for each component that becomes ready; raises with the end of its log if one does not."""
     waiting = {part.name: part for part in parts}
+    first = 0
     deadline = time.monotonic() + READY_TIMEOUT
     while waiting:
         for event, name, detail in events.read(POLL):
+            if event == "started" and name == parts[0].name:
+                first = int(detail)
+                _prefer(first)
             if event == "exited" and name in waiting:
                 raise _failure(layout, name, f"the {waiting[name].title} ended while starting, {detail}", offsets)
         if events.closed:
@@ -143,6 +148,8 @@ def _wait(
         for part in list(waiting.values()):
             if _ready(layout, part, offsets):
                 del waiting[part.name]
+                if part is parts[0] and first:
+                    _prefer(first, more=False)
                 yield f"{part.title} is ready"
         if waiting and time.monotonic() > deadline:
             name, part = next(iter(waiting.items()))
@@ -152,6 +159,12 @@ def _wait(
                 f"the {part.title} is not ready after {READY_TIMEOUT:.0f} s ({part.ready.trouble})",
                 offsets,
             )
+
+
+def _prefer(group: int, *, more: bool = True) -> None:
+    """Lets the API server have a processor while the others import what they need: they all wait for it."""
+    with contextlib.suppress(OSError):  # only root may, or it has ended
+        os.setpriority(os.PRIO_PGRP, group, FIRST_NICE if more else 0)
 
 
 def _ready(layout: Layout, part: components.Component, offsets: dict[str, int]) -> bool:

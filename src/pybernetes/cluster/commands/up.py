@@ -108,11 +108,12 @@ def _layout(name: str, data_dir: str | None) -> Layout:
 
 def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     _refuse_remains(layout)
-    count = _node_count(arguments.nodes, arguments.runtime)
+    count = 0
     try:
         with Progress() as progress:
             layout.prepare()
             supervisor = processes.Supervisor(layout)
+            count = _node_count(arguments.nodes, arguments.runtime)
             from pybernetes.cluster import starting
 
             record = starting.start(layout, arguments, count, supervisor, progress)
