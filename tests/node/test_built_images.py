@@ -31,8 +31,8 @@ def test_pods_run_what_was_built(node: Cluster, tmp_path: Path) -> None:
         node.kubectl("wait", "-n", "built", "--for=condition=Ready", f"pod/{word}", "--timeout=60s")
         logged = wait_until(lambda word=word: _said(node, word), f"the output of {word}")
         assert logged.splitlines() == [f"built {word}", "seed", "ls: /etc/group: No such file or directory"]
-        own = node.kubectl("exec", "-n", "built", word, "--", "stat", "-c", "%u", "/data", "/data/own")
-        assert own.split() == ["7", "7"]
+        own = node.kubectl("exec", "-n", "built", word, "--", "stat", "-c", "%u:%g", "/data", "/data/own")
+        assert own.split() == ["7:8", "7:0"]  # the group of a user that only the image names is root's
         assert " /data " in node.kubectl("exec", "-n", "built", word, "--", "cat", "/proc/mounts")
     node.kubectl("delete", "namespace", "built", "--wait=false")
     node.pyb_image("export", "example.org/built:1", str(tmp_path / "out.tar"))

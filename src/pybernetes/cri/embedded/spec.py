@@ -199,10 +199,7 @@ def user(context: Any, image_user: str) -> dict[str, Any]:
     """Whom `users.resolve` is asked for."""
     name = image_user
     if context.HasField("run_as_user"):
-        # The image's group goes with the image's user.
-        name = str(context.run_as_user.value)
-        if image_user.partition(":")[0] == name:
-            name = image_user
+        name = str(context.run_as_user.value)  # without the image's group: as with containerd, it is root's then
     elif context.run_as_username:
         name = context.run_as_username
     if context.HasField("run_as_group") and not name:
