@@ -8,12 +8,14 @@ when it has controllers.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOUNT = "/sys/fs/cgroup"
+ATTEMPTS = 5
 LEAF = "system"
 """Where the node's own processes are: on v2 a cgroup with controllers for its children may hold none itself."""
 
@@ -66,15 +68,26 @@ def enter(path: str, found: Iterable[Hierarchy]) -> None:
     found = list(found)
     remove(path, found)
     for each in found:
-        folder = each.mount
-        for part in path.split("/"):
-            if each.version == 2:
-                _delegate(folder)
-            folder = f"{folder}/{part}"
-            os.makedirs(folder, exist_ok=True)
-            if "cpuset" in each.controllers:
-                _inherit_cpuset(folder)
-        _write(f"{folder}/cgroup.procs", str(os.getpid()))
+        for attempt in range(ATTEMPTS):
+            try:
+                _enter(path, each)
+                break
+            except OSError as error:
+                # The first folder is common to all clusters, and the last node of another may take it away meanwhile.
+                if error.errno not in (errno.ENOENT, errno.ENODEV) or attempt == ATTEMPTS - 1:
+                    raise
+
+
+def _enter(path: str, each: Hierarchy) -> None:
+    folder = each.mount
+    for part in path.split("/"):
+        if each.version == 2:
+            _delegate(folder)
+        folder = f"{folder}/{part}"
+        os.makedirs(folder, exist_ok=True)
+        if "cpuset" in each.controllers:
+            _inherit_cpuset(folder)
+    _write(f"{folder}/cgroup.procs", str(os.getpid()))
 
 
 def settle(path: str, found: Iterable[Hierarchy]) -> None:
