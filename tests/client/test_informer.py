@@ -382,3 +382,14 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     except OSError:
         pass
     writer.close()
+
+
+async def test_metadata_comes_from_who_follows_all_of_a_resource_anyway() -> None:
+    async with Client(config.Config(server="https://127.0.0.1:1")) as client:
+        factory = InformerFactory(client)
+        whole = factory.informer(Namespace)
+        part = factory.informer(ConfigMap, namespace="n")
+        assert factory.least_informer(resource_of(Namespace)) is whole
+        metadata = factory.least_informer(resource_of(ConfigMap))
+        assert metadata is not part
+        assert metadata is factory.metadata_informer(resource_of(ConfigMap))
