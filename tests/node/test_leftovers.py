@@ -62,11 +62,12 @@ async def remove_all(runtime: Runtime) -> None:
 async def test_nothing_is_left_of_pods_that_were_being_made_when_the_runtime_was_killed(machine: Machine) -> None:
     async with machine.runtime() as runtime:
         await make(runtime, sandbox_config(machine))
-        await remove_all(runtime)
-        # What outlives a runtime (a launcher, perhaps) is a child of the machine's init from then on, and counted.
+        # What outlives a runtime because it has pods (a launcher) is a child of the machine's init from then on, and
+        # counted; it stays when they are gone.
         machine.kill_runtime()
         await asyncio.to_thread(machine.start_runtime)
         await runtime.version(wait=10.0)
+        await remove_all(runtime)
         before = count(machine)
         config, sandbox = await run(runtime, machine)
         steady = await start(runtime, config, sandbox, "sleep", "1000")
