@@ -87,8 +87,8 @@ async def test_failed_pods_are_replaced_and_stay_for_inspection(harness: MakeHar
         name = (first[0].metadata or ObjectMeta()).name or ""
         await h.client.patch(Pod, name, {"metadata": {"annotations": {"fake-kubelet/exit-code": "1"}}}, h.namespace)
         await h.until(lambda: len(h.live(Pod)) == 2, "a replacement")
+        await h.until(lambda: {pod.status.phase for pod in h.live(Pod) if pod.status} == {"Failed", "Running"})
         await h.until(lambda: has_status(h, replicas=1, ready_replicas=1))
-        assert {pod.status.phase for pod in h.live(Pod) if pod.status} == {"Failed", "Running"}
 
 
 async def test_scaling_down_deletes_unready_and_cheap_pods_first(harness: MakeHarness) -> None:
