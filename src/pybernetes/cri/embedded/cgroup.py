@@ -11,7 +11,7 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -209,13 +209,7 @@ class Cgroup:
             with contextlib.suppress(OSError):
                 (self._found.mounts["unified"] / self.path / "cgroup.kill").write_text("1")
                 return
-        for _ in range(100):
-            found = self.processes()
-            if not found:
-                return
-            for pid in found:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        kill_all(self.processes)
 
     def remove(self, patience: float = 2.0) -> None:
         """Removes it with what it has below; its processes were killed. Blocks for as long as they take to go."""
@@ -274,3 +268,14 @@ def _delegate(folder: Path) -> None:
     for name in sorted(have - given):
         with contextlib.suppress(OSError):
             (folder / "cgroup.subtree_control").write_text(f"+{name}")
+
+
+def kill_all(processes: Callable[[], Iterable[int]]) -> None:
+    """Kills what is found, again and again until nothing is: what is killed may have forked meanwhile."""
+    for _ in range(100):
+        found = list(processes())
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, Protocol
 
 from pybernetes.cri.errors import CRIError
 
-from .cgroup import Cgroup, hierarchies
+from .cgroup import Cgroup, hierarchies, kill_all
 from .plain import MARK
 
 _TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -176,13 +175,7 @@ class Processes:
         }
 
     def kill(self) -> None:
-        for _ in range(100):
-            found = self.processes()
-            if not found:
-                return
-            for pid in found:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        kill_all(self.processes)
 
     def remove(self, patience: float = 2.0) -> None:
         deadline = time.monotonic() + patience

@@ -380,6 +380,11 @@ def _terminal(report: Report, *, console: bool) -> None:
     if console:
         _file("/dev/console")
         sys.mount(f"/dev/pts/{number}", "/dev/console", flags=sys.MS_BIND)
+    take_terminal(slave)
+
+
+def take_terminal(slave: int) -> None:
+    """Makes a terminal the three streams of this process, and the one that controls its session."""
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     for stream in range(3):
         os.dup2(slave, stream)

@@ -7,17 +7,15 @@ Volumes are links in that folder. Users, capabilities, seccomp and a read-only r
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import signal
 import stat
-import termios
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from . import syscalls as sys
-from .inside import PATH, Refused, Report, Spec
+from .inside import PATH, Refused, Report, Spec, take_terminal
 
 ROOT = "PYBERNETES_ROOT"
 MARK = "PYBERNETES_CONTAINER"
@@ -156,11 +154,7 @@ def _terminal(report: Report) -> None:
     master, slave = os.openpty()
     report({"terminal": True}, [master])
     os.close(master)
-    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-    for stream in range(3):
-        os.dup2(slave, stream)
-    if slave > 2:
-        os.close(slave)
+    take_terminal(slave)
 
 
 def _text(error: OSError) -> str:
