@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from pybernetes.cri.embedded.images.hashed import Hashed
+
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
@@ -139,30 +141,13 @@ def write_layout(out: BinaryIO, names: Sequence[str], config: dict[str, object],
             _add(tar, _blob_path(digest(content)), content)
         for layer in {each.digest: each for each in layers}.values():
             with layer.open() as source:
-                hashed = _Hashed(source)
+                hashed = Hashed(source)
                 info = tarfile.TarInfo(_blob_path(layer.digest))
                 info.size, info.mode = layer.size, 0o644
                 tar.addfile(info, hashed)
             if hashed.digest != layer.digest:
                 raise ValueError(f"the layer {layer.digest} has other content than its name says")
     return digest(manifest)
-
-
-class _Hashed:
-    """A stream whose digest is known when it has been read."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._hash = hashlib.sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        self._hash.update(data)
-        return data
-
-    @property
-    def digest(self) -> str:
-        return f"sha256:{self._hash.hexdigest()}"
 
 
 def _blob_path(name: str) -> str:

@@ -12,7 +12,6 @@ rubbish that `collect` takes away.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import logging
 import os
@@ -26,6 +25,7 @@ from typing import IO, Any, Protocol
 from .archive import Archive, Contained
 from .compression import Damaged
 from .config import ImageConfig, read_config
+from .hashed import Hashed
 from .names import full_name, is_id
 from .unpack import ENTRIES, unpack
 from .usage import Usage, measure, remove_tree
@@ -36,10 +36,6 @@ SHORT = 24
 """Characters of a layer's name: 96 bits, and 150 layers fit into one mount."""
 RESERVE = 0.05
 """The part of the file system that no layer may fill."""
-
-
-TRAILER = 1 << 24
-"""Bytes after the end of a layer's tar: padding, not more."""
 
 
 @dataclass
@@ -310,7 +306,7 @@ class ImageStore:
                     most_entries=max(0, min(ENTRIES, inodes)),
                 )
                 checked.finish()
-            if f"sha256:{checked.digest}" != diff:
+            if checked.digest != diff:
                 raise ValueError(f"layer {member} has other content than its image says ({diff})")
             remove_tree(final)
             record.write_text(str(size))
@@ -346,32 +342,6 @@ def _write(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{path.name}")
     temporary.write_bytes(content)
     temporary.rename(path)
-
-
-class Hashed:
-    """A stream whose digest is known when it has been read."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._hash = hashlib.sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        """The stream's."""
-        data = self._stream.read(size)
-        self._hash.update(data)
-        return data
-
-    def finish(self) -> None:
-        """Reads what the archive's reader had no need of."""
-        left = TRAILER
-        while data := self.read(1 << 16):
-            left -= len(data)
-            if left < 0:
-                raise ValueError("the layer goes on after its end")
-
-    @property
-    def digest(self) -> str:
-        return self._hash.hexdigest()
 
 
 def _short(diff: str) -> str:
