@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
+import signal
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,9 @@ from node import cri_pods
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.embedded import propagation
+from pybernetes.cri.embedded.launching import LauncherError
 from pybernetes.cri.embedded.logs import LogFile
+from pybernetes.cri.embedded.server import RELAUNCH, EmbeddedRuntime, Settings
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
@@ -63,6 +68,99 @@ async def test_a_launcher_that_hung_up_and_lives_is_found_again_and_no_pod_notic
         found = await ended(runtime, short)
         assert (found.exit_code, found.reason) == (7, "Error")
         await cri_pods.remove(runtime, sandbox)
+
+
+class FlakyLauncher:
+    """A launcher without processes that hangs up instead of answering, as often as it is told to."""
+
+    def __init__(self, state: Path) -> None:
+        self.hang_ups = 0
+        self.connections = 0
+        self._now: socket.socket | None = None
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(str(state / "launcher.sock"))
+        self._listener.listen()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            self.connections += 1
+            if self._now is not None:
+                self.hang_up()
+            self._now = connection
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            while data := connection.recv(65536):
+                if self.hang_ups:
+                    self.hang_ups -= 1
+                    return
+                connection.send(json.dumps({"id": json.loads(data)["id"], "processes": {}}).encode())
+
+    def hang_up(self) -> None:
+        assert self._now is not None
+        with contextlib.suppress(OSError):  # it was closed before
+            self._now.shutdown(socket.SHUT_RDWR)
+
+
+async def test_a_launcher_that_is_lost_again_while_it_is_asked_what_runs_is_heard_of_ever_after(tmp_path: Path) -> None:
+    folders = {"root": tmp_path / "lib", "state": tmp_path / "run", "images": tmp_path, "cni_conf_dir": tmp_path}
+    folders["state"].mkdir()
+    flaky = FlakyLauncher(folders["state"])
+    runtime = EmbeddedRuntime(Settings(**folders, cni_bin_dirs=(), cgroups=False))
+    await runtime.recover()
+
+    async def answers() -> bool:
+        with contextlib.suppress(LauncherError):
+            return await runtime.launching.running() == {}
+        return False
+
+    for _ in range(3):
+        flaky.hang_ups = 1
+        before = flaky.connections
+        flaky.hang_up()
+
+        async def again(before: int = before) -> bool:
+            return flaky.connections >= before + 2
+
+        await until(again)
+        await asyncio.sleep(RELAUNCH + 0.2)  # whoever else waits to connect has done it by now
+        await until(answers)
+    await runtime.close()
+
+
+async def test_launchers_that_are_killed_as_soon_as_they_start_leave_a_runtime_that_starts_pods(
+    machine: EmbeddedMachine,
+) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        await cri_pods.start(runtime, config, sandbox, "sleep", "1000", linux=ALONE)
+        for pause in [0.0, 0.05, 0.1, 0.2, 0.0, 0.01, 0.02, 0.3] * 2:
+            killed: set[int] = set()
+
+            async def kill(killed: set[int] = killed) -> bool:
+                with contextlib.suppress(AssertionError, ProcessLookupError):
+                    pid = launcher(machine)
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
+                return bool(killed)
+
+            await until(kill)
+            await asyncio.sleep(pause)  # what is tried is each moment of its start
+        await cri_pods.remove(runtime, sandbox)
+
+        async def starts() -> bool:
+            with contextlib.suppress(CRIError):
+                config, sandbox = await cri_pods.run(runtime, machine)
+                id = await cri_pods.start(runtime, config, sandbox, "true")
+                assert (await ended(runtime, id)).exit_code == 0
+                await cri_pods.remove(runtime, sandbox)
+                return True
+            return False
+
+        await until(starts)
 
 
 async def test_a_command_ends_when_who_asked_for_it_has_gone(machine: EmbeddedMachine) -> None:

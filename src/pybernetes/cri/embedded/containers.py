@@ -7,6 +7,7 @@ it in the status.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -247,13 +248,15 @@ class Containers:
         if end is None:
             return
         if grace > 0:
-            await self._launching.signal(id, container.stop_signal)
+            with contextlib.suppress(LauncherError):  # it ends with its launcher
+                await self._launching.signal(id, container.stop_signal)
             try:
                 await asyncio.wait_for(end.wait(), grace)
                 return
             except TimeoutError:
                 pass
-        await self._launching.signal(id, signal.SIGKILL)
+        with contextlib.suppress(LauncherError):
+            await self._launching.signal(id, signal.SIGKILL)
         self.cgroup(container).kill()
         try:
             await asyncio.wait_for(end.wait(), KILLED)

@@ -37,17 +37,16 @@ class Launching:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._socket: socket.socket | None = None
-        self.is_new = False
-        """Whether it was started now, so that processes of an earlier one have lost their parent."""
 
     async def connect(self) -> None:
-        """Connects to the launcher of this state folder; starts one if there is none."""
+        """Connects to the launcher of this state folder, if it is not connected; starts one if there is none."""
+        if self._socket is not None:
+            return
         try:
             self._open()
         except OSError:
             await asyncio.to_thread(self._spawn)
             self._open()
-            self.is_new = True
 
     def _open(self) -> None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -144,8 +143,6 @@ class Launching:
         (self._state / "exits" / name).unlink(missing_ok=True)
 
     async def _ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        if self._socket is None:
-            raise LauncherError("the launcher is gone")
         number = next(self._numbers)
         data = json.dumps({"id": number, **request}).encode()
         if len(data) > PACKET:
@@ -154,6 +151,8 @@ class Launching:
         self._waiting[number] = future
         try:
             while True:
+                if self._socket is None:
+                    raise LauncherError("the launcher is gone")
                 try:
                     socket.send_fds(self._socket, [data], list(descriptors))
                     break

@@ -127,6 +127,8 @@ class Sandboxes:
         if own_network:
             self._network.keep(sandbox.id, self.pids[sandbox.id])
             sandbox.ips = await self._network.add(sandbox)
+            if sandbox.id not in self.pids:
+                raise CRIError("Unknown", f"failed to start sandbox {sandbox.id}: its process has ended")
         sandbox.ready = True
         self._records.save(sandbox)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -90,11 +91,11 @@ class EmbeddedRuntime:
         self._streaming: StreamingServer | None = None
         self._streaming_starts = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._relaunching = asyncio.Lock()
 
     async def recover(self) -> None:
         """Connects to the launcher and learns what runs and what ended meanwhile."""
-        await self.launching.connect()
-        running = await self.launching.running()
+        running = await self._running()
         exits = self.launching.exits()
         self.sandboxes.recover(running)
         self.containers.recover(running, exits)
@@ -117,7 +118,7 @@ class EmbeddedRuntime:
     def _ended(self, end: dict[str, Any]) -> None:
         if self.commands.ended(end):
             return
-        if end["name"] in self.sandboxes.all:
+        if end["name"] in self.sandboxes.pids:
             self.sandboxes.ended(end["name"])
         else:
             self.containers.ended(end)
@@ -129,33 +130,43 @@ class EmbeddedRuntime:
         task.add_done_callback(self._tasks.discard)
 
     async def _relaunch(self) -> None:
+        async with self._relaunching:  # the new one may be killed too, before all is known of the old one
+            await self._begin_again()
+
+    async def _begin_again(self) -> None:
         self.commands.lost()
         containers = [each for each in self.containers.all.values() if each.running]
-        sandboxes = list(self.sandboxes.all.values())
-        while True:
-            try:
-                await self.launching.connect()
-                running = await self.launching.running()
-                break
-            except (OSError, LauncherError) as error:
-                log.error("no launcher: %s", error)
-                await asyncio.sleep(RELAUNCH)
+        sandboxes = list(self.sandboxes.pids)
+        running = await self._running()
         exits = self.launching.exits()  # it may have hung up on a runtime that did not listen, and be well
         for container in containers:
             if container.running and container.id not in running:
                 unknown = {"name": container.id, "code": UNKNOWN_END, "at": time.time_ns(), "reason": "Unknown"}
                 self.containers.cgroup(container).kill()
                 self.containers.ended(exits.get(container.id, unknown))
-        for sandbox in sandboxes:
-            if sandbox.id not in running:
-                self.sandboxes.cgroup(sandbox).kill()
-                self.sandboxes.ended(sandbox.id)
+        for name in sandboxes:
+            if name not in running:
+                if name in self.sandboxes.all:  # otherwise it is just being made, which fails and takes it away
+                    self.sandboxes.cgroup(self.sandboxes.all[name]).kill()
+                self.sandboxes.ended(name)
         for name in running.keys() - self._known_running():
-            await self.launching.signal(name, signal.SIGKILL)  # commands, and what was just being started
+            with contextlib.suppress(LauncherError):
+                await self.launching.signal(name, signal.SIGKILL)  # commands, and what was just being started
+
+    async def _running(self) -> dict[str, int]:
+        """What the launcher runs, when there is one that answers."""
+        while True:
+            try:
+                await self.launching.connect()
+                return await self.launching.running()
+            except (OSError, LauncherError) as error:
+                log.error("no launcher: %s", error)
+                await asyncio.sleep(RELAUNCH)
 
     def _known_running(self) -> set[str]:
         """The names of processes that somebody may still ask for."""
-        return {each.id for each in self.containers.all.values() if each.running} | self.sandboxes.all.keys()
+        containers = {each.id for each in self.containers.all.values() if each.running}
+        return containers | self.sandboxes.all.keys() | self.sandboxes.pids.keys()
 
     def _described(self, sandbox_id: str) -> tuple[Any, list[Any]]:
         sandbox = self.sandboxes.all.get(sandbox_id)
