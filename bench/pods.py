@@ -13,16 +13,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from _cluster import Cluster, cluster
 from _load import Report
 from _processes import by_role, cpu_seconds, idle_cpu, machine_seconds, memory_mb
 
@@ -65,10 +63,13 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     report = Report("pods")
     report.rows["runtime"] = options.runtime
-    # Short, because the paths of sockets are.
-    with tempfile.TemporaryDirectory(prefix="pyb-bench-") as folder, cluster(Path(folder), options, report) as started:
-        supervisor = int((Path(folder) / "data/run/supervisor.pid").read_text().split()[0])
-        asyncio.run(measure(report, Path(folder) / "data", options, started, supervisor))
+    flags = ["--nodes", "1", "--runtime", options.runtime]
+    with (
+        tempfile.TemporaryDirectory(prefix="pyb-bench-") as folder,  # short, because the paths of sockets are
+        cluster(Path(folder), NAME, flags, report, options.keep_logs) as made,
+    ):
+        supervisor = made.supervisor
+        asyncio.run(measure(report, made, options))
         tell_memory(report, supervisor)
         time.sleep(SETTLING)
         idle = idle_cpu(supervisor, options.idle_seconds)
@@ -80,37 +81,15 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-@contextlib.contextmanager
-def cluster(folder: Path, options: Any, report: Report) -> Iterator[float]:
-    """A cluster of its own; yields when `up` was typed."""
-    environment = {**os.environ, "KUBECONFIG": str(folder / "kubeconfig"), "HOME": str(folder)}
-    flags = ["--name", NAME, "--data-dir", str(folder / "data")]
-    command = [sys.executable, "-m", "pybernetes"]
-    up = ["up", *flags, "--port", "0", "--nodes", "1", "--runtime", options.runtime]
-    began = time.perf_counter()
-    try:
-        done = subprocess.run([*command, *up], env=environment, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise SystemExit(f"pyb up failed:\n{done.stdout}{done.stderr}")
-        report.row("up, on an empty folder", time.perf_counter() - began, "s")
-        yield began
-    finally:
-        if options.keep_logs:
-            subprocess.run(["cp", "-r", str(folder / "data/logs"), options.keep_logs])
-        began = time.perf_counter()
-        subprocess.run([*command, "down", *flags], env=environment, capture_output=True)
-        report.row("down", time.perf_counter() - began, "s")
-
-
-async def measure(report: Report, data: Path, options: Any, began: float, supervisor: int) -> None:
+async def measure(report: Report, made: Cluster, options: Any) -> None:
     """All that is measured with pods."""
     handlers = options.handlers.split(",") if options.runtime == "containerd" else [options.runtime]
-    async with Client(config.load(str(data / "kubeconfig")), program="pyb-bench") as client, watching(client) as pods:
+    async with Client(config.load(made.kubeconfig), program="pyb-bench") as client, watching(client) as pods:
         await create(client, pod("first", options.image))
         await pods.ready("first")
-        took = time.perf_counter() - began
+        took = time.perf_counter() - made.began
         tell(report, "first pod Ready after `up` on an empty folder", took, "first", handlers[0])
-        await asyncio.to_thread(tell_fresh_memory, report, supervisor)
+        await asyncio.to_thread(tell_fresh_memory, report, made.supervisor)
         await delete(client, pods, "first")
         nodes = await client.list(Node)
         report.rows["containerRuntimeVersion"] = nodes.items[0].status.node_info.container_runtime_version
@@ -119,7 +98,7 @@ async def measure(report: Report, data: Path, options: Any, began: float, superv
             if runtime_class:
                 await ensure_runtime_class(client, handler)
             await one_at_a_time(report, client, pods, options, handler, runtime_class)
-            await at_once(report, client, pods, options, handler, runtime_class, supervisor)
+            await at_once(report, client, pods, options, handler, runtime_class, made.supervisor)
 
 
 async def one_at_a_time(

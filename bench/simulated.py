@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import os
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from _cluster import Cluster, cluster
 from _load import Report, yardstick
 from _processes import by_role, cpu_seconds, idle_cpu, memory_mb
 
@@ -60,45 +56,26 @@ def main(argv: list[str]) -> int:
         folder = Path(name)
         if not options.without_yardstick:
             report.row("yardstick (aiohttp hello, TLS)", yardstick(folder), "req/s")
-        with cluster(folder, options, report):
-            supervisor = int((folder / "data/run/supervisor.pid").read_text().split()[0])
-            asyncio.run(Bench(report, folder / "data", supervisor, options).run())
+        flags = ["--store", options.store, "--simulated-nodes", str(options.nodes)]
+        with cluster(folder, NAME, flags, report, options.keep_logs) as made:
+            asyncio.run(Bench(report, made, options).run())
     report.save()
     return 0
-
-
-@contextlib.contextmanager
-def cluster(folder: Path, options: Any, report: Report) -> Iterator[None]:
-    """A cluster of its own."""
-    environment = {**os.environ, "KUBECONFIG": str(folder / "kubeconfig"), "HOME": str(folder)}
-    flags = ["--name", NAME, "--data-dir", str(folder / "data")]
-    command = [sys.executable, "-m", "pybernetes"]
-    up = ["up", *flags, "--port", "0", "--store", options.store, "--simulated-nodes", str(options.nodes)]
-    began = time.perf_counter()
-    try:
-        done = subprocess.run([*command, *up], env=environment, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise SystemExit(f"pyb up failed:\n{done.stdout}{done.stderr}")
-        report.row("up, until all nodes are registered", time.perf_counter() - began, "s")
-        yield
-    finally:
-        if options.keep_logs:
-            subprocess.run(["cp", "-r", str(folder / "data/logs"), options.keep_logs])
-        subprocess.run([*command, "down", *flags], env=environment, capture_output=True)
 
 
 class Bench:
     """The phases, and what is seen of the nodes meanwhile."""
 
-    def __init__(self, report: Report, data: Path, supervisor: int, options: Any) -> None:
-        self.report, self.data, self.supervisor, self.options = report, data, supervisor, options
+    def __init__(self, report: Report, cluster: Cluster, options: Any) -> None:
+        self.report, self.cluster, self.options = report, cluster, options
+        self.supervisor = cluster.supervisor
         self.oldest = 0.0
         """Seconds that the slowest Lease was not renewed."""
         self.not_ready: set[str] = set()
         self.missing: set[str] = set()
 
     async def run(self) -> None:
-        async with Client(config.load(str(self.data / "kubeconfig")), program="pyb-bench") as client:
+        async with Client(config.load(self.cluster.kubeconfig), program="pyb-bench") as client:
             self.client = client
             factory = InformerFactory(client)
             nodes, leases = factory.informer(Node), factory.informer(Lease)

@@ -66,3 +66,27 @@ def test_bench_runs_a_file_of_the_bench_folder(
     assert cli.main(["bench", "demo_of_pyb_tests", "x", "y"]) == 7
     assert cli.main(["bench", "other"]) == 1
     assert "there are: demo_of_pyb_tests\n" in capsys.readouterr().err
+
+
+def test_a_benchmark_that_is_told_to_end_takes_down_what_it_started(tmp_path: Path) -> None:
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "demo.py").write_text(
+        "import asyncio, os, signal, subprocess\n"
+        "def main(argv):\n"
+        "    try:\n"
+        "        print('begun', flush=True)\n"
+        "        asyncio.run(asyncio.sleep(60))\n"
+        "    finally:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        print('taken down', flush=True)\n"
+    )
+    script = (
+        "import sys, pathlib; from pybernetes.cluster import cli; from pybernetes.cluster.commands import bench;"
+        "bench.root = lambda: pathlib.Path(sys.argv[1]); sys.exit(cli.main(['bench', 'demo']))"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "begun\n"
+        running.terminate()
+        assert running.stdout.read() == "taken down\n"
+    assert running.returncode == 143

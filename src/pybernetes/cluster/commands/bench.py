@@ -1,8 +1,12 @@
-"""`pyb bench NAME`: runs bench/NAME.py of the checkout, whose `main(argv) -> int` does the rest."""
+"""`pyb bench NAME`: runs bench/NAME.py of the checkout, whose `main(argv) -> int` does the rest.
+
+One that is told to end (TERM) takes down what it has started, as one that is interrupted does.
+"""
 
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 
 from pybernetes.cluster.checkout import root
@@ -21,4 +25,13 @@ def main(argv: list[str]) -> int:
     if argv[0] not in names:
         raise ClusterError(f"no benchmark {argv[0]!r}; there are: {', '.join(names) or 'none yet'}")
     sys.path.insert(0, str(folder))
-    return int(importlib.import_module(argv[0]).main(argv[1:]) or 0)
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        return int(importlib.import_module(argv[0]).main(argv[1:]) or 0)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # what is being taken down is not left halfway
+    raise SystemExit(128 + number)

@@ -23,6 +23,7 @@ def main(argv: list[str]) -> int:
     began = time.perf_counter()
     arguments = _parse(argv)
     layout = _layout(arguments.name, arguments.data_dir)
+    _refuse_nodes(arguments)
     try:
         layout.claim()
         with layout.lock():
@@ -106,14 +107,22 @@ def _layout(name: str, data_dir: str | None) -> Layout:
     return layout
 
 
+def _refuse_nodes(arguments: argparse.Namespace) -> None:
+    """Refuses nodes that cannot be, before anything is written; those that always can be cost no import here."""
+    if arguments.nodes == 0 or (arguments.runtime != "containerd" and arguments.nodes in (None, 1)):
+        return
+    from pybernetes.cluster.node import plan
+
+    plan.check(arguments.nodes, arguments.runtime)
+
+
 def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     _refuse_remains(layout)
-    count = 0
+    count = 1 if arguments.nodes is None else arguments.nodes
     try:
         with Progress() as progress:
             layout.prepare()
             supervisor = processes.Supervisor(layout)
-            count = _node_count(arguments.nodes, arguments.runtime)
             from pybernetes.cluster import starting
 
             record = starting.start(layout, arguments, count, supervisor, progress)
@@ -129,14 +138,6 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     what = "nodes" if count or arguments.simulated_nodes else "namespaces"
     print(f"Next: kubectl --context {record.context} get {what}   |   {program()} status   |   {program()} down")
     return 0
-
-
-def _node_count(wanted: int | None, runtime: str) -> int:
-    if wanted == 0:
-        return 0
-    from pybernetes.cluster.node import plan
-
-    return plan.count(wanted, runtime)
 
 
 def _remove_nodes(layout: Layout) -> None:

@@ -20,6 +20,8 @@ SOCKET = "/run/containerd/containerd.sock"
 RUNTIMES = ("runc", "crun")
 # Where Debian and others keep CNI's plugins.
 PLUGINS = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
+ANSWERS_WITHIN = 1.0
+"""Seconds."""
 _CAP_SYS_RESOURCE = 24
 
 
@@ -35,6 +37,7 @@ def missing() -> str | None:
 def runs(path: str = SOCKET) -> bool:
     """Whether this machine has a containerd that answers. Nodes have one of their own, as machines do."""
     with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(ANSWERS_WITHIN)  # one that hangs takes no connection, and is none to follow
         try:
             probe.connect(path)
         except OSError:

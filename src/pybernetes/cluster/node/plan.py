@@ -37,16 +37,15 @@ def runtime(layout: Layout, wanted: str) -> str:
     return "embedded" if had.socket == embedded.SOCKET else "containerd"
 
 
-def count(wanted: int | None, runtime: str = "auto") -> int:
-    """The number of nodes; ClusterError if it cannot be as asked for."""
+def check(wanted: int | None, runtime: str = "auto") -> None:
+    """Raises ClusterError if there cannot be so many nodes (None: the default) with this runtime."""
     if wanted == 0:
-        return 0
+        return
     why = obstacle(runtime)
     if why:
         raise ClusterError(f"--runtime {runtime}: {why}")
     if wanted is not None and wanted > NODES:
         raise ClusterError(f"--nodes {wanted}: at most {NODES} on one machine")
-    return 1 if wanted is None else wanted
 
 
 def claim(layout: Layout) -> Network:
