@@ -26,7 +26,7 @@ def sandbox_config(machine: Machine) -> Any:
     )
 
 
-async def start(runtime: Runtime, config: Any, sandbox: str, *command: str, attempt: int = 0, **more: Any) -> str:
+async def create(runtime: Runtime, config: Any, sandbox: str, *command: str, attempt: int = 0, **more: Any) -> str:
     config_of_container = cri.ContainerConfig(
         metadata=cri.ContainerMetadata(name="main", attempt=attempt),
         image=cri.ImageSpec(image=BUSYBOX),
@@ -38,8 +38,13 @@ async def start(runtime: Runtime, config: Any, sandbox: str, *command: str, atte
     created = await runtime.create_container(
         cri.CreateContainerRequest(pod_sandbox_id=sandbox, config=config_of_container, sandbox_config=config)
     )
-    await runtime.start_container(cri.StartContainerRequest(container_id=created.container_id))
     return str(created.container_id)
+
+
+async def start(runtime: Runtime, config: Any, sandbox: str, *command: str, attempt: int = 0, **more: Any) -> str:
+    id = await create(runtime, config, sandbox, *command, attempt=attempt, **more)
+    await runtime.start_container(cri.StartContainerRequest(container_id=id))
+    return id
 
 
 async def run(runtime: Runtime, machine: Machine) -> tuple[Any, str]:

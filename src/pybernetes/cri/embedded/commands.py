@@ -43,9 +43,14 @@ class Commands:
 
     def lost(self) -> None:
         """The launcher is gone, and with it whoever knew how commands end."""
-        for end in list(self._running.values()):
+        for end in self._running.values():
             if not end.done():
                 end.set_result(UNKNOWN_END)
+        self._running.clear()
+
+    def names(self) -> set[str]:
+        """Those whose ends somebody waits for."""
+        return set(self._running)
 
     async def run(self, id: str, command: list[str], limit: float) -> Any:
         """Runs a command to its end; DeadlineExceeded if that takes longer than `limit` seconds (0: for ever)."""

@@ -115,8 +115,6 @@ class Containers:
             rootfs = self._images.rootfs(image, container.id)
             files = self._sandboxes.files(sandbox)
             own = await self._own_volumes(rootfs, {*files, *specs.mount_targets(config)})
-            if not sandbox.ready:  # stopped meanwhile
-                raise CRIError("Unknown", f"failed to create container: sandbox {sandbox.id} is not running")
             container.stop_signal = specs.stop_signal(config, rootfs.config)
             wanted = specs.container_spec(
                 container,
@@ -132,13 +130,15 @@ class Containers:
             if self._sandboxes.plain_address:
                 lower = [rootfs.layers / name for name in reversed(rootfs.lower)]
                 await asyncio.to_thread(copy_layers, lower, rootfs.upper)
+            if not sandbox.ready:  # stopped meanwhile
+                raise CRIError("Unknown", f"failed to create container: sandbox {sandbox.id} is not running")
             group.create()
             group.limit(config.linux.resources)
             group.allow_devices(specs.device_rules(config))
             self._records.write_spec(container.id, wanted)
             self._records.save(container)
         except BaseException as error:
-            group.remove()
+            _remove(group)
             self._images.release(container.id)
             self._records.remove(container.id)
             if isinstance(error, OSError):
@@ -184,19 +184,14 @@ class Containers:
                 raise CRIError("Unknown", f'failed to start container "{id}": container is in {state} state')
             self._ends[id] = asyncio.Event()
             # Written down before: a runtime that is killed now finds a process, or knows that there was none.
-            container.started_at = time.time_ns()
+            container.started_at, container.starting = time.time_ns(), True
             self._records.save(container)
             try:
                 answer = await self._launching.start(self._records.spec(id))
             except LauncherError as error:
-                container.finished_at = time.time_ns()
-                container.exit_code, container.reason, container.message = NOT_STARTED, START_ERROR, str(error)
-                self._records.save(container)
-                if (waiting := self._ends.pop(id, None)) is not None:
-                    waiting.set()
-                self._sweep(container)
-                self._events.tell(cri.CONTAINER_STOPPED_EVENT, id, container.sandbox_id)
+                self.ended({"name": id, "at": time.time_ns(), "error": str(error)})
                 raise CRIError("Unknown", f"failed to start container: {error}") from None
+            container.starting = False
             container.user = answer.get("user", [])
             if not container.finished_at:
                 self.pids[id] = int(answer["pid"])
@@ -205,27 +200,37 @@ class Containers:
             self._events.tell(cri.CONTAINER_STARTED_EVENT, id, container.sandbox_id)
 
     def ended(self, end: dict[str, Any]) -> None:
-        """A container's first process is gone."""
+        """A container's first process is gone, or never became its program (`error`)."""
         id = str(end["name"])
         self.pids.pop(id, None)
         container = self.all.get(id)
         if container is None:
             self._launching.forget(id)
             return
-        if not container.finished_at and "error" not in end:
-            container.finished_at = int(end["at"])
+        if not container.finished_at:
+            self._note(container, end)
+            self._sweep(container)
+            self._events.tell(cri.CONTAINER_STOPPED_EVENT, id, container.sandbox_id)
+        waiting = self._ends.pop(id, None)
+        if waiting is not None:
+            waiting.set()
+
+    def _note(self, container: Container, end: dict[str, Any]) -> None:
+        container.finished_at, container.starting = int(end["at"]), False
+        container.user = end.get("user", container.user)
+        if "error" in end:
+            container.exit_code, container.reason, container.message = NOT_STARTED, START_ERROR, str(end["error"])
+        else:
             container.exit_code = int(end["code"])
             killed = self.cgroup(container).oom_kills() > 0
             usual = "OOMKilled" if killed else "Completed" if container.exit_code == 0 else "Error"
             container.reason = end.get("reason", usual)
-            container.user = end.get("user", container.user)
+        try:
             self._records.save(container)
-            self._sweep(container)
-            self._events.tell(cri.CONTAINER_STOPPED_EVENT, id, container.sandbox_id)
-        self._launching.forget(id)
-        waiting = self._ends.pop(id, None)
-        if waiting is not None:
-            waiting.set()
+        except OSError as error:  # a full disk: what the launcher has written stays for the next runtime
+            log.error("the end of container %s is not written down: %s", container.id, error)
+        else:
+            self._launching.forget(container.id)
 
     def _sweep(self, container: Container) -> None:
         """With a PID namespace of its own nothing is left by now; otherwise its other processes go with its cgroup."""
@@ -242,7 +247,7 @@ class Containers:
     async def stop(self, id: str, grace: float) -> None:
         """Asks a container to end, and ends it after the grace; one that does not run is no error."""
         container = self.all.get(id)
-        if container is None or not container.running:
+        if container is None or not container.has_process:
             return
         end = self._ends.get(id)
         if end is None:
@@ -316,25 +321,15 @@ class Containers:
                 self._records.remove(container.id)
                 continue
             self.all[container.id] = container
-            if not container.running:
+            if not container.has_process:
                 continue
             self._ends[container.id] = asyncio.Event()
             if container.id in running:
+                container.starting = False
                 self.pids[container.id] = running[container.id]
                 self._groups.started(container.id, running[container.id])
-            elif container.id in exits:
-                end = exits[container.id]
-                if "error" in end:
-                    container.finished_at = int(end["at"])
-                    container.exit_code, container.reason, container.message = NOT_STARTED, START_ERROR, end["error"]
-                    self._records.save(container)
-                self.ended(end)
             else:
-                self.cgroup(container).kill()
-                container.finished_at = time.time_ns()
-                container.exit_code, container.reason = UNKNOWN_END, "Unknown"
-                self._records.save(container)
-                self._ends.pop(container.id).set()
+                self.ended(exits.get(container.id, unknown_end(container.id)))
         for id in self._images.containers():
             if id not in self.all:
                 self._images.release(id)
@@ -347,7 +342,7 @@ class Containers:
             metadata=config.metadata,
             state=state_of(container),
             created_at=container.created_at,
-            started_at=container.started_at,
+            started_at=0 if container.starting else container.started_at,
             finished_at=container.finished_at,
             exit_code=container.exit_code,
             image=config.image,
@@ -415,4 +410,9 @@ def state_of(container: Container) -> int:
     """CRI's word for it."""
     if container.finished_at:
         return int(cri.CONTAINER_EXITED)
-    return int(cri.CONTAINER_RUNNING if container.started_at else cri.CONTAINER_CREATED)
+    return int(cri.CONTAINER_RUNNING if container.running else cri.CONTAINER_CREATED)
+
+
+def unknown_end(id: str) -> dict[str, Any]:
+    """The end of a process that nobody saw, as the launcher would tell of it."""
+    return {"name": id, "code": UNKNOWN_END, "at": time.time_ns(), "reason": "Unknown"}

@@ -40,6 +40,8 @@ LINKS = (
 )
 NOBODY = 65535  # whom upstream's pause image runs as
 USUAL = sys.MS_NOSUID | sys.MS_NODEV | sys.MS_NOEXEC
+USUAL_SIGNALS = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
+"""Which the launcher or its Python ignores or hears: a program would inherit that."""
 SANDBOX_OOM_SCORE = -998  # upstream's: a pod ends with its sandbox
 USERS = sys.users()
 """Asked for before there is a container whose /proc could answer."""
@@ -202,6 +204,7 @@ def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: boo
         sys.seccomp(seccomp)  # needs SYS_ADMIN, unless privileges cannot come back
     if not ALONE:
         _change_user(user)
+    sys.end_with_parent()
     try:
         sys.capset(capabilities, ambient)
     except OSError as error:
@@ -213,8 +216,8 @@ def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: boo
         sys.prctl(sys.PR_SET_NO_NEW_PRIVS, 1)
         if seccomp:
             sys.seccomp(seccomp)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)  # Python ignores two of them, and a program would inherit that
+    for number in USUAL_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _change_user(user: users.User) -> None:

@@ -15,7 +15,6 @@ import errno
 import fcntl
 import json
 import os
-import select
 import signal
 import socket
 import sys
@@ -27,6 +26,7 @@ from typing import Any, NoReturn
 from . import inside, syscalls
 from .attached import Attached
 from .logs import LogFile, Pump
+from .watching import Watching
 
 READY = b"ready"
 CHUNK = 65536
@@ -36,6 +36,10 @@ LINE, TARGET = 3, 4
 """In a new process: the line to the launcher, and the process whose namespaces it joins."""
 OOM_SCORE = "-999"
 """When the node is out of memory: everything else first, because all pods end with the launcher."""
+LISTED = 500
+"""Processes that are told of at once: a name has up to 64 letters."""
+LONGEST_ERROR = 4096
+"""Letters of what is told of a process that could not be: it may be about a command, which has no limit."""
 FULL_PIPE = 32
 """Reads after which a pipe cannot hold what was written before: it has at most 1 MiB; children may go on."""
 
@@ -49,7 +53,7 @@ class Process:
         self.request: int | None = request
         """Whose answer is due as soon as the program runs, or could not."""
         self.line: socket.socket | None = None
-        """Where it tells of itself until then."""
+        """Where it tells of itself until then; None as soon as its program runs."""
         self.takes_stdin = False
         self.own_pids = False
         self.log: LogFile | None = None
@@ -72,13 +76,13 @@ class Launcher:
         os.makedirs(self._exits, 0o700, exist_ok=True)
         self._processes: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
-        self._handlers: dict[int, Any] = {}
-        self._held_up: set[int] = set()
-        """Streams that are not read now, because an attached client has not taken what came before."""
-        self._epoll = select.epoll()
+        self._watching = Watching(self._failed)
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._runtime: socket.socket | None = None
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        # One launcher for a state folder: a runtime that was killed while one started would start another.
+        self._lock = os.open(f"{state}/launcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         path = f"{state}/launcher.sock"
         if os.path.exists(path):
             os.unlink(path)
@@ -86,7 +90,7 @@ class Launcher:
         self._listener.bind(path)
         os.chmod(path, 0o600)
         self._listener.listen(4)
-        self._watch(self._listener.fileno(), self._accept)
+        self._watching.add(self._listener.fileno(), self._accept)
         read, write = socket.socketpair()
         read.setblocking(False)
         write.setblocking(False)
@@ -94,55 +98,22 @@ class Launcher:
         signal.set_wakeup_fd(write.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._watch(read.fileno(), self._reap)
+        self._watching.add(read.fileno(), self._reap)
 
     def run(self) -> None:
         """Works until nobody needs it any more."""
         connected = False
         while self._runtime is not None or self._processes or not connected:
             connected = connected or self._runtime is not None
-            for descriptor, _ in self._epoll.poll():
-                handler = self._handlers.get(descriptor)
-                if handler is not None:
-                    self._handle(descriptor, handler)
+            self._watching.wait()
         os.unlink(f"{self._state}/launcher.sock")
 
-    def _handle(self, descriptor: int, handler: Any) -> None:
-        """An error is told in the log and ends what it is about, but not the launcher: all pods would end with it."""
-        try:
-            handler()
-        except Exception:
-            sys.excepthook(*sys.exc_info())
-            if self._runtime is not None and descriptor == self._runtime.fileno():
-                self._hang_up()
-            elif descriptor not in (self._listener.fileno(), self._wakeups[0].fileno()):
-                self._unwatch(descriptor)
-
-    def _watch(self, descriptor: int, handler: Any) -> None:
-        self._handlers[descriptor] = handler
-        self._epoll.register(descriptor, select.EPOLLIN)
-
-    def _watch_for(self, descriptor: int, mask: int, handler: Any) -> None:
-        if descriptor in self._handlers:
-            self._epoll.modify(descriptor, mask)
-        else:
-            self._epoll.register(descriptor, mask)
-        self._handlers[descriptor] = handler
-
-    def _unwatch(self, descriptor: int) -> None:
-        if self._handlers.pop(descriptor, None) is not None and descriptor not in self._held_up:
-            self._epoll.unregister(descriptor)
-        self._held_up.discard(descriptor)
-
-    def _hold_up(self, descriptor: int) -> None:
-        if descriptor in self._handlers and descriptor not in self._held_up:
-            self._held_up.add(descriptor)
-            self._epoll.unregister(descriptor)  # masking is not enough: a hangup would be told again and again
-
-    def _go_on(self, descriptor: int) -> None:
-        if descriptor in self._held_up:
-            self._held_up.discard(descriptor)
-            self._epoll.register(descriptor, select.EPOLLIN)
+    def _failed(self, descriptor: int) -> None:
+        """An error ends what it is about, but not the launcher: all pods would end with it."""
+        if self._runtime is not None and descriptor == self._runtime.fileno():
+            self._hang_up()
+        elif descriptor not in (self._listener.fileno(), self._wakeups[0].fileno()):
+            self._watching.remove(descriptor)
 
     # The runtime
 
@@ -152,11 +123,11 @@ class Launcher:
         connection.settimeout(5.0)
         self._hang_up()
         self._runtime = connection
-        self._watch(connection.fileno(), self._receive)
+        self._watching.add(connection.fileno(), self._receive)
 
     def _hang_up(self) -> None:
         if self._runtime is not None:
-            self._unwatch(self._runtime.fileno())
+            self._watching.remove(self._runtime.fileno())
             self._runtime.close()
             self._runtime = None
 
@@ -190,7 +161,9 @@ class Launcher:
     # Requests
 
     def _do_list(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
-        return {"processes": {each.name: each.pid for each in self._processes.values()}}
+        """As many as fit into a packet, in the order of their names, from the one after a name on."""
+        names = sorted(each for each in self._processes if each > request["after"])[:LISTED]
+        return {"processes": {each: self._processes[each].pid for each in names}}
 
     def _do_start(self, request: dict[str, Any], _: list[int]) -> dict[str, Any] | None:
         with open(request["spec"]) as file:
@@ -202,7 +175,7 @@ class Launcher:
             self._fork(request["id"], spec, [self._null] * 3, lambda report: way.sandbox(spec, report), None)
             return None
         holder = self._processes.get(spec["sandbox"])
-        if holder is None:
+        if holder is None or holder.line is not None:
             return {"error": f"sandbox {spec['sandbox']} does not run"}
         log = LogFile(spec["log_path"])
         pipes = [] if spec["tty"] else [os.pipe(), os.pipe()]
@@ -233,7 +206,7 @@ class Launcher:
         with open(request["spec"]) as file:
             spec = {**json.load(file), **request["changes"]}
         target = self._processes.get(spec["id"])
-        if target is None:
+        if target is None or target.line is not None:  # until its program runs, its namespaces are the node's
             return {"error": f"container {spec['id']} does not run"}
         if not spec.get("plain"):
             spec["pid"] = ["join", target.name]
@@ -265,9 +238,9 @@ class Launcher:
         def changed() -> None:
             process.copies[stream] = [each for each in process.copies[stream] if not each.gone]
             if not any(each.full for each in process.copies[stream]):
-                self._go_on(process.sources.get(stream, -1))
+                self._watching.go_on(process.sources.get(stream, -1))
 
-        process.copies[stream].append(Attached(descriptor, self._watch_for, self._unwatch, changed))
+        process.copies[stream].append(Attached(descriptor, self._watching.add_for, self._watching.remove, changed))
 
     def _do_close_stdin(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
         process = self._processes.get(request["name"])
@@ -320,13 +293,14 @@ class Launcher:
         process.own_pids = kind == "own"
         self._processes[process.name] = self._by_pid[pid] = process
         process.line = ours
-        self._watch(ours.fileno(), lambda: self._hear(process, ours))
+        self._watching.add(ours.fileno(), lambda: self._hear(process, ours))
         return process
 
     def _child(self, pipe: socket.socket, holder: int, streams: list[int], become: Any) -> NoReturn:
         """In the new process: it ends here, as a program or with an error told."""
         try:
             os.setsid()
+            syscalls.end_with_parent()
             signal.set_wakeup_fd(-1)
             # Copies above all others first: none of them may be in the way of another's new number.
             wanted = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 16) for each in (*streams, pipe.fileno(), holder)]
@@ -345,7 +319,7 @@ class Launcher:
                 where = f" {error.filename}" if error.filename else ""
                 text = f"{(error.strerror or '').lower()}{where}"
             try:
-                line.send(json.dumps({"error": text}).encode())
+                line.send(json.dumps({"error": text[:LONGEST_ERROR]}).encode())
             except BaseException:
                 pass
         finally:
@@ -354,7 +328,9 @@ class Launcher:
     def _hear(self, process: Process, line: socket.socket) -> None:
         """A new process tells: who it is, its terminal, an error; the end of the line means that its program runs."""
         try:
-            data, descriptors, _, _ = socket.recv_fds(line, CHUNK, 1)
+            data, descriptors, _, _ = socket.recv_fds(line, CHUNK, 1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return  # what was told of was another's, whose descriptor had this number
         except OSError:
             data, descriptors = b"", []
         if data:
@@ -365,8 +341,9 @@ class Launcher:
                 if process.log is not None:
                     self._pump(process, descriptors[0], "stdout")
             return
-        self._unwatch(line.fileno())
+        self._watching.remove(line.fileno())
         line.close()
+        process.line = None
         if process.request is not None:
             # A command's terminal is the runtime's; a container's stays here, where its log is written.
             command = [process.terminal] if process.terminal >= 0 and process.log is None else []
@@ -398,7 +375,7 @@ class Launcher:
                 for each in list(process.copies[stream]):
                     each.write(data)
                     if each.full:
-                        self._hold_up(descriptor)
+                        self._watching.hold_up(descriptor)
                 return True
             pump.end()
             for each in list(process.copies[stream]):
@@ -406,14 +383,14 @@ class Launcher:
             process.sources.pop(stream, None)
             if descriptor == process.terminal:
                 process.terminal = -1
-            self._unwatch(descriptor)
+            self._watching.remove(descriptor)
             os.close(descriptor)
             process.streams.discard(descriptor)
             if not process.streams and process.name not in self._processes and process.log is not None:
                 process.log.close()
             return False
 
-        self._watch(descriptor, read)
+        self._watching.add(descriptor, read)
 
     def _reap(self) -> None:
         try:
@@ -429,22 +406,31 @@ class Launcher:
             if pid == 0:
                 return
             process = self._by_pid.pop(pid, None)
-            if process is not None:
-                self._ended(process, status)
+            if process is None:
+                continue
+            try:
+                self._drain(process)
+            except Exception:
+                sys.excepthook(*sys.exc_info())  # the end is told all the same, and those of others are
+            self._ended(process, status)
 
-    def _ended(self, process: Process, status: int) -> None:
-        code = os.waitstatus_to_exitcode(status)
-        code = 128 - code if code < 0 else code
+    def _drain(self, process: Process) -> None:
+        """Takes what a process that has ended has still told or written."""
         # What it told of itself first: there may be a terminal, with everything that a short program has written.
         while process.request is not None and process.line is not None:
             self._hear(process, process.line)
         # Everything that was written before the end belongs into the log before the end is told.
         for descriptor in list(process.streams):
+            read = self._watching.handler(descriptor)
             for _ in range(FULL_PIPE):
-                if not self._handlers[descriptor]():
+                if read is None or not read():
                     break
         for each in [*process.copies["stdout"], *process.copies["stderr"]]:
             each.finish()
+
+    def _ended(self, process: Process, status: int) -> None:
+        code = os.waitstatus_to_exitcode(status)
+        code = 128 - code if code < 0 else code
         del self._processes[process.name]
         if process.stdin >= 0:
             os.close(process.stdin)

@@ -127,8 +127,12 @@ class Launching:
 
     async def running(self) -> dict[str, int]:
         """All processes: pid by name."""
-        answer = await self._ask({"do": "list"})
-        return dict(answer["processes"])
+        found: dict[str, int] = {}
+        after = ""
+        while some := (await self._ask({"do": "list", "after": after}))["processes"]:
+            found |= some
+            after = max(some)
+        return found
 
     def exits(self) -> dict[str, dict[str, Any]]:
         """The ends that were written down and not yet forgotten."""
@@ -161,6 +165,11 @@ class Launching:
                 except OSError as error:
                     raise LauncherError(f"the launcher is gone: {error}") from None
             answer = await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.exception() is None:  # nobody takes what came
+                for descriptor in future.result()["descriptors"]:
+                    os.close(descriptor)
+            raise
         finally:
             self._waiting.pop(number, None)
         if "error" in answer:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from . import syscalls as sys
-from .inside import PATH, Refused, Report, Spec, take_terminal
+from .inside import PATH, USUAL_SIGNALS, Refused, Report, Spec, take_terminal
 
 ROOT = "PYBERNETES_ROOT"
 MARK = "PYBERNETES_CONTAINER"
@@ -80,7 +80,7 @@ def _run(spec: Spec, report: Report) -> NoReturn:
     os.umask(0o022)
     if spec["no_new_privs"]:
         sys.prctl(sys.PR_SET_NO_NEW_PRIVS, 1)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
+    for number in USUAL_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     os.execve(program, [name, *words], {os.fsencode(key): os.fsencode(value) for key, value in environment.items()})
 

@@ -79,6 +79,10 @@ class Sandboxes:
             raise CRIError("NotFound", f'an error occurred when try to find sandbox: sandbox "{id}": not found')
         return found
 
+    def ids(self) -> set[str]:
+        """Of all sandboxes, also of those that are just being made."""
+        return self.all.keys() | set(self._names.values())
+
     async def run(self, config: Any, handler: str) -> str:
         """Makes and starts a sandbox; its id. Nothing is left of one that could not be started."""
         if handler not in HANDLERS:
@@ -175,6 +179,8 @@ class Sandboxes:
         if sandbox is None:
             return
         async with self._locks[id]:
+            if id not in self.all:  # removed meanwhile
+                return
             await self.stop_containers(id, False)
             was_ready = sandbox.ready
             await self._take_down(sandbox)
@@ -224,7 +230,10 @@ class Sandboxes:
         sandbox = self.all.get(id)
         if sandbox is not None and sandbox.ready:
             sandbox.ready = False
-            self._records.save(sandbox)
+            try:
+                self._records.save(sandbox)
+            except OSError as error:  # a full disk: the next runtime sees for itself that there is no process
+                log.error("the end of sandbox %s is not written down: %s", id, error)
             self._events.tell(cri.CONTAINER_STOPPED_EVENT, id, id)
 
     def recover(self, running: dict[str, int]) -> None:

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from pybernetes.cri import v1 as cri
 from pybernetes.version import GIT_VERSION
 
 from .commands import Commands
-from .containers import UNKNOWN_END, Containers
+from .containers import Containers, unknown_end
 from .events import Events
 from .groups import Cgroups, Groups, MarkedGroups, ProcessGroups
 from .images.service import ImageService
@@ -95,15 +95,12 @@ class EmbeddedRuntime:
 
     async def recover(self) -> None:
         """Connects to the launcher and learns what runs and what ended meanwhile."""
-        running = await self._running()
-        exits = self.launching.exits()
-        self.sandboxes.recover(running)
-        self.containers.recover(running, exits)
-        known = self.sandboxes.all.keys() | self.containers.all.keys()
-        for name in exits.keys() - known:
-            self.launching.forget(name)
-        for name in running.keys() - self._known_running():
-            await self.launching.signal(name, signal.SIGKILL)  # of a request that was never answered
+        async with self._relaunching:  # the launcher may be lost before it is known what was there
+            running = await self._running()
+            exits = self.launching.exits()
+            self.sandboxes.recover(running)
+            self.containers.recover(running, exits)
+            await self._forget_others(running, exits)
         for name in self.network.kept():
             if name not in self.sandboxes.all:
                 self.network.let_go(name)
@@ -125,6 +122,7 @@ class EmbeddedRuntime:
 
     def _lost(self) -> None:
         """The launcher was killed: nobody can know how its processes end, so they end now and a new one is started."""
+        self.commands.lost()
         task = asyncio.get_running_loop().create_task(self._relaunch())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -134,24 +132,29 @@ class EmbeddedRuntime:
             await self._begin_again()
 
     async def _begin_again(self) -> None:
-        self.commands.lost()
-        containers = [each for each in self.containers.all.values() if each.running]
+        containers = [each for each in self.containers.all.values() if each.has_process]
         sandboxes = list(self.sandboxes.pids)
         running = await self._running()
         exits = self.launching.exits()  # it may have hung up on a runtime that did not listen, and be well
         for container in containers:
-            if container.running and container.id not in running:
-                unknown = {"name": container.id, "code": UNKNOWN_END, "at": time.time_ns(), "reason": "Unknown"}
-                self.containers.cgroup(container).kill()
-                self.containers.ended(exits.get(container.id, unknown))
+            if container.has_process and container.id not in running:
+                self.containers.ended(exits.get(container.id, unknown_end(container.id)))
         for name in sandboxes:
             if name not in running:
                 if name in self.sandboxes.all:  # otherwise it is just being made, which fails and takes it away
                     self.sandboxes.cgroup(self.sandboxes.all[name]).kill()
                 self.sandboxes.ended(name)
-        for name in running.keys() - self._known_running():
+        await self._forget_others(running, exits)
+
+    async def _forget_others(self, running: Iterable[str], exits: Iterable[str]) -> None:
+        """Ends what nobody can ask for any more: commands, and what was just being started for somebody."""
+        known = self.commands.names() | self.sandboxes.ids()
+        for name in set(exits) - known - self.containers.all.keys():
+            self.launching.forget(name)
+        known |= {each.id for each in self.containers.all.values() if each.has_process}
+        for name in set(running) - known:
             with contextlib.suppress(LauncherError):
-                await self.launching.signal(name, signal.SIGKILL)  # commands, and what was just being started
+                await self.launching.signal(name, signal.SIGKILL)
 
     async def _running(self) -> dict[str, int]:
         """What the launcher runs, when there is one that answers."""
@@ -162,11 +165,6 @@ class EmbeddedRuntime:
             except (OSError, LauncherError) as error:
                 log.error("no launcher: %s", error)
                 await asyncio.sleep(RELAUNCH)
-
-    def _known_running(self) -> set[str]:
-        """The names of processes that somebody may still ask for."""
-        containers = {each.id for each in self.containers.all.values() if each.running}
-        return containers | self.sandboxes.all.keys() | self.sandboxes.pids.keys()
 
     def _described(self, sandbox_id: str) -> tuple[Any, list[Any]]:
         sandbox = self.sandboxes.all.get(sandbox_id)

@@ -48,6 +48,8 @@ class Container:
     stop_signal: int = 15
     created_at: int = 0
     started_at: int = 0
+    starting: bool = False
+    """Whether its process is about to become its program: nothing can be done in it yet."""
     finished_at: int = 0
     exit_code: int = 0
     reason: str = ""
@@ -56,8 +58,14 @@ class Container:
     """uid, gid and groups, once it runs."""
 
     @property
-    def running(self) -> bool:
+    def has_process(self) -> bool:
+        """Whether there is a process, or may be one."""
         return bool(self.started_at and not self.finished_at)
+
+    @property
+    def running(self) -> bool:
+        """Whether its program runs."""
+        return self.has_process and not self.starting
 
 
 class Records:
@@ -81,8 +89,12 @@ class Records:
         """Writes a new record down."""
         folder = self.folder(record.id)
         folder.mkdir(mode=0o700)
-        (folder / "config").write_bytes(record.config.SerializeToString())
-        self.save(record)
+        try:
+            (folder / "config").write_bytes(record.config.SerializeToString())
+            self.save(record)
+        except BaseException:
+            self.remove(record.id)
+            raise
 
     def save_config(self, record: Sandbox | Container) -> None:
         """Writes a changed request down."""

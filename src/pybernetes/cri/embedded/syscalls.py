@@ -1,6 +1,7 @@
 """What Python has no function for: namespaces, mounts (the old and the new calls), capabilities and prctl.
 
-Imported by the launcher, which every process of a pod is forked from: nothing but ctypes may be imported here.
+Imported by the launcher, which every process of a pod is forked from: nothing but ctypes, and what the launcher has
+anyway, may be imported here.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID, NEWNET = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x20000000, 0x40000000
 NEWUSER = 0x10000000
@@ -16,7 +18,7 @@ MS_PRIVATE, MS_SLAVE, MS_SHARED = 1 << 18, 1 << 19, 1 << 20
 MNT_DETACH = 2
 
 PR_CAPBSET_DROP, PR_SET_KEEPCAPS, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_SET_SECCOMP = 24, 8, 38, 47, 22
-PR_SET_DUMPABLE = 4
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 PR_CAP_AMBIENT_RAISE, PR_CAP_AMBIENT_CLEAR_ALL = 2, 4
 SECCOMP_MODE_FILTER = 2
 
@@ -127,6 +129,11 @@ def prctl(option: int, argument: int = 0, third: int = 0) -> None:
     """prctl(2)."""
     result = _libc.prctl(option, ctypes.c_ulong(argument), ctypes.c_ulong(third), ctypes.c_ulong(0), ctypes.c_ulong(0))
     _check(result, "prctl")
+
+
+def end_with_parent() -> None:
+    """Lets the kernel kill this process when its parent has ended; to become another user undoes it."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def seccomp(program: bytes) -> None:

@@ -1,0 +1,158 @@
+"""The launcher: who may enter what it starts, and what becomes of its processes when somebody is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from cri.embedded.machine import EmbeddedMachine
+from cri.embedded.test_containers import ALONE, ended, execute, status
+from cri.embedded.test_faults import launcher, until
+from node import cri_pods
+
+from pybernetes.cri import v1 as cri
+from pybernetes.cri.embedded.launcher import Launcher, Process
+from pybernetes.cri.embedded.launching import Launching
+from pybernetes.cri.errors import CRIError
+from pybernetes.cri.remote import Runtime
+
+
+@contextlib.asynccontextmanager
+async def held_at_its_start(machine: EmbeddedMachine, runtime: Runtime, id: str) -> AsyncIterator[None]:
+    """A container is being started, but its process gets no further than into its cgroup, until this is left."""
+    folder = machine.run("find", "/sys/fs/cgroup/freezer", "-name", id).strip()
+    state = f"{folder}/freezer.state"
+    machine.run("sh", "-c", f"echo FROZEN > {state}")
+    starting = asyncio.create_task(runtime.start_container(cri.StartContainerRequest(container_id=id)))
+    try:
+
+        async def entered() -> bool:
+            return bool(machine.run("cat", f"{folder}/tasks"))
+
+        await until(entered)
+        yield
+    finally:
+        starting.cancel()
+        machine.run("sh", "-c", f"echo THAWED > {state}")
+
+
+async def test_no_command_enters_a_container_whose_program_does_not_run_yet(machine: EmbeddedMachine) -> None:
+    """Its process is still in the node's namespaces then: the command would see the node's files."""
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        id = await cri_pods.create(runtime, config, sandbox, "sleep", "1000", linux=ALONE)
+        async with held_at_its_start(machine, runtime, id):
+            found = await status(runtime, id)
+            assert (found.state, found.started_at) == (cri.CONTAINER_CREATED, 0)
+            with pytest.raises(CRIError, match="is not running"):
+                await execute(runtime, id, "ls", "/")
+            await asyncio.to_thread(machine.kill_runtime)
+            await asyncio.to_thread(machine.start_runtime)
+            async with machine.runtime() as next_runtime:  # it cannot know how far the process is, but the launcher can
+                with pytest.raises(CRIError, match=f"container {id} does not run"):
+                    await execute(next_runtime, id, "ls", "/")
+
+        async def works() -> bool:
+            with contextlib.suppress(CRIError):
+                return bool((await execute(runtime, id, "test", "-e", str(machine.folder))).exit_code == 1)
+            return False
+
+        await until(works)
+        await cri_pods.remove(runtime, sandbox)
+
+
+async def test_a_program_that_cannot_run_is_told_of_though_its_runtime_was_killed_meanwhile(
+    machine: EmbeddedMachine,
+) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        id = await cri_pods.create(runtime, config, sandbox, "/" + "x" * 100_000, linux=ALONE)
+        async with held_at_its_start(machine, runtime, id):
+            await asyncio.to_thread(machine.kill_runtime)
+            await asyncio.to_thread(machine.start_runtime)
+        found = await ended(runtime, id)
+        assert (found.exit_code, found.reason) == (128, "StartError")
+        assert found.message.startswith('exec: "/xxx')
+        await cri_pods.remove(runtime, sandbox)
+
+
+async def test_a_killed_launcher_takes_its_processes_along_even_if_no_runtime_is_there_to_see_it(
+    machine: EmbeddedMachine,
+) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        nobody = cri.LinuxContainerSecurityContext(run_as_user=cri.Int64Value(value=65534))
+        for attempt, linux in enumerate((ALONE, cri.LinuxContainerConfig(security_context=nobody))):
+            await cri_pods.start(runtime, config, sandbox, "sleep", "54321", attempt=attempt, linux=linux)
+        assert machine.run("sh", "-c", "pgrep -f 'sleep 5432[1]' | wc -l").strip() == "2"
+        parent = launcher(machine)
+        await asyncio.to_thread(machine.kill_runtime)
+        os.kill(parent, signal.SIGKILL)
+
+        async def nothing_runs() -> bool:
+            return machine.run("sh", "-c", "pgrep -f 'sleep 5432[1]|^/pause' | wc -l").strip() == "0"
+
+        await until(nothing_runs)
+    await asyncio.to_thread(machine.start_runtime)
+    async with machine.runtime() as runtime:
+        await cri_pods.remove(runtime, sandbox)
+
+
+async def test_a_launcher_that_a_killed_runtime_had_begun_to_start_is_the_only_one(machine: EmbeddedMachine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", linux=ALONE)
+        before = launcher(machine)
+        machine.run(*words(before), check=False)  # it ends
+        assert launcher(machine) == before
+        assert (await execute(runtime, id, "echo", "on")).stdout == b"on\n"
+        await asyncio.to_thread(machine.kill_runtime)
+    await asyncio.to_thread(machine.start_runtime)
+    async with machine.runtime() as runtime:
+        assert (await execute(runtime, id, "echo", "on")).stdout == b"on\n"
+        await cri_pods.remove(runtime, sandbox)
+
+
+def words(pid: int) -> list[str]:
+    """A process's command."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+
+
+async def test_programs_have_the_usual_signals(machine: EmbeddedMachine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", linux=ALONE)
+        for pid in ("1", "self"):
+            found = (await execute(runtime, id, "grep", "SigIgn", f"/proc/{pid}/status")).stdout
+            assert found.split() == [b"SigIgn:", b"0000000000000000"]
+        await cri_pods.remove(runtime, sandbox)
+
+
+async def test_more_processes_than_fit_into_a_packet_are_all_found(tmp_path: Path) -> None:
+    def serve() -> None:
+        launcher = Launcher(str(tmp_path))
+        launcher._processes = {f"{number:064}": Process("", number, 0) for number in range(1300)}
+        launcher._watching.wait()
+        for _ in range(4):
+            launcher._watching.wait()
+
+    serving = multiprocessing.get_context("fork").Process(target=serve, daemon=True)
+    serving.start()
+    launching = Launching(tmp_path, lambda _: None, lambda: None)
+
+    async def connects() -> bool:
+        with contextlib.suppress(OSError):
+            launching._open()
+            return True
+        return False
+
+    await until(connects)
+    assert list(await launching.running()) == [f"{number:064}" for number in range(1300)]
+    launching.close()
+    serving.join()
