@@ -15,6 +15,7 @@ from pybernetes.api import features
 from pybernetes.api.errors import APIError
 from pybernetes.store.base import StoreError
 
+from .log_level import level_of
 from .options import parse
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ def main(argv: list[str], timeouts: Timeouts | None = None) -> int:
     if features.INITIALIZERS_NAME in options.enable_admission_plugins and not features.INITIALIZERS:
         os.environ[features.VARIABLE] = features.INITIALIZERS_NAME
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-    level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
+    logging.basicConfig(
+        level=level_of(options.v), format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr
+    )
     try:
         import uvloop
 

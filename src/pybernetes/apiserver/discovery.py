@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from pybernetes.api import scheme
-from pybernetes.api.errors import PathNotFound
+from pybernetes.api.errors import MethodNotAllowed, PathNotFound
 from pybernetes.api.resources import Group, Resource
 from pybernetes.api.versions import priority
 from pybernetes.net.http import Request, Response
@@ -39,6 +39,8 @@ class Discovery:
             self._documents.clear()
             self._generation = self._registry.generation
         path = request.info.path.rstrip("/")
+        if request.method != "GET" and _routed(path) and path in self.paths:
+            raise MethodNotAllowed
         media = _wants_aggregated(request.headers.get("accept", "")) if path in ("/api", "/apis") else ""
         if media:
             return self._aggregated(request, path, media)
@@ -51,6 +53,13 @@ class Discovery:
             if path != "/api":  # the address in it is the one the client came to
                 self._documents[path] = document
         return write(document, output_format(request.headers, request.info.query))
+
+    @property
+    def paths(self) -> list[str]:
+        """Every path that has a document."""
+        named = [group for group in groups(self._registry) if group.name]
+        versions = [f"/apis/{group.name}/{version}" for group in named for version in group.versions]
+        return ["/api", "/api/v1", "/apis", "/apis/", *(f"/apis/{group.name}" for group in named), *versions]
 
     def _aggregated(self, request: Request, path: str, media: str) -> Response:
         key = f"{path} {_VERSION}"
@@ -87,6 +96,11 @@ class Discovery:
         # Upstream's core list has no apiVersion; the others do.
         head = {"kind": "APIResourceList", **({"apiVersion": "v1"} if name else {})}
         return {**head, "groupVersion": f"{name}/{version}" if name else version, "resources": resources}
+
+
+def _routed(path: str) -> bool:
+    """Whether the document is one of a version, or of the core group; the others are answered whatever the method."""
+    return path.startswith("/api/") or path == "/api" or path.count("/") == 3
 
 
 def _wants_aggregated(accept: str) -> str:

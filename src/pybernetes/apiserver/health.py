@@ -1,12 +1,19 @@
-"""`/healthz`, `/livez`, `/readyz`: small checks by name, all of them or one, with `?verbose` and `?exclude=`."""
+"""`/healthz`, `/livez`, `/readyz`: small checks by name, all of them or one, with `?verbose` and `?exclude=`.
+
+How the checks went when all were asked for is counted, for `/metrics/slis`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from pybernetes.api.errors import PathNotFound
 from pybernetes.net.http import Request, Response
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 Check = Callable[[], Awaitable[None]]
 """Raises when something is wrong; the reason goes to the log, not to the caller."""
@@ -15,15 +22,45 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class Health:
-    """The checks behind the three paths."""
+    """The checks behind the three paths.
+
+    `latest` tells for a path and a check whether it was well, `counts` how often it was and was not.
+    """
 
     def __init__(self) -> None:
         self.checks: dict[str, dict[str, Check]] = {"healthz": {}, "livez": {}, "readyz": {}}
+        self.counts: dict[tuple[str, str, bool], int] = {}
+        self.latest: dict[tuple[str, str], bool] = {}
 
     def add(self, name: str, check: Check, paths: tuple[str, ...] = ("healthz", "livez", "readyz")) -> None:
         """Add a check to some of the paths."""
         for path in paths:
             self.checks[path][name] = check
+
+    @property
+    def paths(self) -> list[str]:
+        """Every path that can be asked for."""
+        return [
+            f"/{path}{check}"
+            for path, checks in self.checks.items()
+            for check in ("", *(f"/{each}" for each in checks))
+        ]
+
+    def collect(self) -> Iterator[Metric]:
+        """The metric families of `/metrics/slis`."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        labels = ("name", "type")
+        latest = GaugeMetricFamily("kubernetes_healthcheck", "Whether a check was well the last time.", labels=labels)
+        for (path, name), well in sorted(self.latest.items()):
+            latest.add_metric((name, path), well)
+        yield latest
+        counts = CounterMetricFamily(
+            "kubernetes_healthchecks", "How often checks were and were not well.", labels=(*labels, "status")
+        )
+        for (path, name, well), count in sorted(self.counts.items()):
+            counts.add_metric((name, path, "success" if well else "error"), count)
+        yield counts
 
     async def __call__(self, request: Request) -> Response:
         path, slash, single = request.info.path[1:].partition("/")
@@ -41,10 +78,15 @@ class Health:
                 continue
             try:
                 await check()
+                well = True
                 lines.append(f"[+]{name} ok")
             except Exception:
+                well = False
                 lines.append(f"[-]{name} failed: reason withheld")
                 failed.append(name)
+            if not slash:
+                self.latest[path, name] = well
+                self.counts[path, name, well] = self.counts.get((path, name, well), 0) + 1
         unknown = excluded - set(self.checks[path])
         if unknown:
             names = ", ".join(f'"{name}"' for name in sorted(unknown))

@@ -27,7 +27,12 @@ class Step(Enum):
 
 
 _HOOKS: Final = {
-    Step.CACHE: ("generic-apiserver-start-informers", "storage-readiness", "start-apiextensions-informers"),
+    Step.CACHE: (
+        "generic-apiserver-start-informers",
+        "storage-object-count-tracker-hook",
+        "storage-readiness",
+        "start-apiextensions-informers",
+    ),
     Step.EXTENSIONS: ("start-apiextensions-controllers", "crd-informer-synced"),
     Step.ADMISSION: ("start-apiserver-admission-initializer",),
     Step.BOOTSTRAP: (
@@ -35,6 +40,8 @@ _HOOKS: Final = {
         "start-system-namespaces-controller",
         "scheduling/bootstrap-system-priority-classes",
         "start-cluster-authentication-info-controller",
+        "start-kubernetes-service-cidr-controller",
+        "start-legacy-token-tracking-controller",
     ),
     Step.ROLES: ("rbac/bootstrap-roles",),
     Step.AGGREGATION: (
@@ -47,8 +54,16 @@ _HOOKS: Final = {
         "apiservice-openapi-controller",
         "apiservice-openapiv3-controller",
     ),
-    Step.FLOWS: ("priority-and-fairness-config-producer", "priority-and-fairness-config-consumer"),
-    Step.UPKEEP: ("start-service-ip-repair-controllers",),
+    Step.FLOWS: (
+        "priority-and-fairness-config-producer",
+        "priority-and-fairness-config-consumer",
+        "priority-and-fairness-filter",
+    ),
+    Step.UPKEEP: (
+        "start-service-ip-repair-controllers",
+        "start-kube-apiserver-identity-lease-controller",
+        "start-kube-apiserver-identity-lease-garbage-collector",
+    ),
 }
 
 

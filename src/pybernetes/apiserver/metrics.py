@@ -105,18 +105,11 @@ class Metrics:
 
     def render(self) -> bytes:
         """Everything in Prometheus's text format."""
-        from prometheus_client import generate_latest
-        from prometheus_client.core import CollectorRegistry
         from prometheus_client.gc_collector import GCCollector
         from prometheus_client.platform_collector import PlatformCollector
         from prometheus_client.process_collector import ProcessCollector
 
-        registry = CollectorRegistry()
-        registry.register(self)
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=registry)
-        text: bytes = generate_latest(registry)
-        return text
+        return text_of(self, registering=(ProcessCollector, PlatformCollector, GCCollector))
 
     def collect(self) -> Iterator[Metric]:
         """The metric families, for the library."""
@@ -167,6 +160,20 @@ class Metrics:
             revision.add_metric((), self.registry.cache.revision)
             yield revision
         yield family("apiserver_process_id", "The process that answers.", value=os.getpid())
+
+
+def text_of(*collectors: Any, registering: Iterable[Callable[..., object]] = ()) -> bytes:
+    """What collectors tell, in Prometheus's text format; classes of the library register themselves."""
+    from prometheus_client import generate_latest
+    from prometheus_client.core import CollectorRegistry
+
+    registry = CollectorRegistry()
+    for each in collectors:
+        registry.register(each)
+    for collector in registering:
+        collector(registry=registry)
+    text: bytes = generate_latest(registry)
+    return text
 
 
 def _exists(info: RequestInfo, code: int, registry: Registry | None) -> bool:

@@ -43,15 +43,16 @@ _PLAIN = Format()
 def output_format(headers: dict[str, str], query: dict[str, str], *, transforms: tuple[str, ...] = ()) -> Format:
     """The first form the client accepts that can be written. Raises NotAcceptable."""
     accept = headers.get("accept", "")
-    pretty = query.get("pretty")
-    if not pretty:
-        agent = headers.get("user-agent", "")
-        wants_pretty = agent.startswith(_PRETTY_AGENTS)
-    else:
-        wants_pretty = pretty in _TRUE
-    if not wants_pretty and accept in ("", "*/*", JSON):
+    pretty = wants_pretty(headers, query)
+    if not pretty and accept in ("", "*/*", JSON):
         return _PLAIN
-    return _negotiate(accept, transforms, wants_pretty)
+    return _negotiate(accept, transforms, pretty)
+
+
+def wants_pretty(headers: dict[str, str], query: dict[str, str]) -> bool:
+    """Whether JSON is to be indented: the client says so, or is one that people look at."""
+    pretty = query.get("pretty")
+    return pretty in _TRUE if pretty else headers.get("user-agent", "").startswith(_PRETTY_AGENTS)
 
 
 @lru_cache(maxsize=512)

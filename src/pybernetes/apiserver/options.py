@@ -6,9 +6,11 @@ import argparse
 import ipaddress
 import socket
 from pathlib import Path
+from typing import Any
 
 from pybernetes.api.features import INITIALIZERS_NAME
 from pybernetes.api.resources import OPTIONAL
+from pybernetes.api.times import format_duration
 from pybernetes.flags import boolean, file, seconds, words
 from pybernetes.net import tls as tls_flags
 
@@ -24,6 +26,50 @@ from .filters import browsers as browser_flags
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The flags as attributes. Exits with a message on a bad one."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    try:
+        authn_flags.check(options)
+    except ValueError as error:
+        parser.error(str(error))
+    if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
+        parser.error("--tls-cert-file and --tls-private-key-file go together")
+    if bool(options.proxy_client_cert_file) != bool(options.proxy_client_key_file):
+        parser.error("--proxy-client-cert-file and --proxy-client-key-file must be specified together")
+    problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins) + check_flags(options)
+    problems += audit_flags.check_flags(options) + runtime_config.check(options.runtime_config)
+    problems += _check_initializers(options) + kubelet_flags.check_flags(options)
+    if options.enable_priority_and_fairness and _total_seats(options) <= 0:
+        problems.append("--max-requests-inflight and --max-mutating-requests-inflight must not sum up to 0")
+    if problems:
+        parser.error("; ".join(problems))
+    options.service_cidrs = tuple(part.strip() for part in options.service_cluster_ip_range.split(",") if part.strip())
+    return options
+
+
+def flag_values(options: argparse.Namespace) -> dict[str, str]:
+    """The flags by name, their values in Go's forms, as `/flagz` shows them."""
+    known = _parser()._actions  # argparse has no other way to ask for them
+    found = {each.option_strings[-1].removeprefix("--"): each for each in known if hasattr(options, each.dest)}
+    values = {name: _flag_text(each, getattr(options, each.dest)) for name, each in found.items()}
+    return {**values, "advertise-address": advertised(options)}
+
+
+def _flag_text(flag: argparse.Action, value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}" if flag.type is float else format_duration(round(value * 1e9))
+    if isinstance(value, dict):
+        return ",".join(f"{name}={str(each).lower()}" for name, each in value.items())
+    if flag.type is _range and isinstance(value, tuple):
+        return "-".join(map(str, value))
+    if isinstance(value, list | tuple) or not isinstance(flag, argparse._StoreAction):
+        return f"[{','.join(getattr(each, 'pattern', None) or str(each) for each in value or ())}]"
+    return "" if value is None else str(value)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pyb apiserver", description="Serves the Kubernetes API.", allow_abbrev=False)
     add = parser.add_argument
     add("--bind-address", type=_address, default="0.0.0.0", help="address to listen on")
@@ -67,24 +113,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--allow-privileged", type=boolean, nargs="?", const=True, default=False, help="let containers be privileged")
     add("--shutdown-delay-duration", type=seconds, default=0.0, help="serve on for this long after SIGTERM")
     add("-v", "--v", type=int, default=0, help="how much to log")
-    options = parser.parse_args(argv)
-    try:
-        authn_flags.check(options)
-    except ValueError as error:
-        parser.error(str(error))
-    if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
-        parser.error("--tls-cert-file and --tls-private-key-file go together")
-    if bool(options.proxy_client_cert_file) != bool(options.proxy_client_key_file):
-        parser.error("--proxy-client-cert-file and --proxy-client-key-file must be specified together")
-    problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins) + check_flags(options)
-    problems += audit_flags.check_flags(options) + runtime_config.check(options.runtime_config)
-    problems += _check_initializers(options) + kubelet_flags.check_flags(options)
-    if options.enable_priority_and_fairness and _total_seats(options) <= 0:
-        problems.append("--max-requests-inflight and --max-mutating-requests-inflight must not sum up to 0")
-    if problems:
-        parser.error("; ".join(problems))
-    options.service_cidrs = tuple(part.strip() for part in options.service_cluster_ip_range.split(",") if part.strip())
-    return options
+    return parser
 
 
 def advertised(options: argparse.Namespace) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -12,7 +11,7 @@ from pybernetes.api.errors import APIError, NotAcceptable, PathNotFound
 from pybernetes.api.resources import Resource
 from pybernetes.net.http import Request, Response
 
-from .negotiation import JSON, YAML, Format, output_format
+from .negotiation import JSON, YAML, Format, output_format, wants_pretty
 
 TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 """What objects and lists can be turned into; whether the one asked for fits is seen when the answer is there."""
@@ -118,8 +117,10 @@ def error_response(error: APIError, request: Request | None = None) -> Response:
         return Response(b"404 page not found\n", 404, "text/plain; charset=utf-8", _NOSNIFF)
     form = Format()
     if request is not None and request.info is not None:
-        with contextlib.suppress(NotAcceptable):
+        try:
             form = output_format(request.headers, request.info.query)
+        except NotAcceptable:
+            form = Format(pretty=wants_pretty(request.headers, request.info.query))
     response = write(_encode(error.status()), form, error.code)
     if error.retry_after or error.headers:
         retry = [("Retry-After", str(error.retry_after))] if error.retry_after else []

@@ -1,4 +1,7 @@
-"""What is served besides resources: the index, versions, health, metrics, discovery."""
+"""What is served besides resources: the index, versions, health, metrics, discovery.
+
+Most of it is answered whatever the method, as upstream's is; what its router serves is for GET alone.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,13 @@ from pybernetes.version import GIT_VERSION
 
 from .discovery import Discovery
 from .health import Health
-from .metrics import Metrics
+from .metrics import Metrics, text_of
 from .negotiation import output_format
 from .output import write
+from .zpages import Statusz
 
 PathHandler = Callable[[Request], Awaitable[Response | None]]
-_READS = ("get", "head")
+_METRICS = "text/plain; version=0.0.4; charset=utf-8"
 _WITH_SLASH = ("/api", "/version")
 """Paths that are the same with a slash at the end."""
 
@@ -27,22 +31,41 @@ class Paths:
     """Finds the handler of a path: an exact match, else the longest prefix that ends in a slash."""
 
     def __init__(self, health: Health, metrics: Metrics, discovery: Discovery) -> None:
+        self._health = health
         self._metrics = metrics
+        self._discovery = discovery
         self._exact: dict[str, PathHandler] = {
             "/": self._index,
             "/version": _version,
             "/metrics": self._metrics_page,
+            "/metrics/slis": self._healthchecks_page,
+            "/statusz": Statusz(lambda: self.listed),
         }
-        self._unlisted: set[str] = set()
+        self._unlisted: set[str] = {"/"}
+        self._only_get: set[str] = {"/version"}
+        self._more: list[str] = []
         self._prefixes: dict[str, PathHandler] = {"/api": discovery, "/apis": discovery}
         for path in health.checks:
             self._prefixes[f"/{path}"] = health
 
-    def add(self, path: str, handler: PathHandler, *, prefix: bool = False, listed: bool = True) -> None:
+    def add(self, path: str, handler: PathHandler, *, listed: bool = True, only_get: bool = False) -> None:
         """Serve one more path, and tell of it in the index if it is to be `listed`."""
-        (self._prefixes if prefix else self._exact)[path] = handler
+        self._exact[path] = handler
         if not listed:
             self._unlisted.add(path)
+        if only_get:
+            self._only_get.add(path)
+
+    def add_folder(self, path: str, handler: PathHandler, *listed: str) -> None:
+        """Serve everything below a path of one part; the index tells of the `listed` ones."""
+        self._prefixes[path] = handler
+        self._more += listed
+
+    @property
+    def listed(self) -> list[str]:
+        """What the index tells of."""
+        exact = set(self._exact) - self._unlisted
+        return sorted({*exact, *self._more, *self._discovery.paths, *self._health.paths})
 
     async def __call__(self, request: Request) -> Response | None:
         path = request.info.path
@@ -51,16 +74,22 @@ class Paths:
         handler = self._exact.get(path) or self._prefixes.get("/" + path[1:].partition("/")[0])
         if handler is None:
             raise PathNotFound
-        if request.info.verb not in _READS:
+        if path in self._only_get and request.method != "GET":
             raise MethodNotAllowed
         return await handler(request)
 
     async def _index(self, request: Request) -> Response:
-        paths = sorted({*self._exact, *self._prefixes} - {"/"} - self._unlisted)
-        return write(msgspec.json.encode({"paths": paths}), output_format(request.headers, request.info.query))
+        return write(msgspec.json.encode({"paths": self.listed}), output_format(request.headers, request.info.query))
 
     async def _metrics_page(self, request: Request) -> Response:
-        return Response(self._metrics.render(), content_type="text/plain; version=0.0.4; charset=utf-8")
+        if request.method == "DELETE":  # upstream forgets what it has counted; ours cannot all be forgotten
+            raise MethodNotAllowed
+        return Response(self._metrics.render(), content_type=_METRICS)
+
+    async def _healthchecks_page(self, request: Request) -> Response:
+        if request.method == "DELETE":
+            raise MethodNotAllowed
+        return Response(text_of(self._health), content_type=_METRICS)
 
 
 async def _version(request: Request) -> Response:

@@ -28,7 +28,7 @@ from pybernetes.store import open_store
 from pybernetes.store.base import StoreError
 from pybernetes.store.cache import Cache
 
-from . import runtime_config
+from . import log_level, runtime_config
 from .admission import configuration, plugins
 from .admission.plugin import Chain
 from .aggregation.start import Aggregation, remote_openapi
@@ -36,6 +36,7 @@ from .authn import setup as authn
 from .authz.chain import AuthorizerChain
 from .authz.metrics import collect as collect_authorization
 from .bootstrap import bootstrap, keep
+from .bootstrap.identity import Identity
 from .bootstrap.rbac import reconcile_policy
 from .bootstrap.service import remove_kubernetes_endpoint
 from .compaction import compact_regularly
@@ -59,10 +60,11 @@ from .hooks import Hooks, Step
 from .memory import trim_regularly
 from .metrics import COLLECTORS, Metrics
 from .openapi.handler import OpenAPI
-from .options import advertised
+from .options import advertised, flag_values
 from .output import error_response
 from .paths import Paths
 from .registry.registry import Registry
+from .zpages import Flagz
 
 if TYPE_CHECKING:
     from .audit.setup import Auditing
@@ -121,7 +123,10 @@ class APIServer:
             lambda: custom_kinds(self.registry),
             lambda: remote_openapi(self.registry),
         )
-        paths.add("/openapi", openapi, prefix=True)
+        paths.add_folder("/openapi", openapi, "/openapi/v2", "/openapi/v3", "/openapi/v3/")
+        paths.add("/flagz", Flagz(lambda: flag_values(options)))
+        for path, debugging in log_level.handlers().items():
+            paths.add(path, debugging, listed=False)
         authn.publish_keys(paths, options, lambda: f"{advertised(options)}:{self.port}")
         handler = Dispatcher(self.registry, paths, options.request_timeout)
         self._authorization = AuthorizerChain(self.registry, options)
@@ -170,6 +175,7 @@ class APIServer:
         """Open the store, read it, listen. Raises StoreError or OSError."""
         self.health.add("ping", _always)
         self.health.add("etcd", self._check_store)
+        self.health.add("etcd-readiness", self._check_store, ("readyz",))
         self.health.add("informer-sync", self._check_ready, ("readyz",))
         hooks = Hooks(self.health, flows=self._flows is not None)
         self.health.add("shutdown", self._check_not_stopping, ("readyz",))
@@ -206,6 +212,8 @@ class APIServer:
             self._in_background(self._flows.run())
             hooks.done(Step.FLOWS)
         self._in_background(keep(self.registry, address, self.port))
+        self._identity = Identity(self.registry, address, self.port)
+        self._in_background(self._identity.keep())
         hooks.done(Step.UPKEEP)
         self._in_background(trim_regularly())
         for batch in self._auditing.batches if self._auditing else ():
@@ -235,10 +243,11 @@ class APIServer:
             server.close()
         for task in self._tasks:
             task.cancel()
-        if not self.store.exclusive:
-            with contextlib.suppress(APIError, StoreError, TimeoutError):
-                async with asyncio.timeout(_FAREWELL):
+        with contextlib.suppress(APIError, StoreError, TimeoutError):
+            async with asyncio.timeout(_FAREWELL):
+                if not self.store.exclusive:
                     await remove_kubernetes_endpoint(self.registry, advertised(self.options), self.port)
+                await self._identity.withdraw()
         await self.cache.end_watchers()
         await self._http.drain(_DRAIN)
         if self._auditing:

@@ -16,6 +16,7 @@ from .compare import compare, same
 from .conflict import Conflicts
 from .entries import APPLY, UPDATE, Identity, Managers, Owned
 from .fieldset import EMPTY, Set
+from .items import NoIdentity
 from .merge import merge, remove
 from .node import Node
 from .objects import STRIPPED, Object, entries_of, metadata, plain, with_entries, zero
@@ -61,6 +62,9 @@ def apply(
     request = _Request(config, who, Versions(api_version, node, convert), now, reset_fields)
     try:
         result, owners = request.apply(current, managers, force)
+    except NoIdentity:  # the definition of a custom resource may have changed since the object was written
+        manager_failure = "failed to create manager for existing fields: failed to convert new object"
+        raise BadRequest(f"{manager_failure} ({_named(current)}) to smd typed: {problems(current, node)}") from None
     except Conflicts as conflicts:
         if manager != lastapplied.MANAGER:
             raise conflicts.error() from None
@@ -167,7 +171,10 @@ def _check(config: Object, node: Node) -> None:
         raise BadRequest("metadata.managedFields must be nil")
     found = problems(config, node)
     if found:
-        group, version = split_api_version(config["apiVersion"])
-        namespace, name = metadata(config).get("namespace") or "", metadata(config).get("name") or ""
-        what = f"{namespace}/{name}; {group}/{version}, Kind={config['kind']}"
-        raise BadRequest(f"failed to create typed patch object ({what}): {found}")
+        raise BadRequest(f"failed to create typed patch object ({_named(config)}): {found}")
+
+
+def _named(obj: Object) -> str:
+    group, version = split_api_version(obj["apiVersion"])
+    namespace, name = metadata(obj).get("namespace") or "", metadata(obj).get("name") or ""
+    return f"{namespace}/{name}; {group}/{version}, Kind={obj['kind']}"

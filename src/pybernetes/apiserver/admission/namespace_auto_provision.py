@@ -28,7 +28,7 @@ class NamespaceAutoProvision(Plugin):
         return self._provide(attributes)
 
     async def _provide(self, attributes: Attributes) -> None:
-        from ..bootstrap import ensure
+        from ..bootstrap.objects import ensure
 
         try:
             namespace = Namespace(metadata=ObjectMeta(name=attributes.namespace))

@@ -195,7 +195,7 @@ def publish_keys(paths: Paths, options: argparse.Namespace, address: Callable[[]
         return options.service_account_jwks_uri or f"https://{options.external_hostname or address()}{KEYS}"
 
     for path, handler in Discovery(issuer, uri, keys).paths.items():
-        paths.add(path, handler)
+        paths.add(path, handler, only_get=True)
 
 
 def _pem(path: Path) -> bytes:

@@ -76,10 +76,7 @@ class AuthorizerChain:
     def _read(self, data: bytes) -> AuthorizationConfiguration:
         from . import configuration
 
-        try:
-            return configuration.read(data, self._made)
-        except ValueError as error:
-            raise ValueError(f"{self._file}: {error}") from None
+        return configuration.read(data, self._made)
 
     def _configured(self, configuration: AuthorizationConfiguration) -> list[Authorizer]:
         made = []

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
-from pybernetes.api import names
+from pybernetes.api import configfile, names
 from pybernetes.api.field import (
     FieldError,
     aggregate,
@@ -23,42 +23,48 @@ from pybernetes.api.field import (
 )
 from pybernetes.api.field import Path as FieldPath
 from pybernetes.api.times import parse_duration
-from pybernetes.api.yaml import yaml_to_json
+from pybernetes.api.types import Duration
 
 from .conditions import MAXIMUM, compile_condition
 from .flags import MODES
 from .messages import aggregate as join
 
-KIND = "AuthorizationConfiguration"
-VERSIONS = ("apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1")
+_SCHEME = configfile.Scheme(
+    {(f"apiserver.config.k8s.io/{version}", "AuthorizationConfiguration") for version in ("v1", "v1beta1", "v1alpha1")},
+    "k8s.io/apiserver/pkg/apis/apiserver/load/load.go:32",
+)
 _LONGEST = 30.0  # seconds to wait for a webhook
 
 
-class MatchCondition(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class _Struct(msgspec.Struct, rename="camel"):
+    go_package: ClassVar[str] = "v1"
+
+
+class WebhookMatchCondition(_Struct):
     expression: str = ""
 
 
-class ConnectionInfo(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+class WebhookConnectionInfo(_Struct, frozen=True):
     type: str = ""
     kube_config_file: str | None = None
 
 
-class WebhookConfiguration(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class WebhookConfiguration(_Struct):
     """How a webhook is asked."""
 
-    authorized_ttl: str = msgspec.field(default="5m", name="authorizedTTL")
+    authorized_ttl: Duration = msgspec.field(default="", name="authorizedTTL")
     cache_authorized_requests: bool = True
-    unauthorized_ttl: str = msgspec.field(default="30s", name="unauthorizedTTL")
+    unauthorized_ttl: Duration = msgspec.field(default="", name="unauthorizedTTL")
     cache_unauthorized_requests: bool = True
-    timeout: str = ""
+    timeout: Duration = ""
     subject_access_review_version: str = ""
     match_condition_subject_access_review_version: str = ""
     failure_policy: str = ""
-    connection_info: ConnectionInfo = ConnectionInfo()
-    match_conditions: list[MatchCondition] = []
+    connection_info: WebhookConnectionInfo = WebhookConnectionInfo()
+    match_conditions: list[WebhookMatchCondition] = []
 
 
-class AuthorizerConfiguration(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class AuthorizerConfiguration(_Struct):
     """One authorizer."""
 
     type: str = ""
@@ -66,7 +72,7 @@ class AuthorizerConfiguration(msgspec.Struct, rename="camel", forbid_unknown_fie
     webhook: WebhookConfiguration | None = None
 
 
-class AuthorizationConfiguration(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class AuthorizationConfiguration(_Struct):
     """All of the file."""
 
     kind: str = ""
@@ -76,14 +82,16 @@ class AuthorizationConfiguration(msgspec.Struct, rename="camel", forbid_unknown_
 
 def read(data: bytes, needed: Iterable[str] = ()) -> AuthorizationConfiguration:
     """The configuration in a file, with authorizers of the needed types. Raises ValueError with all that is wrong."""
-    value = msgspec.json.decode(yaml_to_json(data)[0])
-    kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
-    if kind != KIND or version not in VERSIONS:
-        raise ValueError(f'no kind "{kind or ""}" is registered for version "{version or ""}"')
-    try:
-        configuration = msgspec.convert(value, AuthorizationConfiguration)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"strict decoding error: {error}") from None
+    if data:
+        try:
+            configuration = configfile.load(data, AuthorizationConfiguration, _SCHEME)
+        except configfile.ConfigError as error:
+            raise ValueError(f"failed to load AuthorizationConfiguration from file: {error}") from None
+    else:
+        configuration = AuthorizationConfiguration()
+    for each in configuration.authorizers:
+        if each.webhook is not None:
+            _set_defaults(each.webhook)
     errors = validate(configuration)
     if errors:
         raise ValueError(aggregate(errors))
@@ -98,6 +106,14 @@ def read(data: bytes, needed: Iterable[str] = ()) -> AuthorizationConfiguration:
     if wrong:
         raise ValueError(join(wrong))
     return configuration
+
+
+def _set_defaults(webhook: WebhookConfiguration) -> None:
+    """A time of zero is one that was not given."""
+    if not duration(webhook.authorized_ttl):
+        webhook.authorized_ttl = "5m0s"
+    if not duration(webhook.unauthorized_ttl):
+        webhook.unauthorized_ttl = "30s"
 
 
 def validate(configuration: AuthorizationConfiguration) -> list[FieldError]:
@@ -157,7 +173,7 @@ def _validate_webhook(webhook: WebhookConfiguration, path: FieldPath) -> list[Fi
     return errors + _validate_conditions(webhook.match_conditions, path.child("matchConditions"))
 
 
-def _validate_connection(connection: ConnectionInfo, path: FieldPath) -> list[FieldError]:
+def _validate_connection(connection: WebhookConnectionInfo, path: FieldPath) -> list[FieldError]:
     file = connection.kube_config_file
     at = path.child("kubeConfigFile")
     errors = _choice(path.child("type"), connection.type, ("InClusterConfig", "KubeConfigFile"))
@@ -175,7 +191,7 @@ def _validate_connection(connection: ConnectionInfo, path: FieldPath) -> list[Fi
     return errors
 
 
-def _validate_conditions(conditions: list[MatchCondition], path: FieldPath) -> list[FieldError]:
+def _validate_conditions(conditions: list[WebhookMatchCondition], path: FieldPath) -> list[FieldError]:
     if len(conditions) > MAXIMUM:
         return [too_many(path, len(conditions), MAXIMUM)]
     errors: list[FieldError] = []
@@ -196,10 +212,7 @@ def _validate_conditions(conditions: list[MatchCondition], path: FieldPath) -> l
 
 
 def _validate_duration(path: FieldPath, text: str, detail: str, longest: float | None = None) -> list[FieldError]:
-    try:
-        seconds = duration(text)
-    except ValueError as error:
-        return [invalid(path, text, str(error))]
+    seconds = duration(text)
     if not seconds:
         return [required(path)]
     if seconds < 0 or (longest is not None and seconds > longest):
@@ -214,5 +227,5 @@ def _choice(path: FieldPath, value: Any, allowed: tuple[str, ...]) -> list[Field
 
 
 def duration(text: str) -> float:
-    """Seconds. Raises ValueError."""
+    """Seconds of a text that is known to be good."""
     return parse_duration(text) / 1e9 if text else 0.0

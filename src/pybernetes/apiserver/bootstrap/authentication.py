@@ -14,15 +14,13 @@ from typing import Any
 import msgspec
 
 from pybernetes.api.core.v1 import ConfigMap
-from pybernetes.api.errors import AlreadyExists, NotFound
+from pybernetes.api.errors import NotFound
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.pem import blocks
-from pybernetes.api.times import rfc3339
 
-from ..authn.user import User
 from ..registry.registry import Registry
-from ..registry.strategy import Context
-from ..verbs.writing import create_object, update_object, write_object
+from ..verbs.writing import write_object
+from .objects import create, own_context, update
 
 NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
 LISTS = tuple(
@@ -33,7 +31,7 @@ CLIENT_CA, PROXY_CA = "client-ca-file", "requestheader-client-ca-file"
 
 
 async def ensure_authentication(registry: Registry) -> None:
-    """Write what is missing."""
+    """Write what is missing; nothing, if clients are known by tokens alone."""
     tell: Callable[[], dict[str, str]] | None = registry.authentication_info
     if tell is None:
         return
@@ -41,22 +39,20 @@ async def ensure_authentication(registry: Registry) -> None:
     store = registry.store("", "v1", "configmaps")
     item = store.peek(NAMESPACE, NAME)
     now = registry.clock.now()
-    server = User("system:apiserver", groups=("system:masters",))
-    context = Context(registry, server, rfc3339(now), NAMESPACE)
     if item is None:
-        new = ConfigMap(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), data=combined({}, wanted, now) or None)
-        try:
-            await create_object(store, new, context)
-        except AlreadyExists:
-            pass  # another server on the same store was faster; next time round
+        data = combined({}, wanted, now)
+        if data:
+            await create(registry, store, ConfigMap(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), data=data))
         return
     present = store.decode(item).data or {}
     if combined(present, wanted, now) == present:
         return
+    context = own_context(registry, NAMESPACE)
 
     async def change(old: Any) -> Any:
         new = msgspec.structs.replace(old, data=combined(old.data or {}, wanted, now) or None)
-        return await update_object(store, new, old, context)
+        new.metadata = msgspec.structs.replace(old.metadata)
+        return await update(store, new, old, context)
 
     try:
         await write_object(store, NAME, change, context)

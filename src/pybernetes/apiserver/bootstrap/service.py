@@ -25,18 +25,18 @@ from pybernetes.api.core.v1.service import (
 )
 from pybernetes.api.discovery.v1 import Endpoint, EndpointConditions, EndpointSlice
 from pybernetes.api.discovery.v1 import EndpointPort as SlicePort
-from pybernetes.api.errors import AlreadyExists, NotFound
+from pybernetes.api.errors import NotFound
 from pybernetes.api.meta.v1.objectmeta import Condition, ObjectMeta
 from pybernetes.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
 from pybernetes.api.times import rfc3339
 from pybernetes.store.base import Entry, KeyExists, RevisionMismatch
 
-from ..authn.user import User
 from ..registry.allocators.repair import ServiceRepair
 from ..registry.registry import Registry
 from ..registry.strategy import Context
 from ..strategies.core.service import ServiceStrategy
-from ..verbs.writing import create_object, update_object, write_object
+from ..verbs.writing import write_object
+from .objects import apply_status, create, own_context, update
 
 NAME: Final = "kubernetes"
 NAMESPACE: Final = "default"
@@ -45,7 +45,7 @@ LEASE_SECONDS: Final = 15  # upstream's DefaultEndpointReconcilerTTL
 SKIP_MIRROR: Final = "endpointslice.kubernetes.io/skip-mirror"
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 _PORT: Final = 443
-_USER: Final = User("system:apiserver", groups=("system:masters",))
+_CIDR_MANAGER: Final = "kubernetes-service-cidr-controller"
 
 
 async def ensure_kubernetes_service(registry: Registry, address: str, port: int) -> None:
@@ -76,12 +76,12 @@ async def ensure_default_service_cidr(registry: Registry) -> None:
     if not registry.service_cidrs:
         return
     wanted = list(registry.service_cidrs)
-    context = _context(registry, "")
+    context = own_context(registry)
     store = registry.store("networking.k8s.io", "v1", "servicecidrs")
     item = await store.find("", NAME)
     if item is None:
         obj = ServiceCIDR(metadata=ObjectMeta(name=NAME), spec=ServiceCIDRSpec(cidrs=wanted))
-        await _create(registry, "networking.k8s.io", "servicecidrs", obj, context)
+        await create(registry, store, obj)
     else:
         present: ServiceCIDR = store.decode(item)
         cidrs = (present.spec and present.spec.cidrs) or []
@@ -89,7 +89,8 @@ async def ensure_default_service_cidr(registry: Registry) -> None:
 
             async def widen(old: Any) -> Any:
                 new = msgspec.structs.replace(old, spec=ServiceCIDRSpec(cidrs=wanted))
-                return await update_object(store, new, old, context)
+                new.metadata = msgspec.structs.replace(old.metadata)
+                return await update(store, new, old, context)
 
             await write_object(store, NAME, widen, context)
     await _mark_ready(registry, wanted)
@@ -97,7 +98,7 @@ async def ensure_default_service_cidr(registry: Registry) -> None:
 
 async def _mark_ready(registry: Registry, wanted: list[str]) -> None:
     store = registry.store("networking.k8s.io", "v1", "servicecidrs")
-    context = _context(registry, "")
+    context = own_context(registry, manager=_CIDR_MANAGER)
     context.subresource = "status"
 
     async def ready(old: Any) -> Any:
@@ -110,13 +111,9 @@ async def _mark_ready(registry: Registry, wanted: list[str]) -> None:
             type="Ready",
             status="True",
             last_transition_time=context.now,
-            reason="",
             message="Kubernetes default Service CIDR is ready",
         )
-        kept = [each for each in conditions if each.type != "Ready"]
-        new = msgspec.structs.replace(old, status=ServiceCIDRStatus(conditions=[*kept, condition]))
-        new.metadata = msgspec.structs.replace(old.metadata)
-        return await update_object(store, new, old, context)
+        return await apply_status(store, old, ServiceCIDRStatus(conditions=[condition]), context)
 
     await write_object(store, NAME, ready, context)
 
@@ -138,7 +135,7 @@ async def _ensure_service(registry: Registry, port: int) -> None:
             type="ClusterIP",
         ),
     )
-    await _create(registry, "", "services", service, _context(registry, NAMESPACE))
+    await create(registry, store, service)
 
 
 async def _renew_lease(registry: Registry, address: str) -> None:
@@ -175,7 +172,7 @@ async def _alive(registry: Registry, address: str | None) -> list[str]:
 
 
 async def _ensure_endpoints(registry: Registry, addresses: list[str], port: int) -> None:
-    context = _context(registry, NAMESPACE)
+    context = own_context(registry, NAMESPACE)
     subsets = [
         EndpointSubset(
             addresses=[EndpointAddress(ip=each) for each in addresses],
@@ -212,29 +209,16 @@ async def _apply(registry: Registry, group: str, plural: str, obj: Any, context:
             return old
         new = msgspec.structs.replace(old, **{name: getattr(obj, name) for name in parts})
         new.metadata = msgspec.structs.replace(old.metadata, labels=labels)
-        return await update_object(store, new, old, context)
+        return await update(store, new, old, context)
 
     try:
         await write_object(store, obj.metadata.name, change, context)
     except NotFound:
-        await _create(registry, group, plural, obj, context)
-
-
-async def _create(registry: Registry, group: str, plural: str, obj: Any, context: Context) -> None:
-    store = registry.store(group, "v1", plural)
-    store.strategy.default(obj)
-    try:
-        await create_object(store, obj, context)
-    except AlreadyExists:
-        pass  # another server on the same store was faster
-
-
-def _context(registry: Registry, namespace: str) -> Context:
-    return Context(registry, _USER, rfc3339(registry.clock.now()), namespace, warnings=[])
+        await create(registry, store, obj)
 
 
 def service_repair(registry: Registry) -> ServiceRepair:
     """What looks after the pools that the Services' addresses and ports come from."""
     strategy = registry.store("", "v1", "services").strategy
     assert isinstance(strategy, ServiceStrategy)
-    return ServiceRepair(registry, strategy.pools(_context(registry, "")))
+    return ServiceRepair(registry, strategy.pools(own_context(registry)))

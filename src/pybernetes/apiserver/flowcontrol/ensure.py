@@ -10,27 +10,21 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api import scheme
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.errors import AlreadyExists, APIError, NotFound
 from pybernetes.api.flowcontrol import mandatory
-from pybernetes.api.flowcontrol.v1 import FlowSchemaCondition
-from pybernetes.api.managedfields import apply as merge
-from pybernetes.api.managedfields import node_of, resetfields
+from pybernetes.api.flowcontrol.v1 import FlowSchemaCondition, FlowSchemaStatus
 from pybernetes.api.quote import quote
-from pybernetes.api.times import rfc3339
 
-from ..authn.user import User
+from ..bootstrap.objects import apply_status, own_context, update
 from ..registry.lister import lister
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
-from ..registry.strategy import Context
 from ..verbs.managing import track
-from ..verbs.writing import create_object, update_object, write_object
+from ..verbs.writing import create_object, write_object
 from .defaults import AUTOUPDATE, flow_schemas, priority_levels
 
 GROUP = "flowcontrol.apiserver.k8s.io"
-_USER = User("system:apiserver", groups=("system:masters",))
 _PRODUCER = "api-priority-and-fairness-config-producer-v1"
 _CONSUMER = "api-priority-and-fairness-config-consumer-v1"
 
@@ -59,7 +53,7 @@ async def ensure_statuses(registry: Registry) -> None:
 
 async def _ensure(registry: Registry, store: ResourceStore, wanted: Any) -> None:
     name = wanted.metadata.name
-    context = _context(registry, _PRODUCER)
+    context = own_context(registry, manager=_PRODUCER)
     item = store.peek("", name)
     if item is None:
         store.strategy.default(wanted)
@@ -76,8 +70,7 @@ async def _ensure(registry: Registry, store: ResourceStore, wanted: Any) -> None
         revised = revision(wanted, old, required)
         if revised is None:
             return old
-        track(store, revised, old, context)
-        return await update_object(store, revised, old, context)
+        return await update(store, revised, old, context)
 
     if revision(wanted, store.decode(item), required) is not None:
         try:
@@ -102,7 +95,7 @@ def revision(wanted: Any, present: Any, required: bool) -> Any | None:
 
 
 async def _write_status(registry: Registry, store: ResourceStore, name: str, levels: Any) -> None:
-    context = _context(registry, _CONSUMER)
+    context = own_context(registry, manager=_CONSUMER)
     context.subresource = "status"
 
     async def write(old: Any) -> Any:
@@ -110,28 +103,7 @@ async def _write_status(registry: Registry, store: ResourceStore, name: str, lev
         before = next((each for each in _conditions(old) if each.type == "Dangling"), None)
         if before is not None and before.status == condition.status:
             condition.last_transition_time = before.last_transition_time
-        resource = store.resource
-        config = {
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {"name": name},
-            "status": {"conditions": [msgspec.to_builtins(condition)]},
-        }
-        document = merge(  # others may have conditions of their own
-            old,
-            config,
-            node=node_of(resource.type),
-            manager=_CONSUMER,
-            api_version=resource.api_version,
-            kind=resource.kind,
-            now=context.now,
-            force=True,
-            subresource="status",
-            reset_fields=resetfields.for_request(resource, "status"),
-        )
-        new = scheme.decoder(resource).decode(msgspec.json.encode(document))
-        store.strategy.default(new)
-        return await update_object(store, new, old, context)
+        return await apply_status(store, old, FlowSchemaStatus(conditions=[condition]), context)
 
     await write_object(store, name, write, context)
 
@@ -154,7 +126,3 @@ def _conditions(schema: Any) -> list[FlowSchemaCondition]:
 def _level(schema: Any) -> str:
     reference = schema.spec and schema.spec.priority_level_configuration
     return (reference and reference.name) or ""
-
-
-def _context(registry: Registry, manager: str) -> Context:
-    return Context(registry, _USER, rfc3339(registry.clock.now()), field_manager=manager, warnings=[])
