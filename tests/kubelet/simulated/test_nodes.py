@@ -192,3 +192,16 @@ def test_an_autoscaler_follows_what_pods_use(simulation: Simulation) -> None:
         lambda: simulation.get("deployment", "scaled")["spec"]["replicas"] == 4, "it scales up", timeout=120, every=1
     )
     simulation.kubectl("delete", "hpa,deployment", "scaled")
+
+
+def test_probes_decide_as_on_a_real_node(simulation: Simulation) -> None:
+    probe = {"httpGet": {"port": 80}, "periodSeconds": 1}
+    container = {"name": "c", "image": "x", "livenessProbe": probe, "readinessProbe": probe}
+    simulation.apply(pod("probed", {"containers": [container]}, ready_after="2s", liveness_probe="4s=failure"))
+    simulation.ready("probed")
+    seen = ("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")
+    tools.wait_until(lambda: seen in simulation.events("probed"), "it is told", every=0.2)
+    simulation.wait_for("probed", lambda s: s["containerStatuses"][0]["restartCount"], "it is restarted")
+    killed = ("Killing", "Container c failed liveness probe, will be restarted")
+    tools.wait_until(lambda: killed in simulation.events("probed"), "it is told", every=0.2)
+    simulation.kubectl("delete", "pod", "probed", "--wait=false")

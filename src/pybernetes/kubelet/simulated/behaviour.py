@@ -5,10 +5,17 @@ Annotations of pods, each also for one container alone (`simulated.pybernetes.io
     simulated.pybernetes.io/pull-for: 2s       how long pulling the image takes; `never` = it cannot be pulled
     simulated.pybernetes.io/start-after: 1s    how long a container takes to start
     simulated.pybernetes.io/ready-after: 5s    how long a running container takes to be ready; `never`
+    simulated.pybernetes.io/readiness-probe: failure
+    simulated.pybernetes.io/liveness-probe: 30s=failure
+    simulated.pybernetes.io/startup-probe: 0s=failure, 10s=success
+                                               what its probes, if it has such, are answered: always `success` or
+                                               `failure`, or from which age on (`probing.py`)
     simulated.pybernetes.io/run-for: 30s       how long it runs before it ends by itself; `forever`
     simulated.pybernetes.io/exit-code: "1"     how it ends then (the default is 0)
     simulated.pybernetes.io/exit-reason: Error
     simulated.pybernetes.io/stop-after: 500ms  how long it takes to end when it is told to, at most its grace period
+    simulated.pybernetes.io/post-start: 2s     how long its hooks, if it has such, take: a time, `failure`, or both
+    simulated.pybernetes.io/pre-stop: 2s, failure
     simulated.pybernetes.io/cpu: 250m          what it uses: a value, a range or a curve (`curves.py`); never more CPU
     simulated.pybernetes.io/memory: 64Mi       than its limit, and OOMKilled when it has more memory than that
     simulated.pybernetes.io/log: "hello {n}"   lines that it writes when it starts; `{n}` is the line's number

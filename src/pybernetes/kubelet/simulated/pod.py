@@ -1,5 +1,6 @@
 """A pod that only pretends to run. What to do is decided by the kubelet's own `compute_pod_actions`, what to report by
-its `generate_status`; here is only the runtime that both believe in, and time is an argument.
+its `generate_status`; here is only the runtime that both believe in (and what probes and hooks would say, in
+`probing.py` and `hooks.py`), and time is an argument.
 
 Call `sync` when the pod has changed or the time it asked for has come: all that happens at once, happens at once.
 """
@@ -22,12 +23,18 @@ from ..active_deadline import EXCEEDED, seconds_left
 from ..backoff import BackOff
 from ..container_status import StartFailure
 from ..hashing import hash_container
+from ..killing import grace_period
 from ..phase import is_terminal
-from ..pod_actions import PodActions, compute_pod_actions
+from ..pod_actions import FAILED_POST_START, PodActions, compute_pod_actions
 from ..runtime_manager import CRASH_LOOP_BACK_OFF, backoff_key
+from ..starting import POST_START_HOOK_ERROR
 from ..status import Eviction, StatusFacts, generate_status
 from ..types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef, find_container, full_name
 from .behaviour import Rule, behaviour
+from .ending import stops
+from .hooks import hook
+from .pod_probes import PodProbes
+from .probing import refusal
 from .references import Missing
 from .restoring import new_id, restored
 from .settings import NEVER, Behaviour
@@ -95,7 +102,8 @@ class SimulatedPod:
         self._ends: dict[str, _End] = {}
         """By container id."""
         self._due: dict[str, float] = {}
-        """By container name: when it will have started."""
+        """By container name: when it will have started, and its hook be done."""
+        self._probes = PodProbes(self.behaviour)
         self._failures: dict[str, StartFailure] = {}
         self._retries: dict[str, float] = {}
         self._eviction: Eviction | None = None
@@ -155,6 +163,7 @@ class SimulatedPod:
         deleting = pod.metadata.deletion_timestamp is not None
         over = deleting or self._eviction is not None or is_terminal(old.phase)
         if over:
+            self._probe(pod, now, ending=True)
             self._stop(pod, now)
         elif not self._waits_for_volumes(pod, lacking, now):
             self._go_on(pod, lacking, now)
@@ -171,7 +180,7 @@ class SimulatedPod:
         )
         status = generate_status(pod, self.observed, old, facts, terminal=ended)
         moments = [*(each.at for each in self._ends.values()), *self._due.values(), *self._retries.values()]
-        moments += self._moments_of_readiness(pod, now)
+        moments.append(self._probes.again_at(pod, self.observed, now, ending=over))
         if left is not None and left > 0 and not over:
             moments.append(now + left)
         again_at = min((each for each in moments if each < NEVER), default=None)
@@ -194,9 +203,10 @@ class SimulatedPod:
         self._failures = {}
         lacks = lacking.containers if lacking else {}
         for _ in range(_ROUNDS):
-            actions = compute_pod_actions(pod, self.observed, keep_as_it_is=self._is_kept)
+            self._probe(pod, now)
+            actions = compute_pod_actions(pod, self.observed, self._probes.verdicts(), keep_as_it_is=self._is_kept)
             self._restarts = set()
-            changed = self._kill(actions, now)
+            changed = self._kill(pod, actions, now)
             if actions.create_sandbox:
                 self._create_sandbox(pod, actions, now)
                 changed = True
@@ -207,7 +217,7 @@ class SimulatedPod:
             ]
             for container in to_start:
                 name = container.name or ""
-                if name in self._failures:
+                if name in self._failures or self._is_ending(name):
                     continue
                 if name in lacks:
                     self._fail_to_configure(name, lacks[name], now)
@@ -224,17 +234,36 @@ class SimulatedPod:
     def _is_kept(self, container: AnyContainer, found: ObservedContainer) -> bool:
         return container.name not in self._restarts
 
-    def _kill(self, actions: PodActions, now: float) -> bool:
+    def _is_ending(self, name: str) -> bool:
+        """Whether it has been told to end, and has not: its successor has to wait."""
+        found = self.observed.container(name)
+        end = self._ends.get(found.id) if found is not None and found.running else None
+        return end is not None and end.told_to
+
+    def _kill(self, pod: Pod, actions: PodActions, now: float) -> bool:
         if actions.kill_pod:
             changed = self.running or (self.observed.sandbox is not None and self.observed.sandbox.ready)
             for each in self.observed.running():
-                self._end(each, now, 0, "Completed")
+                self._tell(NORMAL, events.KILLING, f"Stopping container {each.name}", each.name)
+                code, reason = (KILLED, "Error") if each.id in actions.to_kill else (0, "Completed")
+                self._end(each, now, code, reason)
             self._drop_sandbox()
             return changed
+        changed = False
         for kill in actions.to_kill.values():
-            self._tell(NORMAL, events.KILLING, kill.message, kill.container.name)
-            self._end(kill.container, now, KILLED, "Error")
-        return bool(actions.to_kill)
+            name = kill.container.name
+            container = find_container(pod, name)
+            if container is None or self._is_ending(name):
+                continue
+            self._tell(NORMAL, events.KILLING, kill.message, name)
+            grace = grace_period(pod, container, kill.reason)
+            stop = stops(pod, [kill.container], lambda each: self.behaviour(pod, each), grace, now)[kill.container.id]
+            if stop.hook_fails:
+                self._tell(WARNING, events.FAILED_PRE_STOP_HOOK, "PreStopHook failed", name)
+            self._ends[kill.container.id] = _End(stop.at, KILLED, "Error", told_to=True)
+            changed = changed or stop.at <= now
+        self._let_end(now)
+        return changed
 
     def _create_sandbox(self, pod: Pod, actions: PodActions, now: float) -> None:
         assert pod.spec is not None
@@ -250,13 +279,17 @@ class SimulatedPod:
             return False
         if wish.pull_for == NEVER:
             return self._fail_to_pull(pod, container, now)
+        after = hook(container.lifecycle.post_start if container.lifecycle else None, wish.post_start)
         if name not in self._due:
             if wish.pull_for:
                 self._tell(NORMAL, "Pulling", f'Pulling image "{container.image}"', name)
-            self._due[name] = now + wish.pull_for + wish.start_after
+            self._due[name] = now + wish.pull_for + wish.start_after + (after.seconds if after else 0.0)
         if self._due[name] > now:
             return False
-        self._run(pod, container, wish, self._due.pop(name))
+        done = self._due.pop(name)
+        self._run(pod, container, wish, done - (after.seconds if after else 0.0))
+        if after is not None and after.fails:
+            self._fail_after_start(name, done, now)
         self._let_end(now)
         return True
 
@@ -293,6 +326,7 @@ class SimulatedPod:
         kept = [before] if before is not None else []
         self.observed = replace(self.observed, containers=(made, *kept, *others))
         self._plan_end(container, made, wish, at)
+        self._probes.begin(container, wish, made.id, at)
 
     def _backs_off(self, pod: Pod, container: AnyContainer, now: float) -> bool:
         name = container.name or ""
@@ -311,6 +345,16 @@ class SimulatedPod:
         self._failures[name] = StartFailure(CRASH_LOOP_BACK_OFF, text)
         self._retries[name] = max(now + 0.001, last.finished_at + delay)
         return True
+
+    def _fail_after_start(self, name: str, at: float, now: float) -> None:
+        """The container runs, but its hook does not come to a good end."""
+        found = self.observed.container(name)
+        assert found is not None
+        self._tell(WARNING, events.FAILED_POST_START_HOOK, "PostStartHook failed", name)
+        self._tell(NORMAL, events.KILLING, FAILED_POST_START, name)
+        self._end(found, at, KILLED, "Error")
+        self._failures[name] = StartFailure(POST_START_HOOK_ERROR, "simulated")
+        self._retries[name] = now + _CONFIGURE_AGAIN
 
     def _fail_to_configure(self, name: str, why: str, now: float) -> None:
         self._tell(WARNING, events.FAILED, f"Error: {why}", name)
@@ -345,17 +389,19 @@ class SimulatedPod:
         if grace is None:
             grace = pod.spec.termination_grace_period_seconds
         grace = 30 if grace is None else grace
-        for each in self.observed.running():
-            end = self._ends.get(each.id)
-            patience = self.behaviour(pod, each.name).stop_after
-            in_time = patience <= grace
-            at = now + min(patience, grace)
+        running = self.observed.running()
+        planned = stops(pod, running, lambda name: self.behaviour(pod, name), grace, now)
+        for each in running:
+            end, stop = self._ends.get(each.id), planned[each.id]
+            at = stop.at
             if end is not None and end.told_to:
                 at = min(at, end.at)
             else:
                 self._tell(NORMAL, events.KILLING, f"Stopping container {each.name}", each.name)
+                if stop.hook_fails:
+                    self._tell(WARNING, events.FAILED_PRE_STOP_HOOK, "PreStopHook failed", each.name)
             if end is None or end.told_to or at <= end.at:
-                code, reason = (0, "Completed") if in_time else (KILLED, "Error")
+                code, reason = (0, "Completed") if stop.in_time else (KILLED, "Error")
                 self._ends[each.id] = _End(at, code, reason, told_to=True)
         self._let_end(now)
 
@@ -412,14 +458,13 @@ class SimulatedPod:
     def _judge_one(self, pod: Pod, status: ContainerStatus, now: float) -> None:
         found = self.observed.container(status.name or "")
         running = found is not None and found.running and bool(status.state and status.state.running)
-        status.started = running
-        status.ready = running and found is not None and self._ready_at(pod, found) <= now
+        status.started = running and found is not None and self._probes.started(found.id)
+        status.ready = running and found is not None and self._probes.ready(pod, found, now)
 
-    def _ready_at(self, pod: Pod, container: ObservedContainer) -> float:
-        return container.started_at + self.behaviour(pod, container.name).ready_after
-
-    def _moments_of_readiness(self, pod: Pod, now: float) -> list[float]:
-        return [at for each in self.observed.running() if (at := self._ready_at(pod, each)) > now]
+    def _probe(self, pod: Pod, now: float, *, ending: bool = False) -> None:
+        for container, asked in self._probes.ask(pod, self.observed, now, ending=ending):
+            why = refusal(asked.spec, container, self._ips[0] if self._ips else "")
+            self._tell(WARNING, events.UNHEALTHY, f"{asked.type} probe failed: {why}", container.name or "")
 
 
 def _image_id(image: str) -> str:

@@ -11,6 +11,8 @@ from pybernetes.api.times import parse_duration
 
 from .answers import LEAST_PAUSE, Command, Log, read_commands, read_ports
 from .curves import Curve, read_curve
+from .hooks import AT_ONCE, Hook, read_hook
+from .probing import ALWAYS_GOOD, Answers, read_answers
 
 NEVER: Final = math.inf
 PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
@@ -25,6 +27,12 @@ class Behaviour:
     ready_after: float = 0.0
     run_for: float = NEVER
     stop_after: float = 0.0
+    startup_probe: Answers = ALWAYS_GOOD
+    readiness_probe: Answers | None = None
+    """None = as `ready_after` says."""
+    liveness_probe: Answers = ALWAYS_GOOD
+    post_start: Hook = AT_ONCE
+    pre_stop: Hook = AT_ONCE
     exit_code: int = 0
     exit_reason: str = ""
     cpu: Curve | None = None
@@ -111,6 +119,11 @@ READERS: Final[dict[str, Callable[[str], Any]]] = {
     "ready-after": duration,
     "run-for": duration,
     "stop-after": duration,
+    "startup-probe": read_answers,
+    "readiness-probe": read_answers,
+    "liveness-probe": read_answers,
+    "post-start": read_hook,
+    "pre-stop": read_hook,
     "exit-code": _exit_code,
     "exit-reason": str,
     "cpu": read_curve,

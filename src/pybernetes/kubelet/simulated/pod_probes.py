@@ -1,0 +1,78 @@
+"""The probes of all containers of a simulated pod: what is due is asked, and what follows from it. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from pybernetes.api.core.containers import AnyContainer
+from pybernetes.api.core.v1 import Pod
+
+from ..pod_actions import Verdicts
+from ..types import ObservedContainer, ObservedPod, find_container
+from .probing import Asked, Probed, ready_after
+from .settings import Behaviour
+
+
+class PodProbes:
+    """By container id; containers without probes are not kept."""
+
+    def __init__(self, behaviour: Callable[[Pod, str], Behaviour]) -> None:
+        self._behaviour = behaviour
+        self._probed: dict[str, Probed] = {}
+
+    def begin(self, container: AnyContainer, wish: Behaviour, id: str, started_at: float) -> Probed | None:
+        """A container runs since then; None if nobody asks it anything."""
+        if container.startup_probe is None and container.readiness_probe is None and container.liveness_probe is None:
+            return None
+        readiness = wish.readiness_probe or ready_after(wish.ready_after)
+        made = Probed(container, wish.startup_probe, readiness, wish.liveness_probe, started_at)
+        self._probed[id] = made
+        return made
+
+    def ask(self, pod: Pod, observed: ObservedPod, now: float, *, ending: bool) -> Iterator[tuple[AnyContainer, Asked]]:
+        """Asks those that run what is due; which probes got bad answers."""
+        running = {each.id: each for each in observed.running()}
+        self._probed = {id: probed for id, probed in self._probed.items() if id in running}
+        for id, each in running.items():
+            container, probed = find_container(pod, each.name), self._probed.get(id)
+            if container is None:
+                continue
+            if probed is None:
+                # It was taken up from the process before, which has told of what was till now.
+                probed = self.begin(container, self._behaviour(pod, each.name), id, each.started_at)
+                for _ in probed.ask(now, ending=ending) if probed is not None else ():
+                    pass
+            else:
+                yield from ((container, asked) for asked in probed.ask(now, ending=ending))
+
+    def verdicts(self) -> Verdicts:
+        """For the kubelet's decisions."""
+        probed = self._probed
+        return Verdicts(
+            liveness=lambda id: probed[id].liveness if id in probed else None,
+            startup=lambda id: probed[id].startup if id in probed else None,
+        )
+
+    def started(self, id: str) -> bool:
+        """Whether a running container has started."""
+        return id not in self._probed or self._probed[id].started
+
+    def ready(self, pod: Pod, found: ObservedContainer, now: float) -> bool:
+        """Whether a running container is ready."""
+        asked = self._probed[found.id].readiness if found.id in self._probed else None
+        return self.started(found.id) and (self._ready_at(pod, found) <= now if asked is None else asked)
+
+    def again_at(self, pod: Pod, observed: ObservedPod, now: float, *, ending: bool) -> float:
+        """When a container may come to be ready, or be found to be ill; infinity = never."""
+        soonest = math.inf
+        for each in observed.running():
+            if each.id in self._probed:
+                soonest = min(soonest, self._probed[each.id].again_at(ending=ending))
+            if (at := self._ready_at(pod, each)) > now:
+                soonest = min(soonest, at)
+        return soonest
+
+    def _ready_at(self, pod: Pod, found: ObservedContainer) -> float:
+        """Of one that is not asked."""
+        return found.started_at + self._behaviour(pod, found.name).ready_after
