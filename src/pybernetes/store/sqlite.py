@@ -2,7 +2,8 @@
 
 Writes are decided and numbered on the event loop, against an index in memory (key to revision). They gather until the
 batch before them is durable; then one transaction takes all of them, one `fdatasync` beside the loop (`syncing`) makes
-them durable, and all are acknowledged together. Why that is safe is written in `sqlite_file`.
+them durable, and all are acknowledged together. Why that is safe is written in `sqlite_file`. A write that comes alone
+to a quick disk is made durable at once (`patience`).
 
 Statements run on the loop's thread: a thread that executes them loses a tenth beside a busy loop (it asks for the GIL
 at each of them) and wins nothing elsewhere. What decides is that the loop is free while the disk works, however slow it
@@ -37,6 +38,7 @@ from pybernetes.store.base import (
 )
 from pybernetes.store.expiry import Expiries
 from pybernetes.store.feed import Feed, FeedWatch
+from pybernetes.store.patience import Patience
 from pybernetes.store.sqlite_file import Row, SQLiteFile, SyncFailed
 from pybernetes.store.syncing import Syncer, ThreadSyncer, kernel_syncer
 
@@ -125,6 +127,8 @@ class SQLiteStore:
         self._checkpointer: asyncio.Task[None] | None = None
         self._syncer: Syncer | None = None
         """There from `start` to `close`."""
+        self._patience: Patience | None = None
+        """None where the loop waits for no disk."""
         self._views: dict[tuple[str, int], _View] = {}
         """The last collections that were not taken whole, by prefix and revision."""
         self._feed = Feed(self._replay)
@@ -136,6 +140,7 @@ class SQLiteStore:
         contents = await self._in("upkeep", self._file.open)
         by_kernel = kernel_syncer(self._file.log) if self._sync is os.fdatasync else None
         self._syncer = by_kernel or ThreadSyncer(self._file.sync)
+        self._patience = Patience() if self._sync is os.fdatasync else None
         self._index = contents.revisions
         self._assigned = self._durable = self._feed.revision = contents.revision
         self._compacted = contents.compacted
@@ -283,9 +288,12 @@ class SQLiteStore:
         expires = self._clock() + ttl if ttl else None
         write = _Write((revision, key, previous, value is None, expires, value), loop.create_future())
         self._pending[key] = write
-        self._queue.append(write)
         if self._flusher is None:
+            if self._patience is not None and not self._writer.locked() and self._patience.has():
+                self._write_alone(write, self._patience)
+                return write.acknowledged
             self._flusher = loop.create_task(self._flush())
+        self._queue.append(write)
         return write.acknowledged
 
     def _settled(self, key: str) -> Awaitable[None]:
@@ -342,12 +350,25 @@ class SQLiteStore:
         batch, self._queue = self._queue[:count], self._queue[count:]
         return batch
 
+    def _write_alone(self, write: _Write, patience: Patience) -> None:
+        batch = [write]
+        try:
+            events = self._append(batch)
+            began = time.monotonic()
+            try:
+                self._file.sync()
+            except SyncFailed as error:
+                self._break(error)
+                raise
+            patience.waited(time.monotonic() - began)
+        except Exception as error:
+            self._fail(batch, str(error))
+        else:
+            self._acknowledge(batch, events)
+
     async def _write_batch(self, batch: list[_Write]) -> None:
         try:
-            if self._broken is not None:
-                raise StoreUnavailable(self._broken)
-            events = self._events(batch)
-            self._file.append([write.row for write in batch])
+            events = self._append(batch)
             try:
                 assert self._syncer is not None
                 await self._syncer.sync()
@@ -360,7 +381,18 @@ class SQLiteStore:
             self._fail(batch, str(error))
             if not isinstance(error, Exception):
                 raise
-            return
+        else:
+            self._acknowledge(batch, events)
+
+    def _append(self, batch: list[_Write]) -> list[Event] | None:
+        """Put a batch into the log; the events are for those who watch, once it is durable."""
+        if self._broken is not None:
+            raise StoreUnavailable(self._broken)
+        events = self._events(batch)
+        self._file.append([write.row for write in batch])
+        return events
+
+    def _acknowledge(self, batch: list[_Write], events: list[Event] | None) -> None:
         self._refused = None
         index, pending = self._index, self._pending
         size = len(batch) * ROW_COST
@@ -378,6 +410,8 @@ class SQLiteStore:
         self._feed.publish(events, self._durable)
         for write in batch:
             write.settle(None)
+        if self._patience is not None:
+            self._patience.acknowledged()
         self._fold_later(size)
 
     def _events(self, batch: list[_Write]) -> list[Event] | None:

@@ -178,7 +178,7 @@ class SQLiteFile:
             for key, value, revision, previous, before in rows
         ]
 
-    # -- the syncing thread --
+    # -- the syncing thread, or the event loop's --
 
     def sync(self) -> None:
         """Wait until everything appended is on disk."""

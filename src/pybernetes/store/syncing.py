@@ -20,8 +20,6 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from .yielding import Slices
-
 _NUMBERS = {"x86_64": (206, 207, 208, 209), "aarch64": (0, 1, 4, 2)}
 """io_setup, io_destroy, io_getevents, io_submit by machine."""
 _IOCB = "<QIIHhIQQqQII"  # data, key, rw_flags, opcode, priority, file, buffer, bytes, offset, reserved, flags, resfd
@@ -73,7 +71,6 @@ class KernelSyncer:
         self._requests = (ctypes.c_void_p * 1)(ctypes.addressof(self._request))
         self._event = ctypes.create_string_buffer(struct.calcsize(_EVENT))
         self._one = ctypes.c_long(1)
-        self._slices = Slices()
 
     def probe(self) -> None:
         """Sync once and wait for it, then listen. Raises OSError if the kernel has no such thing."""
@@ -94,7 +91,6 @@ class KernelSyncer:
             done.set_exception(error)
         else:
             self._done = done
-            self._slices.asked()
         return done
 
     def stop(self) -> None:
@@ -118,7 +114,6 @@ class KernelSyncer:
 
     def _tell(self) -> None:
         os.eventfd_read(self._told)
-        self._slices.done()
         done, self._done = self._done, None
         error = None
         try:

@@ -1,0 +1,53 @@
+"""Whether the event loop itself waits for the disk, or goes on and hears of it later.
+
+While the disk works beside the loop (`syncing`), others are served; that is right for a batch of many writes, and for a
+slow disk. But a lone write pays for it: the sync is done by a worker of the kernel, which gets its turn on a busy
+processor after 1 to 4 ms though the disk needs a tenth of one, and whoever wrote then waits for two more rounds of the
+loop, in each of which everybody else is served first. Under a flood of reads that made a write four to eight times as
+slow as in quiet. So the loop syncs a lone write itself, at once, as long as that is usually quick.
+
+A write is alone if the last one was acknowledged a while ago: who writes one after another on one connection is, those
+who write on many connections are not, and gather.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+
+APART = 0.0002
+"""Seconds. One client needs longer to read an answer and ask again, on the same machine; a server with other requests
+at hand does not."""
+QUICK = 0.003
+"""Seconds that a disk may usually need. Everybody waits for that long."""
+PUT_OFF = 256
+"""Lone writes that are not waited for, once the disk was found to be slow."""
+_SHARE = 1 / 16  # of the last sync in what is usual: one that is slow now and then makes no slow disk
+
+
+class Patience:
+    """Knows what syncs took."""
+
+    def __init__(self) -> None:
+        self._usual = 0.0
+        self._put_off = 0
+        self._last = 0.0
+
+    def has(self) -> bool:
+        """Whether to wait for a write that comes now."""
+        if monotonic() - self._last < APART:
+            return False
+        if self._put_off:
+            self._put_off -= 1
+            return False
+        return True
+
+    def acknowledged(self) -> None:
+        """Writes are durable."""
+        self._last = monotonic()
+
+    def waited(self, seconds: float) -> None:
+        """The loop has waited for the disk."""
+        self._usual += (seconds - self._usual) * _SHARE
+        if self._usual > QUICK:
+            self._usual = QUICK  # so that one more slow sync is enough
+            self._put_off = PUT_OFF

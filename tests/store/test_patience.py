@@ -1,0 +1,104 @@
+"""Lone writes are waited for by the loop itself; many, and those to a slow disk, are not."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from pathlib import Path
+
+import pytest
+from store.test_sqlite import opened
+
+from pybernetes.store import patience as module
+from pybernetes.store.base import StoreUnavailable
+from pybernetes.store.patience import APART, PUT_OFF, QUICK, Patience
+
+
+class Clock:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.time = 100.0
+        monkeypatch.setattr(module, "monotonic", lambda: self.time)
+
+    def lone_write(self, patience: Patience, seconds: float) -> bool:
+        """Whether it was waited for."""
+        self.time += 2 * APART
+        waits = patience.has()
+        self.time += seconds
+        if waits:
+            patience.waited(seconds)
+        patience.acknowledged()
+        return waits
+
+
+def test_a_write_right_behind_another_is_not_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, patience = Clock(monkeypatch), Patience()
+    assert clock.lone_write(patience, QUICK / 10)
+    clock.time += APART / 2
+    assert not patience.has()
+    clock.time += APART
+    assert patience.has()
+
+
+def test_a_slow_disk_is_waited_for_now_and_then_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, patience = Clock(monkeypatch), Patience()
+    assert all(clock.lone_write(patience, QUICK / 10) for _ in range(100))
+    assert all(clock.lone_write(patience, QUICK * 5 if number % 20 == 0 else QUICK / 10) for number in range(100))
+    waited = [clock.lone_write(patience, QUICK * 5) for _ in range(20 * PUT_OFF)]
+    assert sum(waited) < 30
+    waited = [clock.lone_write(patience, QUICK / 10) for _ in range(2 * PUT_OFF)]
+    assert all(waited[-10:])  # it is quick again
+
+
+async def test_a_lone_write_waits_for_nobody_on_the_loop(tmp_path: Path) -> None:
+    async with opened(str(tmp_path / "store.db")) as store:
+        rounds = []
+        asyncio.get_running_loop().call_soon(rounds.append, 1)
+        revision = await store.create("/a", b"1")
+        assert not rounds
+        assert (await store.get("/a")).revision == revision  # type: ignore[union-attr]
+
+
+async def test_writes_at_once_gather(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(str(tmp_path / "store.db")) as store:
+        batches = []
+        append = store._file.append
+        monkeypatch.setattr(store._file, "append", lambda rows: (batches.append(len(rows)), append(rows)))
+        await asyncio.gather(*(store.create(f"/{number}", b"") for number in range(100)))
+        assert sum(batches) == 100
+        assert len(batches) < 10
+
+
+async def test_a_lone_write_whose_sync_fails_is_no_success_and_ends_all_writing(tmp_path: Path) -> None:
+    async with opened(str(tmp_path / "store.db")) as store:
+        first = await store.create("/a", b"1")
+        await asyncio.sleep(2 * APART)
+
+        def broken(_: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        store._file._sync = broken
+        with pytest.raises(StoreUnavailable, match="Input/output error"):
+            await store.update("/a", b"2", revision=first)
+        for operation in (store.create("/c", b""), store.delete("/a", revision=first), store.check()):
+            with pytest.raises(StoreUnavailable, match="restart"):
+                await operation
+        assert (await store.get("/a")).value == b"1"  # type: ignore[union-attr]
+        assert await store.revision() == first
+
+
+async def test_a_lone_write_that_the_disk_refuses_undoes_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(str(tmp_path / "store.db")) as store:
+        append = store._file.append
+
+        def full(_: object) -> None:
+            raise StoreUnavailable("disk full")
+
+        monkeypatch.setattr(store._file, "append", full)
+        with pytest.raises(StoreUnavailable, match="disk full"):
+            await store.create("/a", b"1")
+        monkeypatch.setattr(store._file, "append", append)
+        assert await store.get("/a") is None
+        await store.create("/a", b"2")
+        assert (await store.get("/a")).value == b"2"  # type: ignore[union-attr]
