@@ -151,21 +151,39 @@ class Expression:
         self.internal = False
         self.program: Program | None = None
         try:
-            program = env.compile(source)
+            self.program = env.compile(source)
+            self.error = _mismatch(self.program.result_type, returns)
         except Uninstantiable as error:
-            self.error, self.internal = f"program instantiation failed: {error}", True
-            return
+            self.error = _mismatch(error.result_type, returns)
+            if not self.error:
+                self.error, self.internal = f"program instantiation failed: {error}", True
         except CompileError as error:
             self.error = f"compilation failed: {error}"
-            return
-        if returns and not any(program.result_type.exact(each) for each in returns):
-            if len(returns) == 1:
-                self.error = f"must evaluate to {returns[0].go} but got {program.result_type.go}"
-            else:
-                listed = " ".join(each.go for each in returns)
-                self.error = f"must evaluate to one of [{listed}] but got {program.result_type.go}"
-            return
-        self.program = program
+        if self.error:
+            self.program = None
+
+
+def _mismatch(found: Type, returns: Sequence[Type]) -> str:
+    """What to say of a result that is not wanted; empty if it is."""
+    if not returns or any(found.exact(each) for each in returns):
+        return ""
+    listed = " ".join(each.go for each in returns)
+    return f"must evaluate to {listed if len(returns) == 1 else f'one of [{listed}]'} but got {found.go}"
+
+
+_SCALARS = frozenset(
+    each.kind for each in (t.BOOL, t.BYTES, t.DOUBLE, t.DURATION, t.INT, t.NULL, t.STRING, t.TIMESTAMP, t.UINT)
+)
+
+
+def _variable_type(type: Type) -> Type:
+    """What others know of a variable's type; of objects, optional values and the like nothing."""
+    if type.kind == "list":
+        return t.list_of(_variable_type(type.params[0]))
+    if type.kind == "map":
+        key, value = type.params
+        return t.map_of(_variable_type(key), _variable_type(value))
+    return type if type.kind in _SCALARS else t.DYN
 
 
 class Composition:
@@ -176,11 +194,16 @@ class Composition:
         self._type = Type("object", "kubernetes.variables", fields={})
         self.variables: dict[str, Expression] = {}
         for name, source in variables:
-            made = self.compile(source, ANYTHING)
-            found = made.program.result_type if made.program is not None else t.DYN
-            assert self._type.fields is not None
-            self._type.fields[name] = Field(found, name)
-            self.variables[name] = made
+            self.add(name, source)
+
+    def add(self, name: str, source: str) -> Expression:
+        """One more variable, for all that is compiled after it."""
+        made = self.compile(source, ANYTHING)
+        found = _variable_type(made.program.result_type) if made.program is not None else t.DYN
+        assert self._type.fields is not None
+        self._type.fields[name] = Field(found, name)
+        self.variables[name] = made
+        return made
 
     def environment(self, authorizer: bool = True, patch: bool = False) -> Environment:
         """What the policy's expressions may use."""

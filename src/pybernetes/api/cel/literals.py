@@ -20,11 +20,12 @@ _CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string"
 
 
 class Uninstantiable(CompileError):
-    """A constant that cannot be what a function makes of it. The text has no place."""
+    """A constant that cannot be what a function makes of it, in an expression of this type. The text has no place."""
 
-    def __init__(self, source: str, message: str) -> None:
+    def __init__(self, source: str, message: str, result_type: Type) -> None:
         super().__init__(source, [])
         self.args = (message,)
+        self.result_type = result_type
 
 
 def check_literals(source: str, root: Node) -> None:
@@ -39,7 +40,7 @@ def check_literals(source: str, root: Node) -> None:
         try:
             _instantiate(call)
         except (EvaluationError, PatternError) as error:
-            raise Uninstantiable(source, str(error)) from None
+            raise Uninstantiable(source, str(error), root.type) from None
 
 
 def _placed(call: Call) -> Iterator[Problem]:

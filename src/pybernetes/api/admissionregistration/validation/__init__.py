@@ -1,4 +1,4 @@
-"""What is wrong with the kinds of admissionregistration/v1. Expressions are not compiled here."""
+"""What is wrong with the kinds of admissionregistration/v1."""
 
 from __future__ import annotations
 

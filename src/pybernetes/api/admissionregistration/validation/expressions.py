@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from ...field import FieldError, Path, internal, invalid
-from ..v1 import MutatingAdmissionPolicySpec, ValidatingAdmissionPolicySpec
+from ..v1 import MutatingAdmissionPolicySpec, ValidatingAdmissionPolicySpec, Variable
+
+if TYPE_CHECKING:
+    from ..expressions import Composition
 
 
 def validate_expression(source: str, path: Path, *, params: bool = False) -> list[FieldError]:
@@ -23,66 +27,65 @@ def _told(made: Any, path: Path, shown: str | None) -> list[FieldError]:
     return [internal(path, made.error) if made.internal else invalid(path, shown, made.error)]
 
 
-def validate_policy_expressions(
-    spec: ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec, path: Path
-) -> list[FieldError]:
-    """Everything that a policy says in CEL but its match conditions."""
-    from ..expressions import Composition
+class PolicyExpressions:
+    """What a policy says in CEL, compiled piece by piece as validation comes to it; each variable is seen by the next.
 
-    variables = [each for each in spec.variables or () if each.name and (each.expression or "").strip()]
-    composition = Composition(
-        ((each.name or "", each.expression or "") for each in variables), spec.param_kind is not None
-    )
-    errors: list[FieldError] = []
-    for index, variable in enumerate(spec.variables or ()):
-        made = composition.variables.get(variable.name or "")
-        if made is not None:
-            at = path.child("variables").index(index).child("expression")
-            errors += _told(made, at, variable.expression)
-    if isinstance(spec, ValidatingAdmissionPolicySpec):
-        return errors + _validating(spec, composition, path)
-    return errors + _mutating(spec, composition, path)
+    Nothing is compiled for a policy that says what it said before.
+    """
 
+    def __init__(self, spec: ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec, *, changed: bool) -> None:
+        self._changed = changed
+        self._params = spec.param_kind is not None
+        self._composed = bool(spec.variables) or isinstance(spec, MutatingAdmissionPolicySpec)
 
-def _check(
-    composition: Any, source: str | None, returns: Sequence[Any], path: Path, shown: str | None = None, **options: bool
-) -> list[FieldError]:
-    if not (source or "").strip():
-        return []
-    made = composition.compile(source, returns, **options)
-    return _told(made, path, shown or source)
+    @cached_property
+    def _composition(self) -> Composition:
+        from ..expressions import Composition
 
+        return Composition((), self._params)
 
-def _validating(spec: ValidatingAdmissionPolicySpec, composition: Any, path: Path) -> list[FieldError]:
-    from ...cel.types import BOOL, NULL, STRING
+    def variable(self, variable: Variable, path: Path) -> list[FieldError]:
+        """One more variable, whatever its type."""
+        if not self._changed:
+            return []
+        made = self._composition.add(variable.name or "", variable.expression or "")
+        return _told(made, path, variable.expression or "")
 
-    errors: list[FieldError] = []
-    for index, validation in enumerate(spec.validations or ()):
-        at = path.child("validations").index(index)
-        errors += _check(composition, validation.expression, (BOOL,), at.child("expression"))
-        errors += _check(
-            composition, validation.message_expression, (STRING,), at.child("messageExpression"), authorizer=False
-        )
-    for index, annotation in enumerate(spec.audit_annotations or ()):
-        at = path.child("auditAnnotations").index(index).child("valueExpression")
-        source = (annotation.value_expression or "").strip()
-        errors += _check(composition, source, (STRING, NULL), at, annotation.value_expression)
-    return errors
+    def condition(self, source: str, path: Path) -> list[FieldError]:
+        """Something that is true or false."""
+        return self._check(source, lambda types: (types.BOOL,), path)
 
+    def message(self, source: str, path: Path) -> list[FieldError]:
+        """A text that does not depend on what the user may do."""
+        return self._check(source, lambda types: (types.STRING,), path, authorizer=False)
 
-def _mutating(spec: MutatingAdmissionPolicySpec, composition: Any, path: Path) -> list[FieldError]:
-    from ...cel.types import list_of
-    from ..expressions import JSON_PATCH, object_type
+    def annotation(self, source: str, path: Path) -> list[FieldError]:
+        """A text, or nothing."""
+        return self._check(source, lambda types: (types.STRING, types.NULL), path, shown=source)
 
-    errors: list[FieldError] = []
-    for index, mutation in enumerate(spec.mutations or ()):
-        at = path.child("mutations").index(index)
-        if mutation.patch_type == "ApplyConfiguration" and mutation.apply_configuration is not None:
-            source = (mutation.apply_configuration.expression or "").strip()
-            place = at.child("applyConfiguration", "expression")
-            errors += _check(composition, source, (object_type("Object"),), place, patch=True)
-        elif mutation.patch_type == "JSONPatch" and mutation.json_patch is not None:
-            source = (mutation.json_patch.expression or "").strip()
-            place = at.child("jsonPatch", "expression")
-            errors += _check(composition, source, (list_of(JSON_PATCH),), place, patch=True)
-    return errors
+    def apply_configuration(self, source: str, path: Path) -> list[FieldError]:
+        """A part of an object."""
+        from ..expressions import object_type
+
+        return self._check(source.strip(), lambda _: (object_type("Object"),), path, patch=True)
+
+    def json_patch(self, source: str, path: Path) -> list[FieldError]:
+        """A list of operations."""
+        from ..expressions import JSON_PATCH
+
+        return self._check(source.strip(), lambda types: (types.list_of(JSON_PATCH),), path, patch=True)
+
+    def _check(
+        self, source: str, returns: Callable[[Any], Sequence[Any]], path: Path, shown: str = "", **options: bool
+    ) -> list[FieldError]:
+        if not self._changed:
+            return []
+        from ...cel import types
+        from ..expressions import Expression, environment
+
+        text = source.strip() if shown else source
+        if self._composed:
+            made = self._composition.compile(text, returns(types), **options)
+        else:
+            made = Expression(text, environment(self._params, **options), returns(types))
+        return _told(made, path, shown or source)

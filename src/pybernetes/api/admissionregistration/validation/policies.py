@@ -25,7 +25,7 @@ from ..v1 import (
     Validation,
     Variable,
 )
-from .expressions import validate_policy_expressions
+from .expressions import PolicyExpressions
 from .rules import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
@@ -46,18 +46,15 @@ _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 
 def validate_validating_admission_policy(obj: ValidatingAdmissionPolicy) -> list[FieldError]:
     """What is wrong with a new ValidatingAdmissionPolicy."""
-    errors = _validate_validating(obj, check_conditions=True)
-    return errors or validate_policy_expressions(obj.spec or ValidatingAdmissionPolicySpec(), _SPEC)
+    return _validate_validating(obj, check_conditions=True, changed=True)
 
 
 def validate_validating_admission_policy_update(
     new: ValidatingAdmissionPolicy, old: ValidatingAdmissionPolicy
 ) -> list[FieldError]:
     """Everything may change."""
-    errors = _validate_validating(new, check_conditions=_conditions_changed(new.spec, old.spec))
-    if not errors and new.spec is not None and new.spec != old.spec:
-        return validate_policy_expressions(new.spec, _SPEC)
-    return errors
+    conditions_changed = _conditions_changed(new.spec, old.spec)
+    return _validate_validating(new, check_conditions=conditions_changed, changed=new.spec != old.spec)
 
 
 def validate_validating_admission_policy_status_update(
@@ -78,18 +75,15 @@ def validate_validating_admission_policy_status_update(
 
 def validate_mutating_admission_policy(obj: MutatingAdmissionPolicy) -> list[FieldError]:
     """What is wrong with a new MutatingAdmissionPolicy."""
-    errors = _validate_mutating(obj, check_conditions=True)
-    return errors or validate_policy_expressions(obj.spec or MutatingAdmissionPolicySpec(), _SPEC)
+    return _validate_mutating(obj, check_conditions=True, changed=True)
 
 
 def validate_mutating_admission_policy_update(
     new: MutatingAdmissionPolicy, old: MutatingAdmissionPolicy
 ) -> list[FieldError]:
     """Everything may change."""
-    errors = _validate_mutating(new, check_conditions=_conditions_changed(new.spec, old.spec))
-    if not errors and new.spec is not None and new.spec != old.spec:
-        return validate_policy_expressions(new.spec, _SPEC)
-    return errors
+    conditions_changed = _conditions_changed(new.spec, old.spec)
+    return _validate_mutating(new, check_conditions=conditions_changed, changed=new.spec != old.spec)
 
 
 def _conditions_changed(new: Any, old: Any) -> bool:
@@ -100,7 +94,11 @@ def _conditions_changed(new: Any, old: Any) -> bool:
 
 
 def _validate_common(
-    spec: ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec, *, mutates: bool, check_conditions: bool
+    spec: ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec,
+    expressions: PolicyExpressions,
+    *,
+    mutates: bool,
+    check_conditions: bool,
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     if spec.failure_policy not in FAILURE_POLICIES:
@@ -122,26 +120,29 @@ def _validate_common(
         errors += validate_match_conditions(spec.match_conditions, _SPEC.child("matchConditions"), params=params)
     variables: Sequence[Variable] = spec.variables or ()
     for index, variable in enumerate(variables):
-        errors += _validate_variable(variable, _SPEC.child("variables").index(index))
+        errors += _validate_variable(variable, expressions, _SPEC.child("variables").index(index))
     return errors
 
 
-def _validate_validating(obj: ValidatingAdmissionPolicy, *, check_conditions: bool) -> list[FieldError]:
+def _validate_validating(obj: ValidatingAdmissionPolicy, *, check_conditions: bool, changed: bool) -> list[FieldError]:
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain, custom=True)
     spec = obj.spec or ValidatingAdmissionPolicySpec()
-    errors += _validate_common(spec, mutates=False, check_conditions=check_conditions)
+    expressions = PolicyExpressions(spec, changed=changed)
+    errors += _validate_common(spec, expressions, mutates=False, check_conditions=check_conditions)
     if not spec.validations and not spec.audit_annotations:
         detail = "validations or auditAnnotations must contain at least one item"
         errors.append(required(_SPEC.child("validations"), detail))
         errors.append(required(_SPEC.child("auditAnnotations"), detail))
         return errors
     for index, validation in enumerate(spec.validations or ()):
-        errors += _validate_validation(validation, _SPEC.child("validations").index(index))
+        errors += _validate_validation(validation, expressions, _SPEC.child("validations").index(index))
     name = (obj.metadata and obj.metadata.name) or ""
-    return errors + _validate_audit_annotations(spec.audit_annotations or [], name)
+    return errors + _validate_audit_annotations(spec.audit_annotations or [], expressions, name)
 
 
-def _validate_audit_annotations(annotations: list[AuditAnnotation], policy: str) -> list[FieldError]:
+def _validate_audit_annotations(
+    annotations: list[AuditAnnotation], expressions: PolicyExpressions, policy: str
+) -> list[FieldError]:
     path = _SPEC.child("auditAnnotations")
     errors: list[FieldError] = []
     if len(annotations) > MAX_AUDIT_ANNOTATIONS:
@@ -157,20 +158,23 @@ def _validate_audit_annotations(annotations: list[AuditAnnotation], policy: str)
         elif len(expression.encode()) > MAX_VALUE_EXPRESSION_BYTES:
             detail = f"must not exceed {MAX_VALUE_EXPRESSION_BYTES} bytes in length"
             errors.append(required(at.child("valueExpression"), detail))
+        else:
+            errors += expressions.annotation(annotation.value_expression or "", at.child("valueExpression"))
         if key in seen:
             errors.append(duplicate(at.child("key"), key))
         seen.add(key)
     return errors
 
 
-def _validate_mutating(obj: MutatingAdmissionPolicy, *, check_conditions: bool) -> list[FieldError]:
+def _validate_mutating(obj: MutatingAdmissionPolicy, *, check_conditions: bool, changed: bool) -> list[FieldError]:
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain, custom=True)
     spec = obj.spec or MutatingAdmissionPolicySpec()
-    errors += _validate_common(spec, mutates=True, check_conditions=check_conditions)
+    expressions = PolicyExpressions(spec, changed=changed)
+    errors += _validate_common(spec, expressions, mutates=True, check_conditions=check_conditions)
     if not spec.mutations:
         errors.append(required(_SPEC.child("mutations"), "mutations must contain at least one item"))
     for index, mutation in enumerate(spec.mutations or ()):
-        errors += _validate_mutation(mutation, _SPEC.child("mutations").index(index))
+        errors += _validate_mutation(mutation, expressions, _SPEC.child("mutations").index(index))
     policy, at = spec.reinvocation_policy, _SPEC.child("reinvocationPolicy")
     if not policy:
         errors.append(required(at))
@@ -203,7 +207,7 @@ def _validate_param_kind(kind: ParamKind, path: Path) -> list[FieldError]:
     return errors
 
 
-def _validate_variable(variable: Variable, path: Path) -> list[FieldError]:
+def _validate_variable(variable: Variable, expressions: PolicyExpressions, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     name = variable.name or ""
     if not name.strip():
@@ -212,16 +216,22 @@ def _validate_variable(variable: Variable, path: Path) -> list[FieldError]:
         errors.append(invalid(path.child("name"), name, "must be a valid CEL identifier"))
     if not (variable.expression or "").strip():
         errors.append(required(path.child("expression"), "expression is not specified"))
+    else:
+        errors += expressions.variable(variable, path.child("expression"))
     return errors
 
 
-def _validate_validation(validation: Validation, path: Path) -> list[FieldError]:
+def _validate_validation(validation: Validation, expressions: PolicyExpressions, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     if not (validation.expression or "").strip():
         errors.append(required(path.child("expression"), "expression is not specified"))
+    else:
+        errors += expressions.condition(validation.expression or "", path.child("expression"))
     expression, message = validation.message_expression or "", validation.message or ""
     if expression and not expression.strip():
         errors.append(invalid(path.child("messageExpression"), expression, "must be non-empty if specified"))
+    elif expression:
+        errors += expressions.message(expression, path.child("messageExpression"))
     if message and not message.strip():
         errors.append(invalid(path.child("message"), message, "must be non-empty if specified"))
     elif "\n" in message.strip() or "\r" in message.strip():
@@ -231,7 +241,7 @@ def _validate_validation(validation: Validation, path: Path) -> list[FieldError]
     return errors
 
 
-def _validate_mutation(mutation: Mutation, path: Path) -> list[FieldError]:
+def _validate_mutation(mutation: Mutation, expressions: PolicyExpressions, path: Path) -> list[FieldError]:
     kind = mutation.patch_type or ""
     if not kind:
         return [required(path.child("patchType"))]
@@ -245,6 +255,9 @@ def _validate_mutation(mutation: Mutation, path: Path) -> list[FieldError]:
         errors.append(required(at, f"must be specified when patchType is {kind}"))
     elif not (part.expression or "").strip():
         errors.append(required(at.child("expression")))
+    else:
+        compiled = expressions.apply_configuration if kind == "ApplyConfiguration" else expressions.json_patch
+        errors += compiled(part.expression or "", at.child("expression"))
     (other,) = (each for each in PATCH_TYPES if each != kind)
     if parts[other] is not None:
         detail = f"must not be specified when patchType is {kind}"

@@ -39,12 +39,13 @@ _PATH_SAFE = "/:@&=+$,;!'()*~-._"
 
 def _parse(text: str) -> URLValue:
     try:
-        return _parsed(text)
+        return parse_url(text)
     except ValueError as error:
         raise EvaluationError(f"URL parse error during conversion from string: parse {quote(text)}: {error}") from None
 
 
-def _parsed(text: str) -> URLValue:
+def parse_url(text: str) -> URLValue:
+    """An absolute URL or path. Raises ValueError in Go's words."""
     if any(ord(char) < 0x20 or ord(char) == 0x7F for char in text):
         raise ValueError("net/url: invalid control character in URL")
     if not text:
@@ -122,7 +123,7 @@ def _query(url: URLValue) -> dict[str, list[str]]:
 
 def _is(text: str) -> bool:
     try:
-        _parsed(text)
+        parse_url(text)
     except ValueError:
         return False
     return True
@@ -131,7 +132,7 @@ def _is(text: str) -> bool:
 def uri_problem(text: str) -> str | None:
     """Why a text is no URI, in Go's words."""
     try:
-        _parsed(text)
+        parse_url(text)
     except ValueError as error:
         return f"parse {quote(text)}: {error}"
     return None
