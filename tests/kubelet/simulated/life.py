@@ -62,6 +62,14 @@ class Life:
         self.body["metadata"]["deletionGracePeriodSeconds"] = grace
         return self.sync()
 
+    def annotate(self, **wishes: str) -> bool:
+        """Other wishes, from now on; whether they change anything."""
+        told = {PREFIX + key.replace("_", "-"): value for key, value in wishes.items()}
+        self.body["metadata"]["annotations"].update(told)
+        changed = self.simulated.reconsider(self.pod(), [], self.clock.now())
+        self.sync()
+        return changed
+
     @property
     def container(self) -> Any:
         return (self.status.container_statuses or [])[0]

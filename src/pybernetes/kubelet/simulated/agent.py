@@ -29,7 +29,7 @@ from ..status import Eviction
 from ..status_manager import StatusManager
 from .addresses import Addresses
 from .admitting import Admitting
-from .behaviour import Rule, unknown
+from .behaviour import Rule, same_wishes, unknown
 from .identities import Identities, NodesClient
 from .nodes import SimulatedNodes
 from .pod import Outcome, SimulatedPod
@@ -101,6 +101,12 @@ class Agent:
         await self._pressures.stop()
         await self._statuses.stop()
 
+    def set_rules(self, rules: Sequence[Rule]) -> None:
+        """From now on these are in force, for pods that are there as well."""
+        self._rules = rules
+        for uid in list(self._simulated):
+            self._reconsider(uid)
+
     # -- what servers of kubelets ask
 
     def pods_on(self, node: str) -> list[tuple[Pod, SimulatedPod]]:
@@ -130,6 +136,9 @@ class Agent:
             if _resources_differ(before, pod):
                 self._resize(uid, pod, before)
             self._sync(uid)
+        if before is not None and not same_wishes(before, pod):
+            self._tell_unknown(pod)
+            self._reconsider(uid)
         self._statuses.pod_changed(uid)
 
     def _gone(self, pod: Pod) -> None:
@@ -215,11 +224,27 @@ class Agent:
                 return None
         made = self._simulated[uid] = SimulatedPod(pod, self._rules, self._backoff, ips, self._nodes.host_ips(node))
         self._resizing.take_up(pod)
-        if any(made.behaviour(pod, each.name or "").memory for each in pod.spec.containers or ()):
-            self._pressures.watch(node)
+        self._watch_memory(pod, made)
+        self._tell_unknown(pod)
+        return made
+
+    def _reconsider(self, uid: str) -> None:
+        """The pod may have to behave in another way."""
+        pod, simulated = self._pods[uid], self._simulated.get(uid)
+        if simulated is None or not simulated.reconsider(pod, self._rules, self._clock.now()):
+            return
+        self._watch_memory(pod, simulated)
+        self._sync(uid)
+
+    def _watch_memory(self, pod: Pod, simulated: SimulatedPod) -> None:
+        """Nodes can run short of it only by pods that use more than they request."""
+        assert pod.spec is not None
+        if any(simulated.behaviour(pod, each.name or "").memory for each in pod.spec.containers or ()):
+            self._pressures.watch(_node_of(pod))
+
+    def _tell_unknown(self, pod: Pod) -> None:
         for problem in unknown(pod):
             self._event(pod, "Warning", "BadSimulation", problem)
-        return made
 
     def _admitted(self, uid: str, pod: Pod) -> bool:
         """Whether the node takes a pod that is new to it."""

@@ -1,5 +1,7 @@
 """What a simulated pod or node shall do: its annotations, above rules of a file, above doing nothing but run. Pure.
 
+Both may change at any time: from then on it behaves in the new way, and what is past stays as it was.
+
 Annotations of pods, each also for one container alone (`simulated.pybernetes.io/run-for.CONTAINER`):
 
     simulated.pybernetes.io/pull-for: 2s       how long pulling the image takes; `never` = it cannot be pulled
@@ -130,6 +132,13 @@ def _sources(obj: Kind, rules: Sequence[Rule]) -> list[tuple[str, Mapping[str, s
     ours = {key: value for key, value in annotations.items() if key.startswith(PREFIX)}
     fitting: list[tuple[str, Mapping[str, str]]] = [("", rule.settings) for rule in rules if rule.fits(obj)]
     return [(PREFIX, ours), *fitting] if ours else fitting
+
+
+def same_wishes(before: Pod, now: Pod) -> bool:
+    """Whether a pod's own annotations and labels, by which rules know it, wish for the same."""
+    assert before.metadata is not None
+    assert now.metadata is not None
+    return (before.metadata.annotations, before.metadata.labels) == (now.metadata.annotations, now.metadata.labels)
 
 
 @lru_cache(_REMEMBERED)

@@ -9,9 +9,8 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-
-import msgspec
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import Node
@@ -27,10 +26,11 @@ from pybernetes.client.metrics import Registry
 
 from .addresses import node_address
 from .agent import Agent
-from .behaviour import Rules, read_rules
+from .behaviour import Rules
 from .identities import Identities
 from .nodes import Place, Shape, SimulatedNodes
 from .options import Options, parse
+from .rules_file import RulesFile
 from .server import Kubelets
 
 PROGRAM = "simulated-nodes"
@@ -43,24 +43,13 @@ def main(argv: list[str]) -> int:
     options = parse(argv)
     component.log_to_stderr(options.v)
     try:
-        rules = _rules(options)
-        return component.run_until_done(_run(options, rules))
+        file = RulesFile(options.rules) if options.rules is not None else None
+        return component.run_until_done(_run(options, file, file.read() if file is not None else Rules()))
     except (clientconfig.ConfigError, OSError, ValueError) as error:
         print(f"pyb simulated-nodes: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 0
-
-
-def _rules(options: Options) -> Rules:
-    if options.rules is None:
-        return Rules()
-    from pybernetes.api.yaml import yaml_to_json
-
-    try:
-        return read_rules(msgspec.json.decode(yaml_to_json(options.rules.read_bytes())[0]))
-    except ValueError as error:
-        raise ValueError(f"{options.rules}: {error}") from error
 
 
 def names(options: Options) -> list[str]:
@@ -72,10 +61,11 @@ def names(options: Options) -> list[str]:
 class _Worker:
     """Nodes and pods together: what `component` runs."""
 
-    def __init__(self, options: Options, rules: Rules, client: Client) -> None:
+    def __init__(self, options: Options, file: RulesFile | None, rules: Rules, client: Client) -> None:
         self.started = asyncio.Event()
         self._options = options
         self._clock = SystemClock()
+        self._file = file
         self._rules = rules
         self._client = client
         self._identities = Identities(client, self._clock)
@@ -95,6 +85,8 @@ class _Worker:
                 await self._informers.wait_synced()
                 await agent.start()
                 self.started.set()
+                if self._file is not None:
+                    group.create_task(self._file.follow(self._clock, partial(_change_rules, nodes, agent)))
         finally:
             if kubelets is not None:
                 await kubelets.stop()
@@ -134,6 +126,11 @@ class _Worker:
         return kubelets, ports
 
 
+def _change_rules(nodes: SimulatedNodes, agent: Agent, rules: Rules) -> None:
+    nodes.set_rules(rules.nodes)
+    agent.set_rules(rules.pods)
+
+
 async def _allow(client: Client, user: str) -> None:
     """Let a user ask kubelets for anything; who has changed or deleted the binding has his way until the next start."""
     binding = ClusterRoleBinding(
@@ -151,10 +148,10 @@ def _certificate(options: Options) -> tuple[Path, Path]:
     return Path(options.kubelet_tls_cert_file), Path(options.kubelet_tls_private_key_file)
 
 
-async def _run(options: Options, rules: Rules) -> int:
+async def _run(options: Options, file: RulesFile | None, rules: Rules) -> int:
     settings = clientconfig.load(options.kubeconfig or None)
     async with Client(settings, program=PROGRAM) as client:
-        worker = _Worker(options, rules, client)
+        worker = _Worker(options, file, rules, client)
         health = HealthServer(Registry(), {"ping": lambda: True, "nodes": worker.started.is_set}, client)
         return await component.serve_and_work(
             worker, client, health, None, options, program=PROGRAM, command="pyb simulated-nodes"

@@ -123,6 +123,12 @@ class SimulatedNodes:
             for one in self._ones.values():
                 self._apply(one)
 
+    def set_rules(self, rules: Sequence[Rule]) -> None:
+        """From now on these are in force."""
+        self._rules = rules
+        for node in self._informer.items():
+            self._seen(node)
+
     # -- what others ask
 
     def __contains__(self, name: str) -> bool:

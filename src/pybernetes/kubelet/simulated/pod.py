@@ -99,6 +99,10 @@ class SimulatedPod:
         self._ips = tuple(ips)
         self._host_ips = host_ips
         self._behaviours: dict[str, Behaviour] = {}
+        self._problems: list[Told] = []
+        """What is wrong with the wishes, and has not been told."""
+        self._since = 0.0
+        """When it was told to behave in another way; nothing of that may have happened before."""
         self._ends: dict[str, _End] = {}
         """By container id."""
         self._due: dict[str, float] = {}
@@ -121,8 +125,21 @@ class SimulatedPod:
         if known is None:
             known, problems = behaviour(pod, container, self._rules)
             self._behaviours[container] = known
-            self._told += [Told(WARNING, "BadSimulation", each, container) for each in problems]
+            self._problems += [Told(WARNING, "BadSimulation", each, container) for each in problems]
         return known
+
+    def reconsider(self, pod: Pod, rules: Sequence[Rule], now: float) -> bool:
+        """Annotations or rules may be others; whether it has to behave in another way, beginning with the next sync."""
+        self._rules = rules
+        before, self._behaviours = self._behaviours, {}
+        changed = {name for name, wish in before.items() if self.behaviour(pod, name) != wish}
+        if not changed and not self._problems:
+            return False
+        self._since = now
+        self._due = {name: at for name, at in self._due.items() if name not in changed}
+        for each in self.observed.running():
+            self._probes.change(each.id, self.behaviour(pod, each.name), now)
+        return True
 
     @property
     def running(self) -> bool:
@@ -170,6 +187,8 @@ class SimulatedPod:
         ended = over and not self.running
         if ended:
             self._drop_sandbox()
+        self._told += self._problems
+        self._problems = []
         facts = StatusFacts(
             runtime=RUNTIME,
             host_ips=self._host_ips,
@@ -417,7 +436,8 @@ class SimulatedPod:
         if killed is not None and killed < found.started_at + wish.run_for:
             self._ends[found.id] = _End(killed, KILLED, OOM_KILLED)
         elif wish.run_for < NEVER:
-            self._ends[found.id] = _End(found.started_at + wish.run_for, wish.exit_code, wish.reason)
+            at = max(found.started_at + wish.run_for, min(self._since, now))
+            self._ends[found.id] = _End(at, wish.exit_code, wish.reason)
         else:
             self._ends.pop(found.id, None)
 

@@ -9,8 +9,9 @@ from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.v1 import Pod
 
 from ..pod_actions import Verdicts
+from ..probes.results import ProbeType
 from ..types import ObservedContainer, ObservedPod, find_container
-from .probing import Asked, Probed, ready_after
+from .probing import Answers, Asked, Probed, ready_after
 from .settings import Behaviour
 
 
@@ -25,10 +26,13 @@ class PodProbes:
         """A container runs since then; None if nobody asks it anything."""
         if container.startup_probe is None and container.readiness_probe is None and container.liveness_probe is None:
             return None
-        readiness = wish.readiness_probe or ready_after(wish.ready_after)
-        made = Probed(container, wish.startup_probe, readiness, wish.liveness_probe, started_at)
-        self._probed[id] = made
+        made = self._probed[id] = Probed(container, _answers(wish), started_at)
         return made
+
+    def change(self, id: str, wish: Behaviour, now: float) -> None:
+        """From now on a container answers in another way."""
+        if id in self._probed:
+            self._probed[id].change(_answers(wish), now)
 
     def ask(self, pod: Pod, observed: ObservedPod, now: float, *, ending: bool) -> Iterator[tuple[AnyContainer, Asked]]:
         """Asks those that run what is due; which probes got bad answers."""
@@ -76,3 +80,11 @@ class PodProbes:
     def _ready_at(self, pod: Pod, found: ObservedContainer) -> float:
         """Of one that is not asked."""
         return found.started_at + self._behaviour(pod, found.name).ready_after
+
+
+def _answers(wish: Behaviour) -> dict[ProbeType, Answers]:
+    return {
+        ProbeType.STARTUP: wish.startup_probe,
+        ProbeType.READINESS: wish.readiness_probe or ready_after(wish.ready_after),
+        ProbeType.LIVENESS: wish.liveness_probe,
+    }

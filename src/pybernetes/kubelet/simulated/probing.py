@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -92,7 +92,7 @@ class Asked:
         self.type = type
         self.spec = spec
         self.passes: bool | None = {ProbeType.LIVENESS: True, ProbeType.READINESS: False}.get(type)
-        self._answers = answers
+        self.answers = answers
         self._started_at = started_at
         self._period = float(spec.period_seconds or 10)
         self._next = started_at + (spec.initial_delay_seconds or 0)
@@ -110,7 +110,7 @@ class Asked:
         """Asks as often as it is due; the moments at which the answer was bad."""
         while self._next <= now:
             at = self._next
-            good = self._answers.at(max(0.0, at + _MOMENT - self._started_at))
+            good = self.answers.at(max(0.0, at + _MOMENT - self._started_at))
             self._run = self._run + 1 if good is self._last else 1
             self._last = good
             self._next = at + self._period
@@ -129,7 +129,7 @@ class Asked:
         """When an answer may change something; infinity = never."""
         if not self._settled:
             return self._next
-        changes = self._started_at + self._answers.same_until(self._next - self._started_at)
+        changes = self._started_at + self.answers.same_until(self._next - self._started_at)
         if changes == math.inf:
             return math.inf
         return self._next + max(0.0, math.ceil((changes - self._next) / self._period - _MOMENT)) * self._period
@@ -137,7 +137,7 @@ class Asked:
     def _pass_over(self, now: float) -> None:
         """Leaves out good answers that change nothing."""
         if self._settled:
-            last = min(now, self._started_at + self._answers.same_until(self._next - self._started_at))
+            last = min(now, self._started_at + self.answers.same_until(self._next - self._started_at))
             self._next += max(0, math.floor((last - self._next) / self._period)) * self._period
 
     @property
@@ -145,7 +145,7 @@ class Asked:
         """Whether further good answers say nothing new. Bad ones are told, each of them."""
         if self._next == math.inf:
             return False
-        upcoming = self._answers.at(max(0.0, self._next + _MOMENT - self._started_at))
+        upcoming = self.answers.at(max(0.0, self._next + _MOMENT - self._started_at))
         return bool(self.passes) and bool(self._last) and upcoming
 
     def _needed(self, good: bool) -> int:
@@ -170,17 +170,23 @@ def refusal(spec: Probe, container: AnyContainer, ip: str) -> str:
 class Probed:
     """All probes of one container. The startup probe comes first; the others wait until it has passed."""
 
-    def __init__(
-        self, container: AnyContainer, startup: Answers, readiness: Answers, liveness: Answers, started_at: float
-    ) -> None:
+    def __init__(self, container: AnyContainer, answers: Mapping[ProbeType, Answers], started_at: float) -> None:
         self._startup, self._readiness, self._liveness = (
-            Asked(type, spec, answers, started_at) if spec is not None else None
-            for type, spec, answers in (
-                (ProbeType.STARTUP, container.startup_probe, startup),
-                (ProbeType.READINESS, container.readiness_probe, readiness),
-                (ProbeType.LIVENESS, container.liveness_probe, liveness),
+            Asked(type, spec, answers[type], started_at) if spec is not None else None
+            for type, spec in (
+                (ProbeType.STARTUP, container.startup_probe),
+                (ProbeType.READINESS, container.readiness_probe),
+                (ProbeType.LIVENESS, container.liveness_probe),
             )
         )
+
+    def change(self, answers: Mapping[ProbeType, Answers], now: float) -> None:
+        """From now on these are the answers."""
+        for _ in self.ask(now):
+            pass  # what is past was answered in the old way
+        for each in (self._startup, self._readiness, self._liveness):
+            if each is not None:
+                each.answers = answers[each.type]
 
     @property
     def startup(self) -> bool | None:
