@@ -13,7 +13,7 @@ whole store, as etcd does. The promises, in order of importance:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 import msgspec
@@ -87,6 +87,10 @@ class StoreUnavailable(StoreError):
     """The disk is full, the file is locked or damaged, etcd is away. Nothing was acknowledged."""
 
 
+Receive = Callable[[list[Event]], None]
+"""Takes a batch of changes."""
+
+
 class Watch(Protocol):
     """Batches of changes, in order. Iterating raises `Compacted` if the start lies before the compaction."""
 
@@ -133,8 +137,12 @@ class Store(Protocol):
         """
         ...
 
-    def watch(self, prefix: str, *, after: int) -> Watch:
-        """All changes under `prefix` with a revision greater than `after`, then those to come."""
+    def watch(self, prefix: str, *, after: int, receive: Receive | None = None) -> Watch:
+        """All changes under `prefix` with a revision greater than `after`, then those to come.
+
+        A store in this process gives changes to `receive`, if there is one, before their writer is told, whenever the
+        reader has taken all earlier ones and waits; if it raises, they are read again, as all that it was not given.
+        """
         ...
 
     async def revision(self) -> int:

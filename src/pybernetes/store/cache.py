@@ -353,12 +353,10 @@ class Cache:
 
     async def _follow(self) -> None:
         while True:
-            watch = self.store.watch("", after=self.revision)
+            watch = self.store.watch("", after=self.revision, receive=self._receive)
             try:
                 async for batch in watch:
-                    for event in batch:
-                        self._apply(event)
-                    self._advance(batch[-1].revision)
+                    self._receive(batch)
             except Compacted:
                 await self._reload()
             except Unreadable as error:
@@ -383,6 +381,11 @@ class Cache:
         for partition in self.partitions.values():
             for watcher in partition.watchers:
                 watcher.end(Compacted(watcher.revision, self.revision))
+
+    def _receive(self, batch: list[Event]) -> None:
+        for event in batch:
+            self._apply(event)
+        self._advance(batch[-1].revision)
 
     def _apply(self, event: Event) -> None:
         partition = self.partition_of(event.key)

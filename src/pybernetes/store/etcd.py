@@ -23,6 +23,7 @@ from pybernetes.store.base import (
     FutureRevision,
     KeyExists,
     Page,
+    Receive,
     RevisionMismatch,
     StoreUnavailable,
     Watch,
@@ -90,7 +91,7 @@ class EtcdStore:
                 if revision:
                     raise
 
-    def watch(self, prefix: str, *, after: int) -> Watch:
+    def watch(self, prefix: str, *, after: int, receive: Receive | None = None) -> Watch:
         watch = EtcdWatch(self._client, prefix, after, self._watches)
         self._watches.add(watch)
         return watch

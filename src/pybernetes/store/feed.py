@@ -2,8 +2,9 @@
 
 A watch is either *behind* or *live*. Behind: it reads the store's history until it has caught up; so begins every
 watch, and so falls back a watch whose reader is so slow that `BACKLOG` events wait for it, which bounds the memory a
-slow reader can hold. Live: the store hands it each batch as soon as the batch is durable. Everything here runs on the
-event loop, so the step from behind to live cannot miss a change: both are decided between two awaits.
+slow reader can hold. Live: the store hands it each batch as soon as the batch is durable; to a function of the reader,
+if it has one and waits for nothing else. Everything here runs on the event loop, so the step from behind to live cannot
+miss a change: both are decided between two awaits.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from pybernetes.store.base import Event
+from pybernetes.store.base import Event, Receive
 
 BACKLOG = 10_000
 PAGE = 100
@@ -51,9 +52,10 @@ class Feed:
 class FeedWatch:
     """One reader's view of a feed; see `pybernetes.store.base.Watch`."""
 
-    def __init__(self, feed: Feed, prefix: str, after: int) -> None:
+    def __init__(self, feed: Feed, prefix: str, after: int, receive: Receive | None = None) -> None:
         self._feed = feed
         self._prefix = prefix
+        self._receive = receive
         self._position = after
         """Every change up to here was delivered (or lies before the start)."""
         self._behind = True
@@ -104,6 +106,14 @@ class FeedWatch:
         position = self._position
         mine = [e for e in events if e.revision > position and e.key.startswith(self._prefix)]
         if not mine:
+            return
+        if self._receive is not None and self._waiter is not None and not self._waiter.done():
+            try:
+                self._receive(mine)
+            except Exception:  # it meets the same again, where it can be dealt with
+                self.fall_behind()
+            else:
+                self._position = mine[-1].revision
             return
         if not self._buffer:
             self._buffer = mine

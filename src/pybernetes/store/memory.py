@@ -17,6 +17,7 @@ from pybernetes.store.base import (
     FutureRevision,
     KeyExists,
     Page,
+    Receive,
     RevisionMismatch,
     StoreUnavailable,
     Watch,
@@ -96,8 +97,8 @@ class MemoryStore:
                 entries.append(entry)
         return Page(entries, at, remaining)
 
-    def watch(self, prefix: str, *, after: int) -> Watch:
-        return FeedWatch(self._feed, prefix, after)
+    def watch(self, prefix: str, *, after: int, receive: Receive | None = None) -> Watch:
+        return FeedWatch(self._feed, prefix, after, receive)
 
     async def revision(self) -> int:
         self._refuse_when_closed()

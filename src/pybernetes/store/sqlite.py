@@ -32,6 +32,7 @@ from pybernetes.store.base import (
     FutureRevision,
     KeyExists,
     Page,
+    Receive,
     RevisionMismatch,
     StoreUnavailable,
     Watch,
@@ -229,8 +230,8 @@ class SQLiteStore:
         if len(self._views) > VIEWS:
             del self._views[next(iter(self._views))]
 
-    def watch(self, prefix: str, *, after: int) -> Watch:
-        return FeedWatch(self._feed, prefix, after)
+    def watch(self, prefix: str, *, after: int, receive: Receive | None = None) -> Watch:
+        return FeedWatch(self._feed, prefix, after, receive)
 
     async def revision(self) -> int:
         self._refuse_when_closed()

@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 
-from ..base import Entry, Event, Page, RevisionMismatch, Store, StoreUnavailable, Watch
+from ..base import Entry, Event, Page, Receive, RevisionMismatch, Store, StoreUnavailable, Watch
 from .configuration import Rules
 from .kms import KMS
 from .providers import PREFIX, Provider, Undecipherable
@@ -84,7 +84,7 @@ class EncryptedStore:
         await self._fetch_keys(page.entries)
         return Page([self._up(entry) for entry in page.entries], page.revision, page.remaining)
 
-    def watch(self, prefix: str, *, after: int) -> Watch:
+    def watch(self, prefix: str, *, after: int, receive: Receive | None = None) -> Watch:
         """See `Store`."""
         return _PlainWatch(self._inner.watch(prefix, after=after), self._events)
 
