@@ -158,7 +158,7 @@ def test_the_flags_are_checked(tmp_path: Path) -> None:
         "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n"
         "resources: [{resources: [secrets], providers: [{kms: {name: vault, apiVersion: v1, endpoint: 'unix:///x'}}]}]"
     )
-    assert "only v2 is supported" in run(f"--encryption-provider-config={tmp_path}/kms.yaml")
+    assert "KMSv1 is deprecated" in run(f"--encryption-provider-config={tmp_path}/kms.yaml")
 
 
 @pytest.mark.parametrize(

@@ -221,16 +221,34 @@ async def test_what_nobody_reads_is_told_with_its_key_and_without_its_content(op
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "Expected `object`"),
+        ("", "is empty"),
+        ("kind: EncryptionConfiguration\nresources: [secret]", "Object 'apiVersion' is missing in '...'"),
         ("kind: Pod\napiVersion: v1", 'no kind "Pod"'),
-        ("{", "neither YAML nor JSON"),
+        ("{", "unexpected end of JSON input"),
         ("resources: []", "at least one resources is required"),
         ("resources: [{resources: [secrets]}]", "at least one resources[0].providers is required"),
         ("resources: [{resources: [secrets], providers: [{}]}]", "does not contain any of the expected providers"),
         ("resources: [{resources: [secrets], providers: [{identity: {}, kms: {}}]}]", "more than one provider"),
-        ("resources: [{resources: [secrets], providers: [{kms: {name: x}}]}]", "only v2 is supported"),
+        ("resources: [{resources: [secrets], providers: [{kms: {name: x}}]}]", "endpoint is a mandatory field"),
+        ("resources: [{resources: [a], providers: [{kms: {name: x, endpoint: 'unix:///x'}}]}]", "KMSv1 is deprecated"),
+        (
+            "resources: [{resources: [a], providers: ["
+            "{kms: {apiVersion: v2, name: x, endpoint: 'unix:///x'}}, {kms: {apiVersion: v2, name: x, endpoint: 'unix:///y'}}]}]",
+            "duplicate KMS provider name x, names must be unique",
+        ),
+        (
+            "resources: [{resources: [a], providers: [{kms: {apiVersion: v2, name: x, timeout: y}}]}]",
+            'invalid duration "y"',
+        ),
         ("resources: [{resources: [secrets], providers: [{aesgcm: {}}]}]", "at least one keys is required"),
-        ("resources: [{resources: [secrets], providers: [{rot13: {}}]}]", "rot13"),
+        (
+            "resources: [{resources: [secrets], providers: [{rot13: {}}]}]",
+            'unknown field "resources[0].providers[0].rot13"',
+        ),
+        (
+            "resources: [{resources: [secrets], providers: [{identity: {a: 1}}]}]",
+            'unknown field "resources[0].providers[0].identity.a"',
+        ),
         (
             "resources: [{resources: [secrets], providers: [{aesgcm: {keys: [{name: a, secret: SGVsbG8=}]}}]}]",
             "got 5, expected one of [16 24 32]",
@@ -253,9 +271,26 @@ def test_a_configuration_that_cannot_be_used_is_refused(tmp_path: Path, text: st
         text = f"apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n{text}"
     file = tmp_path / "encryption.yaml"
     file.write_text(text)
-    with pytest.raises(ValueError, match=r"encryption\.yaml") as refused:
+    with pytest.raises(ValueError, match="error while") as refused:
         read(file)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "providers",
+    [
+        "{aescbc: {keys: [{name: 'a:b', secret: a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=}]}}",
+        '{aescbc: {keys: [{name: a, secret: "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=\\n"}]}}',
+    ],
+)
+def test_what_upstream_takes_is_taken(tmp_path: Path, providers: str) -> None:
+    file = tmp_path / "encryption.yaml"
+    for kind in (
+        "apiVersion: v1\nkind: EncryptionConfig",
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration",
+    ):
+        file.write_text(f"{kind}\nresources: [{{resources: [secrets], providers: [{providers}]}}]")
+        assert read(file).providers("", "secrets")
 
 
 def test_identity_is_nothing() -> None:

@@ -45,7 +45,11 @@ def go_field(cls: type[Struct], info: FieldInfo) -> GoField:
 
 def go_name(cls: type[Struct]) -> str:
     """A struct as Go prints it: `v1.PodSpec`."""
-    # pybernetes.api.<group>.<version>[.<module>]: Go's package is named after the version.
+    # pybernetes.api.<group>.<version>[.<module>]: Go's package is named after the version. Classes that stand elsewhere
+    # say it themselves.
+    package = getattr(cls, "go_package", None)
+    if package is not None:
+        return f"{package}.{cls.__name__}"
     parts = cls.__module__.split(".")
     return f"{parts[3] if len(parts) > 3 else parts[-1]}.{cls.__name__}"
 

@@ -81,6 +81,14 @@ def convert(cls: type[T], value: Any) -> tuple[T, list[str]]:
     return _convert(cls, _walk(cls, value))
 
 
+def read(cls: type[Any], value: Any) -> tuple[Any, list[str]]:
+    """A JSON value that fits a class, without the nulls, and its unknown or repeated fields; `DecodeError` if none."""
+    walk = _walk(cls, value)
+    if walk.error is not None:
+        raise DecodeError(walk.error)
+    return walk.value, walk.problems
+
+
 def check_kind(obj: Any, cls: type[Struct], api_version: str, body: bytes = b"") -> None:
     """Refuse an object whose kind or apiVersion is not the path's; what it leaves out is the path's.
 

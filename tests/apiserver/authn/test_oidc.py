@@ -18,7 +18,7 @@ import tools
 from pybernetes import pki
 from pybernetes.api.field import aggregate
 from pybernetes.apiserver.authn.oidc.authenticator import OIDC
-from pybernetes.apiserver.authn.oidc.configuration import Configuration, JWTAuthenticator, read
+from pybernetes.apiserver.authn.oidc.configuration import AuthenticationConfiguration, JWTAuthenticator, read
 from pybernetes.apiserver.authn.oidc.mapping import Mapping
 from pybernetes.apiserver.authn.oidc.validation import validate
 from pybernetes.apiserver.authn.user import BadCredential, User
@@ -125,7 +125,7 @@ async def test_an_issuer_that_is_away_is_asked_again_and_never_flooded(tmp_path:
     issuer = world.issuer
     clock = Clock()
     try:
-        made = msgspec.convert(configuration(world), Configuration)
+        made = msgspec.convert(configuration(world), AuthenticationConfiguration)
         authenticator = OIDC(made, now=clock)
         answers = issuer.answer
         issuer.answer = lambda *_: (503, {}, "")
@@ -162,10 +162,10 @@ async def test_an_issuer_that_is_away_is_asked_again_and_never_flooded(tmp_path:
 async def test_an_issuer_that_says_it_is_another_is_not_believed(tmp_path: Path) -> None:
     world = World(tmp_path)
     try:
-        authenticator = OIDC(msgspec.convert(configuration(world), Configuration))
+        authenticator = OIDC(msgspec.convert(configuration(world), AuthenticationConfiguration))
         world.issuer.answer = lambda *_: (200, {}, {"issuer": "https://other.example", "jwks_uri": world.issuer.url})
         assert "issuer did not match" in await refused(authenticator, world.issuer.token())
-        authenticator = OIDC(msgspec.convert(configuration(world), Configuration))
+        authenticator = OIDC(msgspec.convert(configuration(world), AuthenticationConfiguration))
         world.issuer.answer = lambda *_: (200, {}, {"issuer": world.issuer.url, "jwks_uri": "http://127.0.0.1:1/"})
         assert "no https URL" in await refused(authenticator, world.issuer.token())
         assert await authenticator.user_of("nonsense") is None
@@ -181,7 +181,7 @@ async def test_an_issuer_may_be_asked_elsewhere_than_its_name_says(tmp_path: Pat
     try:
         described = configuration(world)
         described["jwt"][0]["issuer"] |= {"url": name, "discoveryURL": f"{world.issuer.url}/inside"}
-        authenticator = OIDC(msgspec.convert(described, Configuration))
+        authenticator = OIDC(msgspec.convert(described, AuthenticationConfiguration))
         world.issuer.documents["/inside"] = {"issuer": name, "jwks_uri": f"{world.issuer.url}/keys"}
         assert await authenticator.user_of(world.issuer.token(iss=name)) == User("jane")
         assert [path for path, _, _ in world.issuer.asked] == ["/inside", "/keys"]
@@ -241,7 +241,7 @@ def jwt(**parts: Any) -> JWTAuthenticator:
 )
 def test_mappings(parts: dict[str, Any], claims: dict[str, Any], expected: User | str) -> None:
     configured = jwt(**parts)
-    assert validate(Configuration(jwt=[configured]), ()) == []
+    assert validate(AuthenticationConfiguration(jwt=[configured]), ()) == []
     mapping = Mapping(configured)
     if isinstance(expected, User):
         assert mapping.user(claims) == expected
@@ -291,19 +291,19 @@ def named(**username: Any) -> dict[str, Any]:
     ],
 )
 def test_what_may_not_stand_in_a_configuration(parts: dict[str, Any], message: str) -> None:
-    errors = validate(Configuration(jwt=[jwt(**parts)]), ["https://ours"])
+    errors = validate(AuthenticationConfiguration(jwt=[jwt(**parts)]), ["https://ours"])
     assert message in aggregate(errors)
 
 
 def test_two_issuers_of_the_same_name_are_refused() -> None:
-    errors = validate(Configuration(jwt=[jwt(), jwt()]), [])
+    errors = validate(AuthenticationConfiguration(jwt=[jwt(), jwt()]), [])
     assert aggregate(errors) == 'jwt[1].issuer.url: Duplicate value: "https://issuer.example"'
 
 
 @pytest.mark.parametrize("key", ["a", "A.b/c", "kubernetes.io/x", "x.k8s.io/y", "/x", "a.b/"])
 def test_extra_keys_belong_to_a_domain_that_is_not_ours(key: str) -> None:
     mapping = {"username": {"claim": "sub", "prefix": ""}, "extra": [{"key": key, "valueExpression": "claims.a"}]}
-    assert validate(Configuration(jwt=[jwt(claimMappings=mapping)]), [])
+    assert validate(AuthenticationConfiguration(jwt=[jwt(claimMappings=mapping)]), [])
 
 
 @pytest.mark.parametrize("text", ["", "{}", "kind: Pod\napiVersion: v1", "a: b", "kind: [", '{"jwt": {}}'])

@@ -106,6 +106,10 @@ def policy(**spec: Any) -> str:
         ('{"user":"alice"}', get("/api/v1/pods"), True),
         ('{"user":"alice"}', get("/logs"), True),
         ('{"user":"alice","resource":"pods"}', get("/logs"), False),
+        ('{"apiVersion":"abac.authorization.kubernetes.io/v0","kind":"Policy","user":"alice"}', get("/logs"), True),
+        ('{"kind":"Policy","user":"alice"}', get("/logs"), True),
+        ("user: alice", get("/logs"), True),
+        (policy(user="alice", namespace="*", resource="*", apiGroup="*", more=1), get("/api/v1/pods"), True),
         ('{"readonly":true}', get("/api/v1/pods"), True),
         ('{"readonly":true}', get("/api/v1/pods", "POST"), False),
     ],
@@ -118,10 +122,20 @@ def test_policies_match(tmp_path: Path, line: str, request_: RequestInfo, allowe
 
 def test_a_bad_line_is_named(tmp_path: Path) -> None:
     file = tmp_path / "policy"
-    for bad in ("{", '{"kind":"Policy","apiVersion":"v9"}', '{"user":7}'):
+    for bad, why in (
+        ("{", "couldn't get version/kind; json parse error: unexpected end of JSON input"),
+        ('{"kind":"Policy","apiVersion":"v9"}', 'no kind "Policy" is registered for version "v9" in scheme'),
+        ('{"user":7}', "cannot unmarshal number into Go struct field"),
+        (policy(readonly="x"), "cannot unmarshal string into Go struct field PolicySpec.spec.readonly of type bool"),
+    ):
         file.write_text(f"{policy(user='a')}\n{bad}\n")
-        with pytest.raises(ValueError, match="line 2"):
+        with pytest.raises(ValueError, match="line 2") as failed:
             read_policies(file)
+        assert f"error reading policy file {file}, line 2: {bad}: " in str(failed.value)
+        assert why in str(failed.value)
+    file.write_text(" " * 70_000)
+    with pytest.raises(ValueError, match="token too long"):
+        read_policies(file)
 
 
 def test_policies_are_rules_too(tmp_path: Path) -> None:

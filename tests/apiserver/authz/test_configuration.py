@@ -62,7 +62,7 @@ def kubeconfig(tmp_path: Path) -> Path:
         ([{"type": "RBAC", "name": "mine"}], "expected name rbac for authorizer RBAC instead of mine"),
         ([{"type": "Webhook", "name": "x"}], "authorizers[0].webhook: Required value: required when type=Webhook"),
         ([{**ALWAYS, "webhook": {}}], "may only be specified when type=Webhook"),
-        ([{**ALWAYS, "nme": "x"}], "unknown field `nme`"),
+        ([{**ALWAYS, "nme": "x"}], 'strict decoding error: unknown field "authorizers[0].nme"'),
     ],
 )
 def test_what_is_wrong_with_a_configuration(authorizers: list[Any], problem: str) -> None:
@@ -74,7 +74,12 @@ def test_what_is_wrong_with_a_configuration(authorizers: list[Any], problem: str
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"timeout": ""}, "timeout: Required value"),
+        ({"timeout": "0s"}, "timeout: Required value"),
+        ({"timeout": "x"}, 'time: invalid duration "x"'),
+        (
+            {"timeout": 3},
+            "cannot unmarshal number into Go struct field WebhookConfiguration.authorizers.webhook.timeout",
+        ),
         ({"timeout": "31s"}, 'timeout: Invalid value: "31s": must be > 0s and <= 30s'),
         ({"authorizedTTL": "-1s"}, "authorizedTTL: Invalid value"),
         ({"subjectAccessReviewVersion": "v2"}, 'Unsupported value: "v2": supported values: "v1", "v1beta1"'),

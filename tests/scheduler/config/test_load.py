@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pybernetes.scheduler.config.load import ConfigError, default, load
+from pybernetes.api.configfile import ConfigError
+from pybernetes.scheduler.config.load import default, load
 from pybernetes.scheduler.config.plugins import DEFAULTS, plugin_set
 from pybernetes.scheduler.config.v1.args import ARGS
 

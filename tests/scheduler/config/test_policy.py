@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from pybernetes.api.configfile import ConfigError
 from pybernetes.scheduler.config import policy
-from pybernetes.scheduler.config.load import ConfigError
 from pybernetes.scheduler.config.plugins import plugin_set
 from pybernetes.scheduler.config.v1.types import Plugins
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pybernetes.scheduler.config.load import ConfigError, load
+from pybernetes.api.configfile import ConfigError
+from pybernetes.scheduler.config.load import load
 from pybernetes.scheduler.config.spec import build
 
 SOURCE = '''

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pybernetes.api import names
+from pybernetes.api import configfile, names
 from pybernetes.api.field import FieldError, aggregate, invalid, not_supported, required
 from pybernetes.api.field import Path as FieldPath
-from pybernetes.api.yaml import yaml_to_json
 
 from ..authn.user import User
 from ..requestinfo import RequestInfo
 from .flags import API_VERSION
 
+log = logging.getLogger(__name__)
+
 NONE, METADATA, REQUEST, REQUEST_RESPONSE = range(4)
 LEVELS = ("None", "Metadata", "Request", "RequestResponse")
+_SCHEME = configfile.Scheme({(API_VERSION, "Policy")}, "k8s.io/apiserver/pkg/audit/scheme.go:30")
 STAGES = ("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic")
 
 
-class GroupResources(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class GroupResources(configfile.Section):
     """Resources of a group; no resources = all of them."""
 
     group: str = ""
@@ -30,7 +33,7 @@ class GroupResources(msgspec.Struct, rename="camel", forbid_unknown_fields=True)
     resource_names: list[str] = []
 
 
-class PolicyRule(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class PolicyRule(configfile.Section):
     """Requests, and how much of them is recorded. What is empty matches everything."""
 
     level: str = ""
@@ -44,7 +47,7 @@ class PolicyRule(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     omit_managed_fields: bool | None = None
 
 
-class Policy(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class Policy(configfile.Section):
     """All rules."""
 
     kind: str = ""
@@ -89,20 +92,31 @@ class PolicyEvaluator:
 
 
 def read(file: Path) -> Policy:
-    """The policy in a file. Raises ValueError with all that is wrong."""
-    value = msgspec.json.decode(yaml_to_json(file.read_bytes())[0])
-    kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
-    if (kind, version) != ("Policy", API_VERSION):
-        raise ValueError(f'{file}: no kind "{kind or ""}" is registered for version "{version or ""}"')
+    """The policy in a file; what it says beyond a policy is told of and ignored. Raises ValueError or OSError."""
     try:
-        policy = msgspec.convert(value, Policy)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{file}: {error}") from None
+        return _read(file)
+    except ValueError as error:
+        raise ValueError(f"loading audit policy file: {error}: from file {file}") from None
+
+
+def _read(file: Path) -> Policy:
+    try:
+        value, problems = configfile.parse(file.read_bytes())
+        version, kind = configfile.named_type(value)
+        if not version:
+            raise ValueError("unknown group version field audit.k8s.io/__internal, Kind=Policy in policy")
+        if (version, kind or "Policy") not in _SCHEME.kinds:
+            raise configfile.not_registered(version, kind, _SCHEME)
+        policy, unknown = configfile.decode(Policy, value)
+    except configfile.ConfigError as error:
+        raise ValueError(f"failed decoding: {error}") from None
+    if problems or unknown:
+        log.warning("Audit policy contains errors, falling back to lenient decoding: %s", "; ".join(problems + unknown))
     if not policy.rules:
-        raise ValueError(f"{file}: loaded illegal policy with 0 rules")
+        raise ValueError("loaded illegal policy with 0 rules")
     errors = validate(policy)
     if errors:
-        raise ValueError(f"{file}: {aggregate(errors)}")
+        raise ValueError(aggregate(errors))
     return policy
 
 

@@ -3,16 +3,19 @@
     {"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy",
      "spec":{"user":"alice","namespace":"*","resource":"pods","apiGroup":"*","readonly":true}}
 
-Lines without a version are of the oldest form, whose empty fields match everything.
+Lines of v0 or without a version are of the oldest form, whose empty fields match everything; `user` and so on stand in
+them without a `spec`.
 """
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
+from pybernetes.api import configfile
 from pybernetes.api.authorization.v1 import NonResourceRule, ResourceRule, SubjectRulesReviewStatus
 
 from ..authn.user import AUTHENTICATED, User
@@ -20,12 +23,16 @@ from ..requestinfo import RequestInfo
 from .authorizer import Decision
 
 log = logging.getLogger(__name__)
-API_VERSION = "abac.authorization.kubernetes.io/v1beta1"
+_V0, _V1BETA1 = (f"abac.authorization.kubernetes.io/{version}" for version in ("v0", "v1beta1"))
+_SCHEME = configfile.Scheme({(_V0, "Policy"), (_V1BETA1, "Policy")}, "pkg/apis/abac/register.go:33")
+_LONGEST = 64 * 1024  # bytes of a line; upstream's
 _READS = ("get", "list", "watch")
 
 
-class PolicySpec(msgspec.Struct, rename="camel", frozen=True):
+class PolicySpec(configfile.Section):
     """Who may do what; all that is given must match."""
+
+    go_package: ClassVar[str] = "v1beta1"
 
     user: str = ""
     group: str = ""
@@ -36,10 +43,12 @@ class PolicySpec(msgspec.Struct, rename="camel", frozen=True):
     non_resource_path: str = ""
 
 
-class _Policy(msgspec.Struct, rename="camel"):
+class Policy(configfile.Section):
+    """A line of today's form."""
+
     kind: str = ""
     api_version: str = ""
-    spec: PolicySpec = PolicySpec()
+    spec: PolicySpec = msgspec.field(default_factory=PolicySpec)
 
 
 class ABAC:
@@ -80,25 +89,31 @@ class ABAC:
 def read_policies(file: Path) -> list[PolicySpec]:
     """All policies of a file. Raises ValueError, which names the line."""
     policies = []
-    for number, line in enumerate(file.read_text().splitlines(), 1):
+    for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
+        if len(line) >= _LONGEST:
+            raise ValueError(f"error reading policy file {file}: bufio.Scanner: token too long")
         text = line.strip()
-        if not text or text.startswith("#"):
+        if not text or text.startswith(b"#"):
             continue
         try:
-            policies.append(_policy(text))
+            policies.append(_policy(line))
         except ValueError as error:
-            raise ValueError(f"error reading policy file {file}, line {number}: {text}: {error}") from None
+            words = line.decode("utf-8", "replace").removesuffix("\r")
+            raise ValueError(f"error reading policy file {file}, line {number}: {words}: {error}") from None
     return policies
 
 
-def _policy(text: str) -> PolicySpec:
-    policy = msgspec.json.decode(text, type=_Policy)
-    if not policy.kind and not policy.api_version:
-        log.warning("a policy without a version is of the oldest form: %s", text)
-        return _oldest(msgspec.json.decode(text, type=PolicySpec))
-    if (policy.api_version, policy.kind) != (API_VERSION, "Policy"):
-        raise ValueError(f'no kind "{policy.kind}" is registered for version "{policy.api_version}"')
-    spec = policy.spec
+def _policy(line: bytes) -> PolicySpec:
+    value, _ = configfile.parse(line)
+    version, kind = configfile.named_type(value)
+    if version in ("", _V0):
+        if kind not in ("", "Policy"):
+            raise configfile.not_registered(version or _V0, kind, _SCHEME)
+        log.warning("a policy of the oldest form: %s", line.decode("utf-8", "replace"))
+        return _oldest(configfile.decode(PolicySpec, value or {})[0])
+    if (version, kind) not in _SCHEME.kinds:
+        raise configfile.not_registered(version, kind, _SCHEME)
+    spec = configfile.decode(Policy, value)[0].spec
     if "*" in (spec.user, spec.group):
         spec = msgspec.structs.replace(spec, user="", group=AUTHENTICATED)
     return spec

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -36,20 +36,16 @@ _SCHEME = configfile.Scheme(
 _LONGEST = 30.0  # seconds to wait for a webhook
 
 
-class _Struct(msgspec.Struct, rename="camel"):
-    go_package: ClassVar[str] = "v1"
-
-
-class WebhookMatchCondition(_Struct):
+class WebhookMatchCondition(configfile.Section):
     expression: str = ""
 
 
-class WebhookConnectionInfo(_Struct, frozen=True):
+class WebhookConnectionInfo(configfile.Section):
     type: str = ""
     kube_config_file: str | None = None
 
 
-class WebhookConfiguration(_Struct):
+class WebhookConfiguration(configfile.Section):
     """How a webhook is asked."""
 
     authorized_ttl: Duration = msgspec.field(default="", name="authorizedTTL")
@@ -60,11 +56,11 @@ class WebhookConfiguration(_Struct):
     subject_access_review_version: str = ""
     match_condition_subject_access_review_version: str = ""
     failure_policy: str = ""
-    connection_info: WebhookConnectionInfo = WebhookConnectionInfo()
+    connection_info: WebhookConnectionInfo = msgspec.field(default_factory=WebhookConnectionInfo)
     match_conditions: list[WebhookMatchCondition] = []
 
 
-class AuthorizerConfiguration(_Struct):
+class AuthorizerConfiguration(configfile.Section):
     """One authorizer."""
 
     type: str = ""
@@ -72,7 +68,7 @@ class AuthorizerConfiguration(_Struct):
     webhook: WebhookConfiguration | None = None
 
 
-class AuthorizationConfiguration(_Struct):
+class AuthorizationConfiguration(configfile.Section):
     """All of the file."""
 
     kind: str = ""

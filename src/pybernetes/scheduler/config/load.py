@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pybernetes.api import field, gojson, strict
+from pybernetes.api import field, strict
 from pybernetes.api.base import Struct
-from pybernetes.api.quote import quote
+from pybernetes.api.configfile import NO_KIND, ConfigError, Scheme, check_type, not_registered, parse
 
 from .defaults import set_defaults
 from .v1 import GROUP_VERSION
@@ -20,19 +20,14 @@ from .validation import validate
 
 T = TypeVar("T", bound=Struct)
 
-_SCHEME = '"pkg/scheduler/apis/config/scheme/scheme.go:29"'
-_NO_KIND = "couldn't get version/kind; json parse error: "
+SCHEME = Scheme({(GROUP_VERSION, "KubeSchedulerConfiguration")}, "pkg/scheduler/apis/config/scheme/scheme.go:29")
 _GROUP = GROUP_VERSION.partition("/")[0]
-
-
-class ConfigError(ValueError):
-    """A file that is no valid configuration."""
 
 
 def load(data: bytes) -> KubeSchedulerConfiguration:
     """The configuration in a YAML or JSON file; `ConfigError` with all that is wrong."""
     value, repeated = parse(data)
-    check_type(value, data, {(GROUP_VERSION, "KubeSchedulerConfiguration")})
+    check_type(value, data, SCHEME)
     config, problems = decode(KubeSchedulerConfiguration, value)
     problems = [*repeated, *problems]
     for index, profile in enumerate(config.profiles or ()):
@@ -61,45 +56,8 @@ def check(config: KubeSchedulerConfiguration) -> None:
         raise ConfigError(field.aggregate(errors))
 
 
-def parse(data: bytes) -> tuple[Any, list[str]]:
-    """A file's value with `gojson.Pairs` for objects, and what to say about keys that YAML had twice."""
-    repeated: list[str] = []
-    if not data.lstrip().startswith(b"{"):
-        from pybernetes.api.yaml import YAMLProblem, yaml_to_json
-
-        try:
-            data, lines = yaml_to_json(data)
-        except YAMLProblem as problem:
-            raise ConfigError(str(problem)) from None
-        repeated = ["\n  ".join(("yaml: unmarshal errors:", *lines))] if lines else []
-    try:
-        return gojson.loads(data), repeated
-    except gojson.SyntaxProblem as problem:
-        raise ConfigError(f"{_NO_KIND}{problem}") from None
-
-
-def check_type(value: Any, data: bytes, accepted: set[tuple[str, str]]) -> tuple[str, str]:
-    """The version and kind of a file's value, which must be one of these."""
-    if value is not None and type(value) is not gojson.Pairs:
-        raise ConfigError(f"{_NO_KIND}{strict.not_an_object(value)}")
-    found = dict(value or ())
-    version, kind = found.get("apiVersion"), found.get("kind")
-    for name, each in (("apiVersion", version), ("kind", kind)):
-        if each is not None and type(each) is not str:
-            why = f"json: cannot unmarshal {gojson.word(each)} into Go struct field .{name} of type string"
-            raise ConfigError(f"{_NO_KIND}{why}")
-    text = data.decode("utf-8", "replace")
-    if not kind:
-        raise ConfigError(f"Object 'Kind' is missing in '{text}'")
-    if not version:
-        raise ConfigError(f"Object 'apiVersion' is missing in '{text}'")
-    if (version, kind) not in accepted:
-        raise ConfigError(_not_registered(kind, version))
-    return version, kind
-
-
 def decode(cls: type[T], value: Any) -> tuple[T, list[str]]:
-    """The value as a class, and its unknown or repeated fields; `ConfigError` if a type is wrong."""
+    """The value as a class, in canonical form, and its unknown or repeated fields; `ConfigError` if a type is wrong."""
     try:
         return strict.convert(cls, value)
     except strict.DecodeError as error:
@@ -110,12 +68,12 @@ def _args(name: str, value: Any, where: str, problems: list[str]) -> Struct:
     cls = ARGS[name]
     value = {} if value is None else value
     if not isinstance(value, dict):
-        raise ConfigError(f"{where}decoding args for plugin {name}: {_NO_KIND}{strict.not_an_object(value)}")
+        raise ConfigError(f"{where}decoding args for plugin {name}: {NO_KIND}{strict.not_an_object(value)}")
     kind, version = value.get("kind") or f"{name}Args", value.get("apiVersion") or GROUP_VERSION
     if kind != f"{name}Args" and version == GROUP_VERSION and str(kind).removesuffix("Args") in ARGS:
         raise ConfigError(f"{where}args for plugin {name} were not of type {name}Args.{_GROUP}, got {kind}.{_GROUP}")
     if (kind, version) != (f"{name}Args", GROUP_VERSION):
-        raise ConfigError(f"{where}decoding args for plugin {name}: {_not_registered(kind, version)}")
+        raise ConfigError(f"{where}decoding args for plugin {name}: {not_registered(str(version), str(kind), SCHEME)}")
     try:
         args, wrong = strict.convert(cls, value)
     except strict.DecodeError as error:
@@ -125,7 +83,3 @@ def _args(name: str, value: Any, where: str, problems: list[str]) -> Struct:
         problems.append(f"{where}{strict.strict_decoding_error([f'decoding args for plugin {name}: {inner}'])}")
     args.kind, args.api_version = f"{name}Args", GROUP_VERSION
     return args
-
-
-def _not_registered(kind: str, version: str) -> str:
-    return f"no kind {quote(str(kind))} is registered for version {quote(str(version))} in scheme {_SCHEME}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from pybernetes.api import field, strict
+from pybernetes.api.configfile import ConfigError, Scheme, check_type, parse
 from pybernetes.api.core.v1.affinity import (
     NodeAffinity,
     NodeSelector,
@@ -26,7 +27,7 @@ from pybernetes.api.field import FieldError, Path, invalid, required
 from pybernetes.api.times import TimeError, format_duration, parse_duration
 
 from .defaults import set_defaults
-from .load import ConfigError, check, check_type, decode, parse
+from .load import SCHEME, check, decode
 from .policy_types import LegacyExtender, Policy, PredicateArgument, PredicatePolicy, PriorityArgument, PriorityPolicy
 from .v1 import GROUP_VERSION
 from .v1.args import (
@@ -47,6 +48,7 @@ from .v1.types import (
     PluginSet,
 )
 
+_SCHEME: Final = Scheme({("v1", "Policy"), (GROUP_VERSION, "Policy")}, SCHEME.name)
 MAX_WEIGHT: Final = (2**63 - 1) // 100
 DEFAULT_EXTENDER_TIMEOUT: Final = "5s"
 
@@ -154,7 +156,7 @@ _ORDER = (
 def load(data: bytes) -> Loaded:
     """What a policy file means today; `ConfigError` with all that is wrong or has no counterpart."""
     value, repeated = parse(data)
-    check_type(value, data, {("v1", "Policy"), (GROUP_VERSION, "Policy")})
+    check_type(value, data, _SCHEME)
     policy, problems = decode(Policy, value)
     if repeated or problems:
         raise ConfigError(strict.strict_decoding_error([*repeated, *problems]))

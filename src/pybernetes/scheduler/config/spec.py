@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pybernetes.api import strict
+from pybernetes.api.configfile import ConfigError
 from pybernetes.api.quote import quote
 
 from ..extender import HTTPExtender
 from ..framework.plugin import EXTENSION_POINTS, Plugin
 from ..plugins import registry
 from ..profiles import ProfileSpec, SchedulerSpec
-from .load import ConfigError
 from .plugins import POINTS, PluginsError, expand, names
 from .v1.types import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
 

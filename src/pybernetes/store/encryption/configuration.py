@@ -19,75 +19,84 @@ import binascii
 from collections.abc import Sequence
 from pathlib import Path as File
 from typing import Any
+from urllib.parse import urlsplit
 
-import msgspec
-
+from pybernetes.api import configfile
 from pybernetes.api.field import FieldError, Path, aggregate, invalid, required
 from pybernetes.api.times import parse_duration
-from pybernetes.api.yaml import yaml_to_json
+from pybernetes.api.types import Duration, Int32
 
 from .kms import KMS
 from .providers import AESCBC, AESGCM, Identity, Provider, Secretbox
 
-_VERSIONS = ("apiserver.config.k8s.io/v1", "v1")
+_SCHEME = configfile.Scheme(
+    {("apiserver.config.k8s.io/v1", "EncryptionConfiguration"), ("v1", "EncryptionConfig")},
+    "k8s.io/apiserver/pkg/server/options/encryptionconfig/config.go:142",
+)
 _KINDS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "aesgcm": (AESGCM, (16, 24, 32)),
     "aescbc": (AESCBC, (16, 24, 32)),
     "secretbox": (Secretbox, (32,)),
 }
+_GO_NAMES = ("AESGCM", "AESCBC", "Secretbox", "Identity", "KMS")
 _NOT_RESOURCES = ("apiserveripinfo", "serviceipallocations", "servicenodeportallocations")
 _EVENTS = (
     "'*.events.k8s.io' objects are stored using the 'events' API group in etcd. Use 'events' instead in the config file"
 )
 
 
-class Key(msgspec.Struct, forbid_unknown_fields=True):
+class Key(configfile.Section):
     """A key by its name; `secret` is base64."""
 
     name: str = ""
     secret: str = ""
 
 
-class Keys(msgspec.Struct, forbid_unknown_fields=True):
+class AESConfiguration(configfile.Section):
     """The keys of a provider; the first one writes."""
 
     keys: list[Key] = []
 
 
-class KMSConfiguration(msgspec.Struct, forbid_unknown_fields=True):
+class SecretboxConfiguration(AESConfiguration):
+    """The same."""
+
+
+class IdentityConfiguration(configfile.Section):
+    """Nothing to say."""
+
+
+class KMSConfiguration(configfile.Section):
     """A plugin behind a Unix socket."""
 
     apiVersion: str = "v1"
     name: str = ""
     endpoint: str = ""
-    timeout: str = "3s"
-    cachesize: int | None = None
+    timeout: Duration = "3s"
+    cachesize: Int32 | None = None
 
 
-class ProviderConfiguration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class ProviderConfiguration(configfile.Section):
     """Exactly one of these."""
 
-    aesgcm: Keys | None = None
-    aescbc: Keys | None = None
-    secretbox: Keys | None = None
-    identity: dict[str, Any] | None = None
+    aesgcm: AESConfiguration | None = None
+    aescbc: AESConfiguration | None = None
+    secretbox: SecretboxConfiguration | None = None
+    identity: IdentityConfiguration | None = None
     kms: KMSConfiguration | None = None
 
 
-class ResourceConfiguration(msgspec.Struct, forbid_unknown_fields=True):
+class ResourceConfiguration(configfile.Section):
     """Some resources, and who writes and reads them."""
 
     resources: list[str] = []
     providers: list[ProviderConfiguration] = []
 
 
-class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
+class EncryptionConfiguration(configfile.Section):
     apiVersion: str = ""
     kind: str = ""
     resources: list[ResourceConfiguration] = []
-
-
-_decoder = msgspec.json.Decoder(_Configuration)
 
 
 class Rules:
@@ -119,20 +128,21 @@ class Rules:
 
 def read(file: File) -> Rules:
     """The rules in a file. Raises ValueError or OSError; no message holds a secret."""
+    data = file.read_bytes()
+    if not data:
+        why = f'error while loading file: encryption provider configuration file "{file}" is empty'
+        raise ValueError(f"error while parsing file: {why}")
     try:
-        json, repeated = yaml_to_json(file.read_bytes())
-        found = _decoder.decode(json)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{file}: {error}") from None
-    except ValueError:
-        raise ValueError(f"{file}: neither YAML nor JSON") from None
-    if repeated:
-        raise ValueError(f"{file}: a field is there twice")
-    if found.kind != "EncryptionConfiguration" or found.apiVersion not in _VERSIONS:
-        raise ValueError(f'{file}: no kind "{found.kind}" is registered for version "{found.apiVersion}"')
+        found = configfile.load(data, EncryptionConfiguration, _SCHEME)
+    except configfile.ConfigError as error:
+        words = str(error).replace(data.decode("utf-8", "replace"), "...")
+        why = f'error decoding encryption provider configuration file "{file}": {words}'
+        raise ValueError(f"error while parsing file: {why}") from None
     errors = validate(found.resources)
     if errors:
-        raise ValueError(f"{file}: {aggregate(errors)}")
+        raise ValueError(f"error while parsing file: {aggregate(errors)}")
+    if any(each.kms and each.kms.apiVersion != "v2" for part in found.resources for each in part.providers):
+        raise ValueError("error while building transformers: KMSv1 is deprecated. Use KMSv2 instead.")
     return Rules(found.resources)
 
 
@@ -142,6 +152,7 @@ def validate(parts: Sequence[ResourceConfiguration]) -> list[FieldError]:
     if not parts:
         return [required(root, f"at least one {root} is required")]
     errors: list[FieldError] = []
+    plugins: set[str] = set()
     for number, part in enumerate(parts):
         resources, providers = root.index(number).child("resources"), root.index(number).child("providers")
         if not part.resources:
@@ -154,7 +165,7 @@ def validate(parts: Sequence[ResourceConfiguration]) -> list[FieldError]:
         if not part.providers:
             errors.append(required(providers, f"at least one {providers} is required"))
         for each, provider in enumerate(part.providers):
-            errors += _provider(provider, providers.index(each))
+            errors += _provider(provider, providers.index(each), plugins)
     return errors
 
 
@@ -192,16 +203,17 @@ def _name_problem(name: str) -> str:
     return ""
 
 
-def _provider(provider: ProviderConfiguration, path: Path) -> list[FieldError]:
+def _provider(provider: ProviderConfiguration, path: Path, plugins: set[str]) -> list[FieldError]:
     given = [name for name in provider.__struct_fields__ if getattr(provider, name) is not None]
     if len(given) != 1:
         detail = "more than one provider specified in a single element, should split into different list elements"
         if not given:
             detail = "provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity"
-        return [invalid(path, given, detail)]
+            return [invalid(path, dict.fromkeys(_GO_NAMES), detail)]
+        return [invalid(path, given, detail)]  # upstream's message has the keys in it
     kind = given[0]
     if provider.kms is not None:
-        return _kms(provider.kms, path.child("kms"))
+        return _kms(provider.kms, path.child("kms"), plugins)
     if kind == "identity":
         return []
     where = path.child(kind).child("keys")
@@ -211,28 +223,32 @@ def _provider(provider: ProviderConfiguration, path: Path) -> list[FieldError]:
     return [error for number, key in enumerate(keys) for error in _key(key, where.index(number), _KINDS[kind][1])]
 
 
-def _kms(kms: KMSConfiguration, path: Path) -> list[FieldError]:
+def _kms(kms: KMSConfiguration, path: Path, plugins: set[str]) -> list[FieldError]:
+    """What is wrong with a plugin; `plugins` are the names of those before it."""
     errors = []
+    version = kms.apiVersion or "v1"
     if not kms.name:
-        errors.append(required(path.child("name"), "name is a mandatory field for a kms"))
-    elif ":" in kms.name:
+        errors.append(required(path.child("name"), "name is a mandatory field for a provider"))
+    elif version != "v1" and ":" in kms.name:
         detail = f"invalid KMS provider name {kms.name}, must not contain ':'"
         errors.append(invalid(path.child("name"), kms.name, detail))
-    try:
-        good = parse_duration(kms.timeout) > 0
-    except ValueError:
-        good = False
-    if not good:
+    elif version != "v1" and kms.name in plugins:
+        detail = f"duplicate KMS provider name {kms.name}, names must be unique"
+        errors.append(invalid(path.child("name"), kms.name, detail))
+    plugins.add(kms.name)
+    if parse_duration(kms.timeout) <= 0:
         errors.append(invalid(path.child("timeout"), kms.timeout, "timeout should be a positive value"))
+    scheme = urlsplit(kms.endpoint).scheme
     if not kms.endpoint:
         errors.append(invalid(path.child("endpoint"), "", "endpoint is a mandatory field for a kms"))
-    elif not kms.endpoint.startswith("unix:///"):
-        detail = f'unsupported scheme "{kms.endpoint.partition(":")[0]}" for KMS provider, only unix is supported'
+    elif scheme != "unix":
+        detail = f'unsupported scheme "{scheme}" for KMS provider, only unix is supported'
         errors.append(invalid(path.child("endpoint"), kms.endpoint, detail))
-    if kms.apiVersion != "v2":
-        errors.append(invalid(path.child("apiVersion"), kms.apiVersion, "unsupported apiVersion, only v2 is supported"))
-    elif kms.cachesize is not None:
+    if version == "v2" and kms.cachesize is not None:
         errors.append(invalid(path.child("cachesize"), kms.cachesize, "cachesize is not supported in v2"))
+    elif version not in ("v1", "v2"):
+        detail = "unsupported apiVersion apiVersion for KMS provider, only v1 and v2 are supported"
+        errors.append(invalid(path.child("apiVersion"), version, detail))
     return errors
 
 
@@ -240,12 +256,10 @@ def _key(key: Key, path: Path, sizes: tuple[int, ...]) -> list[FieldError]:
     errors = []
     if not key.name:
         errors.append(required(path.child("name"), "name is a mandatory field for a key"))
-    elif ":" in key.name:
-        errors.append(invalid(path.child("name"), key.name, "must not contain ':'"))
     if not key.secret:
         return [*errors, required(path.child("secret"), "secret is a mandatory field for a key")]
     try:
-        size = len(base64.b64decode(key.secret, validate=True))
+        size = len(_decoded(key.secret))
     except binascii.Error:
         return [*errors, invalid(path.child("secret"), "REDACTED", "secrets must be base64 encoded")]
     if size not in sizes:
@@ -255,6 +269,11 @@ def _key(key: Key, path: Path, sizes: tuple[int, ...]) -> list[FieldError]:
     return errors
 
 
+def _decoded(secret: str) -> bytes:
+    """What stands in base64; ends of lines do not count, as in Go."""
+    return base64.b64decode(secret.replace("\r", "").replace("\n", ""), validate=True)
+
+
 def _made(configuration: ProviderConfiguration) -> list[Provider]:
     if configuration.identity is not None:
         return [Identity()]
@@ -262,7 +281,7 @@ def _made(configuration: ProviderConfiguration) -> list[Provider]:
     if kms is not None:
         return [KMS(kms.name, kms.endpoint, parse_duration(kms.timeout) / 1e9)]
     return [
-        make(key.name, base64.b64decode(key.secret))
+        make(key.name, _decoded(key.secret))
         for kind, (make, _) in _KINDS.items()
         if getattr(configuration, kind) is not None
         for key in getattr(configuration, kind).keys

@@ -15,7 +15,7 @@ from pybernetes.net.watched import Watched
 
 from .. import jwt
 from ..user import BadCredential, User
-from .configuration import ALGORITHMS, Configuration, JWTAuthenticator, read
+from .configuration import ALGORITHMS, AuthenticationConfiguration, JWTAuthenticator, read
 from .mapping import Mapping
 from .provider import Provider
 from .validation import validate
@@ -28,7 +28,7 @@ class OIDC:
 
     def __init__(
         self,
-        configuration: Configuration,
+        configuration: AuthenticationConfiguration,
         *,
         algorithms: Collection[str] = ALGORITHMS,
         disallowed: Collection[str] = (),
@@ -51,10 +51,10 @@ class OIDC:
         issuer = self._issuers.get(jwt.unverified_issuer(token) or "")
         return None if issuer is None else await issuer.user_of(token)
 
-    def _made(self, configuration: Configuration) -> dict[str, _Issuer]:
+    def _made(self, configuration: AuthenticationConfiguration) -> dict[str, _Issuer]:
         errors = validate(configuration, self._disallowed)
         if errors:
-            raise ValueError(aggregate(errors))
+            raise ValueError(f"invalid authentication configuration: {aggregate(errors)}")
         return {each.issuer.url: _Issuer(each, self._algorithms, self._now) for each in configuration.jwt}
 
     def _refresh(self) -> None:

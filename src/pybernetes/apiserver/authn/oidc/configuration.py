@@ -7,18 +7,19 @@ from pathlib import Path
 
 import msgspec
 
-from pybernetes.api.yaml import yaml_to_json
+from pybernetes.api import configfile
 
-VERSIONS = tuple(f"apiserver.config.k8s.io/{version}" for version in ("v1", "v1beta1", "v1alpha1"))
-KIND = "AuthenticationConfiguration"
+_SCHEME = configfile.Scheme(
+    {
+        (f"apiserver.config.k8s.io/{version}", "AuthenticationConfiguration")
+        for version in ("v1", "v1beta1", "v1alpha1")
+    },
+    "pkg/kubeapiserver/options/authentication.go:879",
+)
 ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
 
 
-class _Struct(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    pass
-
-
-class Issuer(_Struct):
+class Issuer(configfile.Section):
     url: str = ""
     discovery_url: str | None = msgspec.field(name="discoveryURL", default=None)
     certificate_authority: str = ""
@@ -27,42 +28,42 @@ class Issuer(_Struct):
     egress_selector_type: str = ""
 
 
-class ClaimValidationRule(_Struct):
+class ClaimValidationRule(configfile.Section):
     claim: str = ""
     required_value: str = ""
     expression: str = ""
     message: str = ""
 
 
-class ClaimOrExpression(_Struct):
+class ClaimOrExpression(configfile.Section):
     claim: str = ""
     expression: str = ""
 
 
-class PrefixedClaimOrExpression(_Struct):
+class PrefixedClaimOrExpression(configfile.Section):
     claim: str = ""
     prefix: str | None = None
     expression: str = ""
 
 
-class ExtraMapping(_Struct):
+class ExtraMapping(configfile.Section):
     key: str = ""
     value_expression: str = ""
 
 
-class ClaimMappings(_Struct):
+class ClaimMappings(configfile.Section):
     username: PrefixedClaimOrExpression = msgspec.field(default_factory=PrefixedClaimOrExpression)
     groups: PrefixedClaimOrExpression = msgspec.field(default_factory=PrefixedClaimOrExpression)
     uid: ClaimOrExpression = msgspec.field(default_factory=ClaimOrExpression)
     extra: list[ExtraMapping] = []
 
 
-class UserValidationRule(_Struct):
+class UserValidationRule(configfile.Section):
     expression: str = ""
     message: str = ""
 
 
-class JWTAuthenticator(_Struct):
+class JWTAuthenticator(configfile.Section):
     """One issuer, and how its claims become a user."""
 
     issuer: Issuer = msgspec.field(default_factory=Issuer)
@@ -71,16 +72,16 @@ class JWTAuthenticator(_Struct):
     user_validation_rules: list[UserValidationRule] = []
 
 
-class AnonymousCondition(_Struct):
+class AnonymousCondition(configfile.Section):
     path: str = ""
 
 
-class AnonymousConfig(_Struct):
+class AnonymousConfig(configfile.Section):
     enabled: bool = False
     conditions: list[AnonymousCondition] = []
 
 
-class Configuration(_Struct):
+class AuthenticationConfiguration(configfile.Section):
     """An AuthenticationConfiguration."""
 
     api_version: str = msgspec.field(name="apiVersion", default="")
@@ -89,31 +90,22 @@ class Configuration(_Struct):
     anonymous: AnonymousConfig | None = None
 
 
-_decoder = msgspec.json.Decoder(Configuration)
-
-
-def read(path: Path) -> Configuration:
+def read(path: Path) -> AuthenticationConfiguration:
     """What a file says. Raises ValueError or OSError."""
     content = path.read_bytes()
-    if not content.strip():
-        raise ValueError(f"{path}: empty config data")
     try:
-        json, repeated = yaml_to_json(content)
-        found = _decoder.decode(json)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from error
-    if repeated:
-        raise ValueError(f"{path}: {repeated[0]}")
-    if found.kind != KIND or found.api_version not in VERSIONS:
-        raise ValueError(f'{path}: no kind "{found.kind}" is registered for version "{found.api_version}"')
-    return found
+        if not content:
+            raise configfile.ConfigError("empty config data")
+        return configfile.load(content, AuthenticationConfiguration, _SCHEME)
+    except configfile.ConfigError as error:
+        raise ValueError(f'failed to load authentication configuration from file "{path}": {error}') from None
 
 
-def from_flags(options: argparse.Namespace) -> Configuration:
+def from_flags(options: argparse.Namespace) -> AuthenticationConfiguration:
     """What the --oidc-* flags amount to. Raises ValueError or OSError."""
     url = options.oidc_issuer_url
     if not url:
-        return Configuration()
+        return AuthenticationConfiguration()
     claim, prefix = options.oidc_username_claim, options.oidc_username_prefix
     if prefix == "-":
         prefix = ""
@@ -123,7 +115,7 @@ def from_flags(options: argparse.Namespace) -> Configuration:
     if options.oidc_groups_claim:
         groups = PrefixedClaimOrExpression(options.oidc_groups_claim, options.oidc_groups_prefix)
     authority = options.oidc_ca_file.read_text() if options.oidc_ca_file else ""
-    return Configuration(
+    return AuthenticationConfiguration(
         jwt=[
             JWTAuthenticator(
                 Issuer(url, certificate_authority=authority, audiences=[options.oidc_client_id]),

@@ -8,15 +8,17 @@ from urllib.parse import urlsplit
 
 from pybernetes.api.cel.ast import Call, CompileError, Ident, Literal, Node, Select
 from pybernetes.api.cel.environment import Program
+from pybernetes.api.cel.libraries.urls import parse_url
 from pybernetes.api.cel.literals import walk
 from pybernetes.api.cel.types import BOOL
 from pybernetes.api.field import FieldError, Path, duplicate, invalid, required, too_many
 from pybernetes.api.names import is_dns1123_subdomain, is_http_path
+from pybernetes.api.quote import quote
 
 from .configuration import (
+    AuthenticationConfiguration,
     ClaimMappings,
     ClaimValidationRule,
-    Configuration,
     Issuer,
     JWTAuthenticator,
     PrefixedClaimOrExpression,
@@ -28,7 +30,7 @@ _BOTH = "claim and expression can't both be set"
 _MANY = 64  # issuers; upstream's
 
 
-def validate(configuration: Configuration, disallowed: Collection[str]) -> list[FieldError]:
+def validate(configuration: AuthenticationConfiguration, disallowed: Collection[str]) -> list[FieldError]:
     """Everything that is wrong; `disallowed` are issuers that are known otherwise: our own."""
     root = Path("jwt")
     errors: list[FieldError] = []
@@ -45,7 +47,8 @@ def validate(configuration: Configuration, disallowed: Collection[str]) -> list[
     anonymous = configuration.anonymous
     if anonymous is not None and not anonymous.enabled and anonymous.conditions:
         detail = "enabled should be set to true when conditions are defined"
-        errors.append(invalid("anonymous.conditions", [each.path for each in anonymous.conditions], detail))
+        conditions = [{"Path": each.path} for each in anonymous.conditions]  # as Go prints them
+        errors.append(invalid("anonymous.conditions", conditions, detail))
     return errors
 
 
@@ -79,28 +82,32 @@ def _issuer(issuer: Issuer, path: Path, disallowed: Collection[str]) -> list[Fie
             detail = "data does not contain any valid RSA or ECDSA certificates"
             errors.append(invalid(path.child("certificateAuthority"), "<omitted>", detail))
     if issuer.egress_selector_type:
-        detail = "egress selectors are not supported"
+        detail = "egress selector must be either controlplane or cluster"
+        if issuer.egress_selector_type in ("controlplane", "cluster"):
+            detail = "egress selectors are not supported"
         errors.append(invalid(path.child("egressSelectorType"), issuer.egress_selector_type, detail))
     return errors
 
 
 def _url(url: str, path: Path, disallowed: Collection[str]) -> list[FieldError]:
-    problems = []
+    errors = []
     if url in disallowed:
-        problems.append(f"URL must not overlap with disallowed issuers: [{' '.join(sorted(disallowed))}]")
+        detail = f"URL must not overlap with disallowed issuers: [{' '.join(sorted(disallowed))}]"
+        errors.append(invalid(path, url, detail))
     try:
+        parse_url(url)
         parts = urlsplit(url)
     except ValueError as error:
-        return [invalid(path, url, str(error))]
+        return [*errors, invalid(path, url, f"parse {quote(url)}: {error}")]
     if parts.scheme != "https":
-        problems.append("URL scheme must be https")
+        errors.append(invalid(path, url, "URL scheme must be https"))
     if "@" in parts.netloc:
-        problems.append("URL must not contain a username or password")
+        errors.append(invalid(path, url, "URL must not contain a username or password"))
     if parts.query:
-        problems.append("URL must not contain a query")
+        errors.append(invalid(path, url, "URL must not contain a query"))
     if parts.fragment:
-        problems.append("URL must not contain a fragment")
-    return [invalid(path, url, problem) for problem in problems]
+        errors.append(invalid(path, url, "URL must not contain a fragment"))
+    return errors
 
 
 def _audiences(issuer: Issuer, path: Path) -> list[FieldError]:
