@@ -237,8 +237,8 @@ async def test_what_nobody_reads_is_told_with_its_key_and_without_its_content(op
             "duplicate KMS provider name x, names must be unique",
         ),
         (
-            "resources: [{resources: [a], providers: [{kms: {apiVersion: v2, name: x, timeout: y}}]}]",
-            'invalid duration "y"',
+            "resources: [{resources: [a], providers: [{kms: {name: x, timeout: ever}}]}]",
+            'invalid duration "ever"',
         ),
         ("resources: [{resources: [secrets], providers: [{aesgcm: {}}]}]", "at least one keys is required"),
         (
