@@ -36,6 +36,8 @@ LINE, TARGET = 3, 4
 """In a new process: the line to the launcher, and the process whose namespaces it joins."""
 OOM_SCORE = "-999"
 """When the node is out of memory: everything else first, because all pods end with the launcher."""
+UNWANTED = 10.0
+"""Seconds after which a launcher ends that nobody has come to: whoever started it was killed meanwhile."""
 LISTED = 500
 """Processes that are told of at once: a name has up to 64 letters."""
 LONGEST_ERROR = 4096
@@ -105,7 +107,8 @@ class Launcher:
         connected = False
         while self._runtime is not None or self._processes or not connected:
             connected = connected or self._runtime is not None
-            self._watching.wait()
+            if not self._watching.wait(None if connected else UNWANTED):
+                break
         os.unlink(f"{self._state}/launcher.sock")
 
     def _failed(self, descriptor: int) -> None:

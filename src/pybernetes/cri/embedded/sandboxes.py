@@ -105,8 +105,10 @@ class Sandboxes:
             self._records.create(sandbox)
             try:
                 await self._start(sandbox, own_network)
-            except BaseException:
+            except BaseException as error:
                 await self._undo(sandbox)
+                if isinstance(error, OSError):  # its process may have ended already, and its namespaces with it
+                    raise CRIError("Unknown", f"failed to start sandbox {sandbox.id}: {error}") from None
                 raise
         except BaseException:
             self._names.pop(name, None)

@@ -19,9 +19,13 @@ class Watching:
         self._held_up: set[int] = set()
         """Streams that are not read now, because an attached client has not taken what came before."""
 
-    def wait(self) -> None:
-        """Waits for anything, and does what is to be done then; an error is told in the log and ends nothing else."""
-        for descriptor, _ in self._epoll.poll():
+    def wait(self, seconds: float | None = None) -> bool:
+        """Waits for anything and does what is to be done then; whether anything came.
+
+        An error is told in the log and ends nothing else.
+        """
+        happened = self._epoll.poll(seconds)
+        for descriptor, _ in happened:
             handler = self._handlers.get(descriptor)
             if handler is None:
                 continue
@@ -30,6 +34,7 @@ class Watching:
             except Exception:
                 sys.excepthook(*sys.exc_info())
                 self._failed(descriptor)
+        return bool(happened)
 
     def add(self, descriptor: int, handler: Handler) -> None:
         """Calls the function whenever there is something to read, or the end."""

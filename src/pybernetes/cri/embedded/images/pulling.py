@@ -10,12 +10,13 @@ import base64
 import binascii
 import hashlib
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
+
+from pybernetes.api.core.image import parse_reference
 
 from . import manifests
 from .archive import Contained
@@ -31,10 +32,6 @@ from .store import Image, ImageStore
 T = TypeVar("T")
 DEPTH = 4
 """Indexes in indexes."""
-_WORD = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_REPOSITORY = re.compile(rf"{_WORD}(?:/{_WORD})*")
-_HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?")
-_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
 class PullError(Exception):
@@ -67,15 +64,10 @@ def parse(name: str) -> Reference:
         if is_id(name):
             raise ValueError("an id says not where the image is")
         full = full_name(name)
-        registry, _, rest = full.partition("/")
-        repository, _, identifier = rest.partition("@") if "@" in rest else rest.rpartition(":")
-        if not _HOST.fullmatch(registry) or not _REPOSITORY.fullmatch(repository) or len(repository) > 255:
-            raise ValueError("invalid reference format")
-        if not identifier.startswith("sha256:") and not _TAG.fullmatch(identifier):
-            raise ValueError("invalid reference format: invalid tag")
     except ValueError as error:
         raise PullError("InvalidArgument", f'failed to parse image reference "{name}": {error}') from None
-    return Reference(full, registry, repository, identifier)
+    found = parse_reference(full)
+    return Reference(full, found.host, found.repository, found.digest or found.tag)
 
 
 def credentials(auth: Any) -> Credentials | None:
