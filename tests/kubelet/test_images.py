@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from kubelet.observed import pod
 
+from pybernetes.api.core.image import parse_reference
 from pybernetes.api.core.v1 import ObjectReference, Secret
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.clock import JumpingClock
@@ -20,7 +21,7 @@ from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 from pybernetes.kubelet.backoff import BackOff
 from pybernetes.kubelet.credentials import Credential, InvalidSecret, Keyring
-from pybernetes.kubelet.images import ImageError, ImageManager, repository
+from pybernetes.kubelet.images import ImageError, ImageManager
 from pybernetes.kubelet.pulled_images import PulledImages
 
 
@@ -45,6 +46,7 @@ def auth(user: str, password: str = "p") -> dict[str, str]:
         ("a.b.wild.example.com/x", []),
         ("nginx", ["hub"]),
         ("docker.io/library/nginx@sha256:" + "0" * 64, ["hub"]),
+        ("index.docker.io/nginx", ["hub"]),
         ("quay.io/nginx", []),
     ],
 )
@@ -63,7 +65,7 @@ def test_credentials_are_found_by_the_images_name(image: str, users: list[str]) 
             )
         ]
     )
-    assert [each.username for each in keyring.lookup(repository(image))] == users
+    assert [each.username for each in keyring.lookup(parse_reference(image).name)] == users
 
 
 def test_both_forms_of_secrets_are_read_and_others_ignored() -> None:

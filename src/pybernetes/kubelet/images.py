@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pybernetes.api.core.containers import AnyContainer
-from pybernetes.api.core.image import image_tag
+from pybernetes.api.core.image import parse_reference
 from pybernetes.api.core.v1 import ObjectReference, Pod, Secret
 from pybernetes.api.quote import quote
 from pybernetes.api.times import format_duration
@@ -113,7 +113,7 @@ class ImageManager:
             present = await self._present(spec, requested, reference)
             if present is not None:
                 keyring = self._keyring(secrets)
-                if not self._pulled.needs_pull(requested, present.ref, keyring.lookup(repository(image))):
+                if not self._pulled.needs_pull(requested, present.ref, keyring.lookup(parse_reference(image).name)):
                     message = (
                         f"Container image {quote(requested)} already present on machine and can be accessed by the pod"
                     )
@@ -123,7 +123,7 @@ class ImageManager:
                 message = f"Container image {quote(requested)} is not present with pull policy of Never"
                 self._recorder.event(reference, WARNING, "ErrImageNeverPull", message)
                 raise ImageError(ERR_IMAGE_NEVER_PULL, message)
-        credentials = self._keyring(secrets).lookup(repository(image))
+        credentials = self._keyring(secrets).lookup(parse_reference(image).name)
         ref = await self._pull(pod, requested, spec, reference, credentials, sandbox)
         found = await self._status(cri.ImageSpec(image=ref, runtime_handler=handler))
         return found or LocalImage(ref, ImageUser(0))
@@ -135,13 +135,14 @@ class ImageManager:
             self._backoff.reset(key)
 
     def _named(self, requested: str, reference: ObjectReference) -> str:
-        tag = image_tag(requested)
-        if tag is None:
-            reason = "couldn't parse image name " + quote(requested) + ": invalid reference format"
+        try:
+            found = parse_reference(requested)
+        except ValueError as error:
+            reason = f"couldn't parse image name {quote(requested)}: {error}"
             message = f"Failed to apply default image tag {quote(requested)}: {reason}"
             self._recorder.event(reference, WARNING, "InspectFailed", message)
-            raise ImageError(INVALID_IMAGE_NAME, message)
-        return requested if not tag or requested.endswith(f":{tag}") or "@" in requested else f"{requested}:{tag}"
+            raise ImageError(INVALID_IMAGE_NAME, message) from None
+        return requested if found.tag or found.digest else f"{requested}:latest"
 
     def _keyring(self, secrets: Sequence[Secret]) -> Keyring:
         try:
@@ -242,17 +243,6 @@ class AggregateError(CRIError):
 
     def __str__(self) -> str:
         return self._messages[0] if len(self._messages) == 1 else f"[{', '.join(self._messages)}]"
-
-
-def repository(image: str) -> str:
-    """The name to look credentials up by, in full and without tag and digest."""
-    name = image.partition("@")[0]
-    head, slash, tail = name.rpartition("/")
-    name = head + slash + tail.partition(":")[0]
-    host, slash, rest = name.partition("/")
-    if not slash or not ("." in host or ":" in host or host == "localhost"):
-        host, rest = "docker.io", name
-    return f"{host}/{rest if '/' in rest or host != 'docker.io' else f'library/{rest}'}"
 
 
 def _explain(image: str, error: CRIError) -> tuple[str, str]:

@@ -85,6 +85,7 @@ def test_annotations_that_mean_nothing_are_told() -> None:
         ({"rules": ["x"]}, "rules[0]: must be an object"),
         ({"rules": [{"selector": {}}]}, "rules[0]: unknown field 'selector'"),
         ({"rules": [{}, {"labels": []}]}, "rules[1].labels: must be an object"),
+        ({"rules": [{"labels": {"app": ["x"]}}]}, "rules[0].labels.app: must be text"),
         ({"rules": [{"settings": {"run": "1s"}}]}, "rules[0].settings: there is no setting 'run'"),
         ({"rules": [{"name": 1}]}, "rules[0].name: must be text"),
         ({"nodes": [{"namespace": "x"}]}, "nodes[0]: unknown field 'namespace'"),

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from pybernetes.api.core.image import parse_reference
 from pybernetes.cri.embedded.images.hashed import Hashed
 
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -183,26 +184,13 @@ def write_layer(out: BinaryIO, entries: Iterable[Entry]) -> None:
 
 def full_name(name: str) -> str:
     """A name as runtimes keep it: `nginx` is `docker.io/library/nginx:latest`; ValueError if it cannot be one."""
-    if not name or name != name.strip() or any(character.isspace() for character in name):
-        raise ValueError(f"invalid image name {name!r}")
-    first, slash, rest = name.partition("/")
-    if not slash:
-        host, path = "docker.io", f"library/{name}"
-    elif "." in first or ":" in first or first == "localhost":
-        host, path = first, rest
-    else:
-        host, path = "docker.io", name
-    if "@" in path:
+    try:
+        found = parse_reference(name)
+    except ValueError as error:
+        raise ValueError(f"invalid image name {name!r}: {error}") from None
+    if found.digest:
         raise ValueError(f"invalid image name {name!r}: an image that is made here has a tag, not a digest")
-    last = path.rpartition("/")[2]
-    repository = path[: len(path) - len(last)] + last.partition(":")[0]
-    tag = last.partition(":")[2] if ":" in last else "latest"
-    words = repository.split("/")
-    if not all(word and word == word.lower() and word[0].isalnum() and word[-1].isalnum() for word in words):
-        raise ValueError(f"invalid image name {name!r}: the repository must be lower case words joined by '/'")
-    if not tag or len(tag) > 128 or not all(part.isalnum() or part in "_.-" for part in tag) or tag[0] in ".-":
-        raise ValueError(f"invalid image name {name!r}: invalid tag {tag!r}")
-    return f"{host}/{repository}:{tag}"
+    return found.full
 
 
 def this_architecture() -> str:

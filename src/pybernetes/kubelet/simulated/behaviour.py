@@ -226,6 +226,9 @@ def _rule(content: Any, where: str, readers: Mapping[str, Callable[[str], Any]])
             readers[name](value)
         except ValueError as error:
             raise ValueError(f"{where}.settings.{key}: {error}") from None
+    for key, value in content.get("labels", {}).items():
+        if isinstance(value, dict | list):
+            raise ValueError(f"{where}.labels.{key}: must be text")
     labels = {str(key): _text(value) for key, value in content.get("labels", {}).items()}
     return Rule(content.get("namespace", "*"), content.get("name", "*"), labels, settings)
 

@@ -104,7 +104,7 @@ class Archive:
     def _from_docker(self) -> list[Contained]:
         found = []
         for entry in self._json("manifest.json"):
-            names = tuple(full_name(name) for name in entry.get("RepoTags") or ())
+            names = tuple(_name(name) for name in entry.get("RepoTags") or ())
             found.append(Contained(names, self._read(entry["Config"]), tuple(entry["Layers"])))
         return found
 
@@ -112,7 +112,7 @@ class Archive:
         if "manifest.json" not in self._members:
             return {}
         entries = self._json("manifest.json")
-        return {entry["Config"]: [full_name(name) for name in entry.get("RepoTags") or ()] for entry in entries}
+        return {entry["Config"]: [_name(name) for name in entry.get("RepoTags") or ()] for entry in entries}
 
     def _blob(self, digest: str) -> bytes:
         data = self._read(_blob_path(digest))
@@ -157,6 +157,13 @@ def _blob_path(digest: str) -> str:
 
 def _names(annotations: Mapping[str, str]) -> list[str]:
     if NAME in annotations:
-        return [full_name(annotations[NAME])]
+        return [_name(annotations[NAME])]
     reference = annotations.get(REFERENCE, "")
-    return [full_name(reference)] if "/" in reference or ":" in reference else []
+    return [_name(reference)] if "/" in reference or ":" in reference else []
+
+
+def _name(name: str) -> str:
+    try:
+        return full_name(name)
+    except ValueError as error:
+        raise ValueError(f"invalid image name {name!r}: {error}") from None
