@@ -36,6 +36,22 @@ def test_a_scale_names_its_object(client: Client, scale: str) -> None:
     assert client.put(scale, {"metadata": {"name": "d"}, "spec": {"replicas": 3}}).json["spec"] == {"replicas": 3}
 
 
+@pytest.mark.parametrize("kind", ["merge", "json", "strategic"])
+def test_who_patches_a_scale_owns_the_replicas(client: Client, scale: str, kind: str) -> None:
+    path = scale.removesuffix("/scale")
+    config = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 2}}
+    assert client.patch(f"{path}?fieldManager=m&force=true", config, "apply").status == 200
+    change = [{"op": "replace", "path": "/spec/replicas", "value": 1}] if kind == "json" else {"spec": {"replicas": 1}}
+    assert client.patch(f"{scale}?fieldManager=kubectl", change, kind).status == 200
+    owners = [each for each in client.get(path).json["metadata"]["managedFields"] if each.get("subresource") == "scale"]
+    assert [(each["manager"], each["operation"], each["fieldsV1"]) for each in owners] == [
+        ("kubectl", "Update", {"f:spec": {"f:replicas": {}}})
+    ]
+    again = client.patch(f"{path}?fieldManager=m", config, "apply")
+    assert again.status == 409
+    assert again.message.endswith('conflict with "kubectl" with subresource "scale" using apps/v1: .spec.replicas')
+
+
 def test_a_scale_can_be_a_table(client: Client, scale: str) -> None:
     table = client.get(scale, Accept="application/json;as=Table;g=meta.k8s.io;v=v1").json
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]

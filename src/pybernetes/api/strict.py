@@ -76,9 +76,12 @@ def decode(
     return obj, [*repeated, *problems]
 
 
-def convert(cls: type[T], value: Any) -> tuple[T, list[str]]:
-    """The same for a decoded JSON value, such as the outcome of a patch; `DecodeError` if it does not fit the class."""
-    return _convert(cls, _walk(cls, value))
+def convert(cls: type[T], value: Any, walk: Walk | None = None) -> tuple[T, list[str]]:
+    """The same for a decoded JSON value, such as the outcome of a patch; `DecodeError` if it does not fit the class.
+
+    `walk` says in whose words.
+    """
+    return _convert(cls, _walk(cls, value, walk))
 
 
 def read(cls: type[Any], value: Any) -> tuple[Any, list[str]]:
@@ -171,8 +174,8 @@ class _Named(NamedTuple):
     api_version: str | None
 
 
-def _walk(cls: type[Struct], value: Any) -> _Walk:
-    walk = _Walk()
+def _walk(cls: type[Struct], value: Any, walk: Walk | None = None) -> Walk:
+    walk = walk or Walk()
     try:
         if not isinstance(value, (Pairs, dict)):
             walk.error = f"json: cannot unmarshal {gojson.word(value)} into Go value of type {go_name(cls)}"
@@ -183,7 +186,7 @@ def _walk(cls: type[Struct], value: Any) -> _Walk:
     return walk
 
 
-def _convert(cls: type[T], walk: _Walk) -> tuple[T, list[str]]:
+def _convert(cls: type[T], walk: Walk) -> tuple[T, list[str]]:
     if walk.error is not None:
         raise DecodeError(walk.error)
     try:
@@ -211,11 +214,11 @@ def may_repeat(body: bytes, obj: Struct) -> bool:
 
 # --- the slow walk
 
-_Stack = tuple[tuple[type[Struct], FieldInfo], ...]
+Stack = tuple[tuple[type[Struct], FieldInfo], ...]
 """The fields on the way to a value, each with its class."""
 
 
-class _Walk:
+class Walk:
     """Reads a value against a class: collects problems, the first error, and a value that fits."""
 
     def __init__(self) -> None:
@@ -223,7 +226,7 @@ class _Walk:
         self.problems: list[str] = []
         self.error: str | None = None
 
-    def struct(self, pairs: Any, cls: type[Struct], path: str, stack: _Stack) -> dict[str, Any]:
+    def struct(self, pairs: Any, cls: type[Struct], path: str, stack: Stack) -> dict[str, Any]:
         known = fields_by_wire(cls)
         result: dict[str, Any] = {}
         seen: set[str] = set()
@@ -242,7 +245,7 @@ class _Walk:
                 result[key] = self.read(value, info, at, (*stack, (cls, info)))
         return result
 
-    def read(self, value: Any, info: FieldInfo, path: str, stack: _Stack, depth: int = 0) -> Any:
+    def read(self, value: Any, info: FieldInfo, path: str, stack: Stack, depth: int = 0) -> Any:
         """A value that is not null; `depth` says in how many lists and maps of the last field in the stack it is."""
         kind = info.kind
         if info.format in _CUSTOM:
@@ -279,13 +282,13 @@ class _Walk:
                 return number
         return self.wrong(value, stack, depth)
 
-    def element(self, value: Any, info: FieldInfo, path: str, stack: _Stack, depth: int) -> Any:
+    def element(self, value: Any, info: FieldInfo, path: str, stack: Stack, depth: int) -> Any:
         """A value in a list or map, where null is the zero of the type."""
         if value is None:
             return _ZERO.get(info.format or "", _ZERO.get(info.kind))
         return self.read(value, info, path, stack, depth)
 
-    def map(self, pairs: Any, items: FieldInfo, path: str, stack: _Stack, depth: int) -> dict[str, Any]:
+    def map(self, pairs: Any, items: FieldInfo, path: str, stack: Stack, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, value in pairs if type(pairs) is Pairs else pairs.items():
             if key in result:
@@ -295,7 +298,7 @@ class _Walk:
             result[key] = self.element(value, items, f"{path}.{key}", stack, depth)
         return result
 
-    def custom(self, value: Any, format: str, stack: _Stack) -> Any:
+    def custom(self, value: Any, format: str, stack: Stack) -> Any:
         """Types that read themselves: what they refuse ends the reading, whatever was found before."""
         if format == "quantity":
             if type(value) is Number:
@@ -304,15 +307,15 @@ class _Walk:
                 raise DecodeError(ERR_FORMAT)
         elif format == "int-or-string":
             if type(value) not in (str, int) or (type(value) is int and not -(1 << 31) <= value < 1 << 31):
-                raise DecodeError(f"json: cannot unmarshal {_value_word(value)} into {_where(stack)} of type int32")
+                raise DecodeError(f"json: cannot unmarshal {_value_word(value)} into {self.where(stack)} of type int32")
         elif type(value) is not str:
-            raise DecodeError(f"json: cannot unmarshal {gojson.word(value)} into {_where(stack)} of type string")
+            raise DecodeError(f"json: cannot unmarshal {gojson.word(value)} into {self.where(stack)} of type string")
         try:
             return CANONICAL[format](value)
         except ValueError as error:
             raise DecodeError(str(error)) from None
 
-    def bytes(self, value: str | list[Any], stack: _Stack, depth: int) -> str:
+    def bytes(self, value: str | list[Any], stack: Stack, depth: int) -> str:
         """Bytes are text in base 64, and Go takes a list of numbers as well."""
         try:
             if isinstance(value, str):
@@ -323,7 +326,7 @@ class _Walk:
                 self.error = str(error)
             return ""
 
-    def byte(self, value: Any, stack: _Stack, depth: int) -> int:
+    def byte(self, value: Any, stack: Stack, depth: int) -> int:
         if type(value) is int and 0 <= value < 256:
             return value
         if value is not None:
@@ -335,12 +338,17 @@ class _Walk:
         if len(self.problems) < MAX_PROBLEMS and text not in self.problems:
             self.problems.append(text)
 
-    def wrong(self, value: Any, stack: _Stack, depth: int) -> None:
+    def wrong(self, value: Any, stack: Stack, depth: int) -> None:
         """The first wrong type is remembered; reading goes on, for something worse may follow."""
         if self.error is None:
             go_type = go_field(*stack[-1]).types[depth]
             found = _value_word(value) if go_type in _NUMBERS else gojson.word(value)
-            self.error = f"json: cannot unmarshal {found} into {_where(stack)} of type {go_type}"
+            self.error = f"json: cannot unmarshal {found} into {self.where(stack)} of type {go_type}"
+
+    def where(self, stack: Stack) -> str:
+        """The field, as Go's decoder calls it."""
+        names = [name for cls, info in stack for name in (*go_field(cls, info).embedded, info.wire)]
+        return f"Go struct field {stack[-1][0].__name__}.{'.'.join(names)}"
 
 
 def _union(value: Any, info: FieldInfo) -> Any:
@@ -374,10 +382,6 @@ def _text(value: Any) -> str:
         return value or ""
     raise DecodeError(f"json: cannot unmarshal {gojson.word(value)} into Go value of type string")
 
-
-def _where(stack: _Stack) -> str:
-    names = [name for cls, info in stack for name in (*go_field(cls, info).embedded, info.wire)]
-    return f"Go struct field {stack[-1][0].__name__}.{'.'.join(names)}"
 
 
 _NUMBERS = frozenset({"int32", "int64", "float64", "uint8"})

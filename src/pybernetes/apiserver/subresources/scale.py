@@ -173,8 +173,8 @@ def _patcher(request: Request, options: WriteOptions, context: Context) -> Calla
 
     def patched(before: Scale) -> Any:
         assert before.metadata is not None
-        before.metadata.managed_fields = None
-        outcome = change.apply(msgspec.json.decode(encoder.encode(before)))
+        shown = msgspec.structs.replace(before.metadata, managed_fields=None)
+        outcome = change.apply(msgspec.json.decode(encoder.encode(msgspec.structs.replace(before, metadata=shown))))
         return decode_patched(outcome, change, Scale, API_VERSION, options, request.warnings)
 
     return patched

@@ -185,7 +185,7 @@ def decode_patched(
         normalizer(cls)(obj)
     except (ValueError, RecursionError):
         try:
-            obj, unknown = strict.convert(cls, patched)
+            obj, unknown = strict.convert(cls, patched, _walk(patch))
         except strict.DecodeError as error:
             raise refused(str(error)) from None
         problems = [*problems, *unknown]
@@ -199,6 +199,15 @@ def decode_patched(
         raise refused(mismatch)
     decoded: T = obj
     return decoded
+
+
+def _walk(patch: Patch) -> strict.Walk | None:
+    """In whose words a strategic merge patch is refused; the others become JSON again, and the decoder speaks."""
+    if not patch.shown:
+        return None
+    from pybernetes.api.unstructured import Converter
+
+    return Converter()
 
 
 @cache
