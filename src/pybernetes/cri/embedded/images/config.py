@@ -31,6 +31,8 @@ def read_config(raw: bytes) -> ImageConfig:
         content = json.loads(raw)
     except RecursionError:
         raise ValueError("the image's configuration nests without an end") from None
+    except ValueError as error:
+        raise ValueError(f"the image's configuration is not JSON: {error}") from None
     document = _object(content, "the configuration")
     config = _object(document.get("config") or {}, "config")
     rootfs = _object(document.get("rootfs"), "rootfs")

@@ -67,14 +67,16 @@ class Downloads:
             self._progress(blob, blob.size)
             return path.open("rb")
 
-    def forget(self, *blobs: Descriptor) -> None:
-        """Removes blobs that have been used, and beginnings that nobody came back for."""
+    def forget(self, *blobs: Descriptor, beginnings: bool = False) -> None:
+        """Removes blobs that have been used (also what there is of a part), and what nobody came back for."""
         for blob in blobs:
             path = self.path(blob)
             with self._guard:
                 lock = self._locks.setdefault(str(path), threading.Lock())
             with lock:
                 path.unlink(missing_ok=True)
+                if beginnings:
+                    path.with_name(path.name + ".part").unlink(missing_ok=True)
         old = time.time() - KEEP
         for path in self.folder.iterdir():
             try:

@@ -1,16 +1,19 @@
 """Pulls an image: resolves its name at a mirror or the registry, loads what is not here, checks it, unpacks it.
 
-A server that cannot be reached or has not got the image is passed over for the next one (`hosts.py`); if all of them
-fail, the last one's words are the answer, as containerd's are. Layers that another image brought are not loaded again.
+A server that cannot be reached, has not got the image or answers with something else is passed over for the next one
+(`hosts.py`); if all of them fail, the last one's words are the answer, as containerd's are. Layers that another image
+brought are not loaded again.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +35,7 @@ from .store import Image, ImageStore
 T = TypeVar("T")
 DEPTH = 4
 """Indexes in indexes."""
+LARGEST_CONFIG = 16 << 20
 
 
 class PullError(Exception):
@@ -98,45 +102,61 @@ def pull(
     reference = parse(name)
     event = cancelled or threading.Event()
     return ask_servers(
-        folders, reference, login, lambda registry, digest: _into(store, registry, reference, digest, event)
+        folders, reference, login, lambda registry, digest: _into(store, registry, reference, digest, event), event
     )
 
 
 def ask_servers(
-    folders: Iterable[Path], reference: Reference, login: Credentials | None, action: Callable[[Registry, str], T]
+    folders: Iterable[Path],
+    reference: Reference,
+    login: Credentials | None,
+    action: Callable[[Registry, str], T],
+    cancelled: threading.Event | None = None,
 ) -> T:
     """Does something with an image at the first server that has it, given its digest there. Raises PullError."""
     begins = f'failed to pull and unpack image "{reference.name}": '
-    failure = RegistryError("no server of it may be pulled from")
+    failure: Exception = RegistryError("no server of it may be pulled from")
+    wait = cancelled.wait if cancelled is not None else time.sleep
     try:
         for server in hosts(folders, reference.registry):
             if not {"pull", "resolve"} <= server.capabilities:
                 continue
             try:
-                return _at(server, reference, login, action)
-            except RegistryError as error:
+                return _at(server, reference, login, action, wait)
+            except (RegistryError, BadManifest) as error:
                 failure = error  # the last one's words count: that is the registry itself
     except Cancelled:
         raise PullError("Canceled", f"{begins}context canceled") from None
-    except NoMatch as error:
-        raise PullError("NotFound", f"{begins}{error}: not found") from None
     except DiskError as error:
         code = "ResourceExhausted" if "No space" in str(error) else "Unknown"
         raise PullError(code, f"{begins}{error}") from None
-    except (ValueError, OSError) as error:  # bad manifests, layers, hosts.toml; certificates that cannot be read
+    except OSError as error:  # the disk's, certificates that cannot be read
+        code = "ResourceExhausted" if error.errno == errno.ENOSPC else "Unknown"
+        raise PullError(code, f"{begins}{error}") from None
+    except ValueError as error:  # bad layers, hosts.toml
         raise PullError("Unknown", f"{begins}{error}") from None
+    if isinstance(failure, NoMatch):
+        raise PullError("NotFound", f"{begins}{failure}: not found")
+    if not isinstance(failure, RegistryError):
+        raise PullError("Unknown", f"{begins}{failure}")
     if failure.code == "NotFound":
         told = f'failed to resolve reference "{reference.name}": {reference.name}: not found'
-        raise PullError("NotFound", begins + told) from None
+        raise PullError("NotFound", begins + told)
     raise PullError(failure.code, begins + str(failure))
 
 
-def _at(server: Host, reference: Reference, login: Credentials | None, action: Callable[[Registry, str], T]) -> T:
-    registry = Registry(server, reference.registry, reference.repository, login)
+def _at(
+    server: Host,
+    reference: Reference,
+    login: Credentials | None,
+    action: Callable[[Registry, str], T],
+    wait: Callable[[float], object],
+) -> T:
+    registry = Registry(server, reference.registry, reference.repository, login, wait)
     try:
         digest = _resolve(registry, reference)
     except SpeaksPlainHTTP as error:
-        return _at(error.host, reference, login, action)
+        return _at(error.host, reference, login, action, wait)
     except RegistryError as error:
         told = f'failed to resolve reference "{reference.name}": {error}'
         raise RegistryError(told, error.code, error.status) from None
@@ -175,7 +195,8 @@ def _load(
 ) -> Image:
     _, manifest = manifest_of(registry, digest)
     downloads = Downloads(store.root / "downloads")
-    _check_room(store.root, manifest)
+    if manifest.config.size > LARGEST_CONFIG:
+        raise BadManifest(f"a configuration of {manifest.config.size} bytes")
     with downloads.open(registry, manifest.config, cancelled) as file:
         config = file.read(manifest.config.size)
     diffs = read_config(config).diffs
@@ -184,9 +205,14 @@ def _load(
     wanted = {
         layer.digest: layer for diff, layer in zip(diffs, manifest.layers, strict=True) if not store.has_layer(diff)
     }
+    _check_room(store.root, wanted.values())
     source = _Loaded(registry, downloads, {layer.digest: layer for layer in manifest.layers}, cancelled)
-    for layer in wanted.values():
-        downloads.open(registry, layer, cancelled).close()
+    try:
+        for layer in wanted.values():
+            downloads.open(registry, layer, cancelled).close()
+    except DiskError:
+        downloads.forget(*manifest.layers, beginnings=True)  # what was loaded must not keep the disk full
+        raise
     contained = Contained(names, config, tuple(layer.digest for layer in manifest.layers), digest)
     try:
         return store.add(source, contained, (named,))
@@ -208,11 +234,9 @@ def manifest_of(registry: Registry, digest: str) -> tuple[bytes, ImageManifest]:
     raise BadManifest("indexes in indexes without an end")
 
 
-def _check_room(root: Path, manifest: ImageManifest) -> None:
-    if manifest.config.size > 16 << 20:
-        raise BadManifest(f"a configuration of {manifest.config.size} bytes")
+def _check_room(root: Path, layers: Iterable[manifests.Descriptor]) -> None:
     disk = os.statvfs(root)
-    needed = sum(layer.size for layer in manifest.layers)
+    needed = sum(layer.size for layer in layers)
     if needed > disk.f_bavail * disk.f_frsize:
         raise DiskError(f"No space left on device: the image's layers have {needed} bytes")
 

@@ -1,7 +1,8 @@
 """A client of one registry server: manifests and blobs over the distribution API (v2), for a thread.
 
 A server that wants to know who asks says so (401); then a token is fetched where it points to, or the password is sent
-to it, and the request is made again. Redirects are followed, without the password when they lead to another server.
+to it, and the request is made again. Redirects are followed, without the password when they lead to another server. One
+that asks for patience (Retry-After) has it, for a minute.
 Errors are in containerd's words, since these end up in events that people search for.
 """
 
@@ -14,9 +15,11 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -34,8 +37,12 @@ READ_TIMEOUT = 60.0
 LARGEST_MANIFEST = 4 << 20  # what registries take
 LARGEST_ANSWER = 1 << 20
 REDIRECTS = 10
+PATIENCE = 60.0
+"""Seconds that one request waits, in all, for a server that says when to come back."""
+LEAST_PAUSE = 1.0
 USER_AGENT = "pybernetes"
 _PARAMETER = re.compile(r'\s*([A-Za-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,|$)')
+_SCHEME = re.compile(r"[\s,]*([A-Za-z][A-Za-z0-9-]*)(?:\s+|\s*(?=,)|$)")
 
 
 class RegistryError(Exception):
@@ -81,11 +88,22 @@ class Manifest:
 
 
 class Registry:
-    """See the module. `registry` is the host of the image's name, which a mirror is told (`?ns=`)."""
+    """See the module. `registry` is the host of the image's name, which a mirror is told (`?ns=`).
 
-    def __init__(self, host: Host, registry: str, repository: str, credentials: Credentials | None) -> None:
+    `wait` lets seconds pass and answers whether nobody waits for the image any more.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        registry: str,
+        repository: str,
+        credentials: Credentials | None,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
         self.host = host
         self.repository = repository
+        self._wait = wait
         self._credentials = credentials or Credentials()
         self._authorization = ""
         self._contexts: dict[str, ssl.SSLContext] = {}
@@ -123,17 +141,22 @@ class Registry:
     @contextmanager
     def _ask(self, method: str, path: str, headers: dict[str, str]) -> Iterator[http.client.HTTPResponse]:
         url = f"{self.host.scheme}://{self.host.authority}{self.host.path}/{self.repository}/{path}{self._query}"
-        for attempt in range(2):
+        introduced, waited = False, 0.0
+        while True:
             sent = dict(headers)
             if self._authorization:
                 sent["Authorization"] = self._authorization
             with self._follow(method, url, sent) as answer:
-                if answer.status == 401 and attempt == 0 and self._authorize(answer):
+                if answer.status in (200, 206):
+                    yield answer
+                    return
+                if answer.status == 401 and not introduced and self._authorize(answer):
+                    introduced = True
                     continue
-                if answer.status not in (200, 206):
-                    raise _refusal(method, url, answer)
-                yield answer
-                return
+                pause, refusal = _retry_after(answer), _refusal(method, url, answer)
+            if pause is None or waited + pause > PATIENCE or self._wait(pause):
+                raise refusal
+            waited += pause
 
     @contextmanager
     def _follow(self, method: str, url: str, headers: dict[str, str]) -> Iterator[http.client.HTTPResponse]:
@@ -273,16 +296,19 @@ _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE
 
 
 def challenges(headers: list[str]) -> list[tuple[str, dict[str, str]]]:
-    """WWW-Authenticate's ways to come in, by kind in lower case, each with its parameters."""
-    found = []
-    for header in headers:
-        kind, _, rest = header.strip().partition(" ")
-        parameters: dict[str, str] = {}
-        while match := _PARAMETER.match(rest):
-            quoted = re.sub(r"\\(.)", r"\1", match[2]) if match[2] is not None else match[3]
-            parameters[match[1].lower()] = quoted
+    """WWW-Authenticate's ways to come in, by kind in lower case, each with its parameters; one header may have many."""
+    found: list[tuple[str, dict[str, str]]] = []
+    for rest in headers:
+        while rest:
+            if match := _PARAMETER.match(rest):
+                if found:
+                    quoted = re.sub(r"\\(.)", r"\1", match[2]) if match[2] is not None else match[3]
+                    found[-1][1].setdefault(match[1].lower(), quoted)
+            elif match := _SCHEME.match(rest):
+                found.append((match[1].lower(), {}))
+            else:
+                break
             rest = rest[match.end() :]
-        found.append((kind.lower(), parameters))
     return found
 
 
@@ -303,6 +329,19 @@ def _refusal(method: str, url: str, answer: http.client.HTTPResponse) -> Registr
     if details := _details(answer):
         text += f": {details}"
     return RegistryError(text, status=answer.status)
+
+
+def _retry_after(answer: http.client.HTTPResponse) -> float | None:
+    """The seconds after which a busy server wants to be asked again; None if it does not say."""
+    said = answer.headers.get("Retry-After", "").strip()
+    if answer.status not in (429, 503) or not said:
+        return None
+    if said.isdecimal():
+        return max(LEAST_PAUSE, float(said[:9]))
+    try:
+        return max(LEAST_PAUSE, parsedate_to_datetime(said).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _details(answer: http.client.HTTPResponse) -> str:

@@ -96,6 +96,9 @@ class ImageStore:
         for rubbish in self.layers.glob(".*"):
             remove_tree(rubbish)
         self._load()
+        for config in (root / "configs").iterdir():
+            if f"sha256:{config.name}" not in self._images:
+                config.unlink()
 
     def images(self) -> list[Image]:
         """All of them."""
