@@ -170,8 +170,11 @@ def _into(
     names = () if reference.by_digest else (reference.name,)
     here = store.find(named)
     if here is not None:
-        contained = Contained(names, store.raw_config(here), tuple("" for _ in here.layers), digest)
-        return store.add(_Nothing(), contained, (named,))
+        try:
+            contained = Contained(names, store.raw_config(here), tuple("" for _ in here.layers), digest)
+            return store.add(_Nothing(), contained, (named,))
+        except FileNotFoundError:
+            pass  # it was removed meanwhile
     return _load(store, registry, digest, names, named, cancelled)
 
 
@@ -265,7 +268,7 @@ class _Loaded:
 class _Nothing:
     def layer(self, member: str) -> IO[bytes]:
         """An image that is here needs none."""
-        raise BadManifest("a layer of the image has gone: pull again")
+        raise FileNotFoundError("a layer of the image has gone")
 
 
 def _digest(body: bytes) -> str:

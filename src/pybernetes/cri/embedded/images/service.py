@@ -10,6 +10,7 @@ all its names, also while containers of it run: its layers stay until the last o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
@@ -56,7 +57,7 @@ class ImageService:
         if name:
             one = self._find(name)
             found = [one] if one else []
-        return cri.ListImagesResponse(images=[self._described(each) for each in found])
+        return cri.ListImagesResponse(images=[told for each in found if (told := self._described(each)) is not None])
 
     async def stream_images(self, request: Any) -> AsyncIterator[Any]:
         """The same, one message for all."""
@@ -68,12 +69,14 @@ class ImageService:
         if image is None:
             await self.look()
             image = self._find(request.image.image)
-        if image is None:
+        told = self._described(image) if image is not None else None
+        if image is None or told is None:
             return cri.ImageStatusResponse()
         info = {}
         if request.verbose:
-            info["info"] = json.dumps({"imageSpec": json.loads(self._store.raw_config(image))})
-        return cri.ImageStatusResponse(image=self._described(image), info=info)
+            with contextlib.suppress(FileNotFoundError):
+                info["info"] = json.dumps({"imageSpec": json.loads(self._store.raw_config(image))})
+        return cri.ImageStatusResponse(image=told, info=info)
 
     async def pull_image(self, request: Any) -> Any:
         """Makes an image be here; its id. A caller who goes away ends it, and the next one goes on where it was."""
@@ -130,7 +133,11 @@ class ImageService:
             raise CRIError("InvalidArgument", f"failed to parse image reference: {error}") from None
 
     def _described(self, image: Image) -> Any:
-        user = self._store.config(image).user.partition(":")[0]
+        """None if it is removed in this moment."""
+        try:
+            user = self._store.config(image).user.partition(":")[0]
+        except FileNotFoundError:
+            return None
         found = cri.Image(id=image.id, repo_tags=image.names, repo_digests=image.digests, size=max(1, image.size))
         if user.isdecimal():
             found.uid.CopyFrom(cri.Int64Value(value=int(user)))

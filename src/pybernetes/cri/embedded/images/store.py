@@ -112,7 +112,7 @@ class ImageStore:
         return next((each for each in self._images.values() if wanted in each.names or wanted in each.digests), None)
 
     def config(self, image: Image) -> ImageConfig:
-        """How its containers start."""
+        """How its containers start. FileNotFoundError if the image was removed meanwhile."""
         if image.id not in self._configs:
             self._configs[image.id] = read_config(self.raw_config(image))
         return self._configs[image.id]
@@ -141,9 +141,10 @@ class ImageStore:
             for name in ("fs", "work"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
             (folder / "layers").write_text("\n".join(image.layers))
+            config = self.config(image)
         # overlayfs needs a lower folder
         lower = tuple(reversed(image.layers)) or (self._empty(),)
-        return Rootfs(self.layers, lower, folder / "fs", folder / "work", self.config(image))
+        return Rootfs(self.layers, lower, folder / "fs", folder / "work", config)
 
     def volume(self, reference: str, container_id: str) -> list[str]:
         """The layers of an image that a container mounts, topmost first; they stay as long as it. KeyError."""
@@ -269,8 +270,8 @@ class ImageStore:
             size = len(contained.config)
             for diff, member in zip(diffs, contained.layers, strict=True):
                 size += self.unpack_layer(source, diff, member)
-            _write(self.root / "configs" / contained.id.removeprefix("sha256:"), contained.config)
             with self._changing:
+                _write(self.root / "configs" / contained.id.removeprefix("sha256:"), contained.config)
                 image = self._images.setdefault(contained.id, Image(contained.id, layers, size))
                 self._name(image, contained.names)
                 image.digests += [digest for digest in digests if digest not in image.digests]
