@@ -105,12 +105,21 @@ def bad(tmp_path: Path, what: str) -> bytes:
         "docker's of another shape": {"manifest.json": b"[1]"},
         "another processor": {"index.json": b'{"manifests":[]}'},
     }  # fmt: skip
+    if what == "no tar file":
+        return b"hello"
+    if what == "nothing":
+        return b""
+    if what == "half of one":
+        return good(tmp_path / "good.tar").read_bytes()[:3000]
     return tar(tmp_path / "made.tar", changed[what]).read_bytes()
 
 
 @pytest.mark.parametrize(
     ("what", "told"),
     [
+        ("no tar file", "no tar file, plain or packed"),
+        ("nothing", "no tar file, plain or packed"),
+        ("half of one", "unexpected end of data"),
         ("only a tag", "no image with a name"),
         ("a changed layer", "other content than its name says"),
         ("a missing layer", "the archive has no blobs/"),

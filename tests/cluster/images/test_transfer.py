@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import random
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,26 @@ def test_what_is_pulled_is_kept_and_can_be_exported_and_imported(
     assert len(found.layers) == 2
     with pytest.raises(ClusterError, match=r"no archive of docker.io/library/other:1 is kept"):
         run(tmp_path / "data", "export", "other:1", str(tmp_path / "out.tar"))
+
+
+def test_an_export_writes_through_links_and_to_what_is_no_file(registry: FakeRegistry, tmp_path: Path) -> None:
+    name = f"{registry.host}/a/b:1"
+    run(tmp_path / "data", "pull", name)
+    [archive] = (tmp_path / "data" / "images").iterdir()
+    (tmp_path / "link.tar").symlink_to(tmp_path / "real.tar")
+    run(tmp_path / "data", "export", name, str(tmp_path / "link.tar"))
+    assert (tmp_path / "link.tar").is_symlink()
+    assert (tmp_path / "real.tar").read_bytes() == archive.read_bytes()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    run(tmp_path / "data", "export", name, str(pipe))
+    reader.join()
+    assert (pipe.is_fifo(), read) == (True, [archive.read_bytes()])
+    with pytest.raises(ClusterError, match="Is a directory"):
+        run(tmp_path / "data", "export", name, str(tmp_path))
 
 
 def test_a_password_comes_from_stdin_or_from_docker_login(

@@ -156,8 +156,8 @@ def _export(layout: Layout, arguments: argparse.Namespace) -> int:
     from pybernetes.cluster.images import transfer
 
     name = archives.full_name(arguments.image)
-    transfer.export(archives.holding(layout.images, name), name, arguments.file)
-    print(f"Wrote {arguments.file} ({arguments.file.stat().st_size / 1e6:.1f} MB)")
+    size = transfer.export(archives.holding(layout.images, name), name, arguments.file)
+    print(f"Wrote {arguments.file} ({size / 1e6:.1f} MB)", file=sys.stderr)
     return 0
 
 

@@ -61,14 +61,20 @@ def _forget_old(folder: Path) -> None:
             remove_tree(path)
 
 
-def export(archives: list[Path], name: str, target: Path) -> None:
-    """Copies the archive of an image that is kept; `archives` are those that have the name."""
+def export(archives: list[Path], name: str, target: Path) -> int:
+    """Copies the archive of an image that is kept, and tells its size; `archives` are those that have the name."""
     if not archives:
         raise ClusterError(f"no archive of {name} is kept here: `image pull` and `image import` keep one")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    place = Path(os.path.realpath(target))  # a link stays one
+    temporary = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        shutil.copyfile(archives[0], temporary)
-        temporary.replace(target)
+        if place.exists() and not place.is_file():  # a device or a pipe is written to, and stays what it is
+            with open(archives[0], "rb") as source, open(place, "wb") as out:
+                shutil.copyfileobj(source, out)
+        else:
+            shutil.copyfile(archives[0], temporary)
+            temporary.replace(place)
+        return archives[0].stat().st_size
     except OSError as error:
         raise ClusterError(f"{target}: {error.strerror}") from None
     finally:

@@ -46,7 +46,8 @@ class Archive:
             self._tar = tarfile.open(path, tarinfo=Header)  # noqa: SIM115 - closed by close()
             self._members = {member.name.removeprefix("./"): member for member in self._tar}
         except (tarfile.TarError, EOFError) as error:
-            raise ValueError(f"{path} is no archive: {error}") from None
+            why, formats, _ = str(error).partition(":\n")  # then what each of the formats has to say against it
+            raise ValueError("no tar file, plain or packed" if formats else why) from None
 
     def close(self) -> None:
         """Closes the file."""
