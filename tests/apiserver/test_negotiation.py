@@ -147,3 +147,10 @@ def test_component_statuses_are_deprecated(client: Client) -> None:
 @pytest.mark.parametrize("path", ["/version", "/healthz", "/api/v1/namespaces", "/api/v1/namespaces/nope"])
 def test_answers_may_not_be_kept_by_caches(client: Client, path: str) -> None:
     assert client.get(path).headers["Cache-Control"] == "no-cache, private"
+
+
+@pytest.mark.parametrize(
+    "accept", ["application/*", "application/JSON", "application/json;v=v1", "application/json;g=apps"]
+)
+def test_what_asks_for_half_a_kind_or_a_family_of_types_is_refused(client: Client, accept: str) -> None:
+    assert client.get("/api/v1/namespaces/default", Accept=accept).status == 406

@@ -88,6 +88,8 @@ def parse(text: str) -> Selector:
         if split is None:
             raise FieldSelectorError(f"invalid selector: '{text}'; can't understand '{term}'")
         name, operator, value = split
+        if not name and not value:
+            continue  # says nothing
         requirements.append(Requirement(name, NOT_EQUALS if operator == "!=" else EQUALS, unescape(value)))
     return Selector(requirements)
 

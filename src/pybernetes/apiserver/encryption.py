@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pybernetes.api.resources import RESOURCES
 from pybernetes.flags import boolean, file
 from pybernetes.net.watched import Watched
 from pybernetes.store.base import Store
+
+from .reloads import Reloads
+
+if TYPE_CHECKING:
+    from pybernetes.store.encryption.configuration import Rules
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +45,23 @@ def encrypted(store: Store, options: argparse.Namespace) -> Store:
     from pybernetes.store.encryption.configuration import read
     from pybernetes.store.encryption.store import EncryptedStore, watching
 
-    reload = None
+    rules, reload = read(file), None
     if options.encryption_provider_config_automatic_reload:
-        reload = watching(file, Watched([file]).changed, read)
-    return EncryptedStore(store, read(file), resource_of, reload)
+        reload = watching(file, Watched([file]).changed, _counting(Reloads("encryption", file.read_bytes()), read))
+    return EncryptedStore(store, rules, resource_of, reload)
+
+
+def _counting(reloads: Reloads, read: Callable[[Path], Rules]) -> Callable[[Path], Rules]:
+    def counted(file: Path) -> Rules:
+        try:
+            rules = read(file)
+        except (OSError, ValueError):
+            reloads.failed()
+            raise
+        reloads.succeeded(file.read_bytes())
+        return rules
+
+    return counted
 
 
 def resource_of(key: str) -> tuple[str, str] | None:

@@ -23,6 +23,8 @@ PATCHES = (
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 )
+_CONVERSION = frozenset(("as", "g", "v"))
+"""Parameters of an Accept header that ask for another kind; each one alone asks for one that there is not."""
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _PRETTY_AGENTS = ("curl", "Wget", "Mozilla/5.0")
 
@@ -59,17 +61,16 @@ def wants_pretty(headers: dict[str, str], query: dict[str, str]) -> bool:
 def _negotiate(accept: str, transforms: tuple[str, ...], pretty: bool) -> Format:
     known = False
     for media, parameters in clauses(accept):
-        if media in ("*/*", "application/*"):
+        if media == "*/*":
             media = JSON
         if media not in MEDIA:
             continue
         known = True
         wanted = parameters.get("pretty")
         pretty_here = pretty if wanted is None else wanted in _TRUE
-        target = parameters.get("as", "")
-        if not target:
+        if _CONVERSION.isdisjoint(parameters):
             return Format(media, pretty=pretty_here, profile=parameters.get("profile", ""))
-        group, version = parameters.get("g", ""), parameters.get("v", "")
+        target, group, version = (parameters.get(each, "") for each in ("as", "g", "v"))
         if group == "meta.k8s.io" and version in ("v1", "v1beta1") and target in transforms:
             return Format(media, target, version, pretty_here)
     raise NotAcceptable(MEDIA) if known else _unknown()
@@ -99,7 +100,7 @@ def _clause(text: str) -> tuple[str, dict[str, str], float]:
         quality = float(parameters.get("q", "1"))
     except ValueError:
         quality = 0.0
-    return media.strip().lower(), parameters, quality
+    return media.strip(), parameters, quality
 
 
 def body_media(headers: dict[str, str]) -> str:

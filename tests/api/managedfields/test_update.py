@@ -128,8 +128,8 @@ def test_unchanged_scale_leaves_the_entries_alone() -> None:
     [
         ("", "pods", "", "ephemeral labels resources spec"),
         ("", "pods", "status", "labels status"),
-        ("", "pods", "ephemeralcontainers", "ephemeral"),
-        ("", "pods", "resize", "resources"),
+        ("", "pods", "ephemeralcontainers", "ephemeral labels resources spec status"),
+        ("", "pods", "resize", "ephemeral labels resources spec status"),
         ("", "configmaps", "", "ephemeral labels resources spec status"),
         ("apps", "deployments", "", "ephemeral labels resources spec"),
         ("apps", "deployments", "status", "status"),

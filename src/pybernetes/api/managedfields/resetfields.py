@@ -1,7 +1,8 @@
 """Fields that a request cannot write, and so cannot own.
 
 The main resource does not touch the status, the status subresource does not touch the spec: what a client sends there
-is reset before it is stored. `for_request` says what upstream's strategies say about it.
+is reset before it is stored. `for_request` says what upstream's endpoints say about it; those of a pod's ephemeral
+containers and resources say nothing, and who sends more to them owns what was not written.
 """
 
 from __future__ import annotations
@@ -13,9 +14,6 @@ from functools import cache
 from ..resources import Resource
 from .fieldset import Set, without_below
 from .paths import Path, field
-
-ANY = "*"
-"""In a pattern: any element."""
 
 Filter = Callable[[Set], Set]
 """What is left of a set."""
@@ -31,18 +29,8 @@ class Exclude:
         return without_below(fields, self.fields)
 
 
-@dataclass(frozen=True, slots=True)
-class Include:
-    """Keeps only what is on the way to these fields, or below them."""
-
-    patterns: frozenset[Path]
-
-    def __call__(self, fields: Set) -> Set:
-        return frozenset(path for path in fields if any(_matches(path, pattern) for pattern in self.patterns))
-
-
 def _path(text: str) -> Path:
-    return tuple(name if name == ANY else field(name) for name in text.split("."))
+    return tuple(map(field, text.split(".")))
 
 
 def exclude(*paths: str) -> Exclude:
@@ -50,14 +38,6 @@ def exclude(*paths: str) -> Exclude:
     return Exclude(frozenset(map(_path, paths)))
 
 
-def include(*paths: str) -> Include:
-    """Keeps fields, written with dots; `*` is any element."""
-    return Include(frozenset(map(_path, paths)))
-
-
-_RESIZED = [
-    f"spec.{which}.*.{what}" for which in ("containers", "initContainers") for what in ("resources", "resizePolicy")
-]
 _SPECIAL: dict[tuple[str, str], Filter] = {
     ("certificatesigningrequests", ""): exclude("spec", "status"),
     ("certificatesigningrequests", "status"): exclude("spec", "status.conditions"),
@@ -65,8 +45,6 @@ _SPECIAL: dict[tuple[str, str], Filter] = {
     ("deployments", "status"): exclude("spec", "metadata.labels"),
     ("namespaces", "finalize"): exclude("status"),
     ("pods", "status"): exclude("spec", "metadata.deletionTimestamp", "metadata.ownerReferences"),
-    ("pods", "ephemeralcontainers"): include("spec.ephemeralContainers"),
-    ("pods", "resize"): include(*_RESIZED),
 }
 # The statuses that take no metadata along.
 _STATUS_ONLY = {
@@ -102,7 +80,3 @@ def for_custom(has_status: bool, subresource: str = "") -> Filter | None:
     if subresource == "status":
         return _SPEC_AND_METADATA
     return _STATUS if has_status and not subresource else None
-
-
-def _matches(path: Path, pattern: Path) -> bool:
-    return all(wanted in (ANY, name) for name, wanted in zip(path, pattern, strict=False))

@@ -1,4 +1,4 @@
-"""Tokens that somebody else knows: asked by a TokenReview, answers kept for a while, the good and the bad ones."""
+"""Tokens that somebody else knows: asked by a TokenReview, answers kept for a while, yes and no, but no errors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
-import msgspec
-
 from pybernetes.api import zeros
-from pybernetes.api.authentication.v1 import TokenReview, TokenReviewSpec, TokenReviewStatus
+from pybernetes.api.authentication.v1 import TokenReview, TokenReviewSpec, TokenReviewStatus, UserInfo
 from pybernetes.api.meta.v1 import ObjectMeta
 
-from ..review_webhook import ReviewWebhook, WebhookFailed
+from ..review_webhook import ReviewWebhook, WebhookFailed, status_of
 from .user import BadCredential, TokenUser, User
 
 log = logging.getLogger(__name__)
@@ -22,16 +20,7 @@ log = logging.getLogger(__name__)
 _KEPT = 4096
 
 
-class _Answer(msgspec.Struct):
-    """What matters of the review that comes back; more may stand in it."""
-
-    kind: str = ""
-    apiVersion: str = ""
-    status: TokenReviewStatus | None = None
-
-
-_decoder = msgspec.json.Decoder(_Answer)
-_Known = tuple[float, TokenUser | None, str]
+_Known = tuple[float, TokenUser | None]
 
 
 class TokenWebhook:
@@ -50,35 +39,32 @@ class TokenWebhook:
         key = hashlib.sha256("\0".join((token, *audiences)).encode("utf-8", "surrogatepass")).digest()
         known = self._known.get(key)
         if known is None or known[0] < monotonic():
-            answer, problem = self._judged(await self._ask(token, audiences), audiences)
+            answer = self._judged(await self._ask(token, audiences), audiences)
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            known = self._known[key] = (monotonic() + self._ttl, answer, problem)
-        _, answer, problem = known
-        if problem:
-            raise BadCredential(problem)
-        return answer
+            known = self._known[key] = (monotonic() + self._ttl, answer)
+        return known[1]
 
     async def _ask(self, token: str, audiences: Sequence[str]) -> TokenReviewStatus:
         review = TokenReview(metadata=ObjectMeta(), spec=TokenReviewSpec(token=token, audiences=list(audiences)))
         review.kind, review.api_version = "TokenReview", self._api_version
         try:
-            answer = _decoder.decode(await self._webhook.post(zeros.encode(review)))
-        except (WebhookFailed, msgspec.MsgspecError) as error:
+            answer = await self._webhook.post(zeros.encode(review))
+            return status_of(answer, TokenReviewStatus, self._api_version, "TokenReview")
+        except WebhookFailed as error:
             log.error("Failed to make webhook authenticator request: %s", error)
             raise BadCredential(f"webhook: {error}") from error
-        if answer.kind != "TokenReview" or answer.apiVersion != self._api_version:
-            raise BadCredential(f"webhook: expected a TokenReview of {self._api_version}")
-        return answer.status or TokenReviewStatus()
 
-    def _judged(self, status: TokenReviewStatus, audiences: Sequence[str]) -> tuple[TokenUser | None, str]:
-        """The user, or what is wrong, if the webhook says so."""
+    def _judged(self, status: TokenReviewStatus, audiences: Sequence[str]) -> TokenUser | None:
+        """The user, if there is one. Raises BadCredential if the webhook says what is wrong."""
         meant_for = status.audiences or self._audiences
         common = tuple(each for each in audiences if each in meant_for)
         if not common:
-            return None, ""
-        if not status.authenticated or status.user is None:
-            return None, status.error or ""
-        user = status.user
+            return None
+        if not status.authenticated:
+            if status.error:
+                raise BadCredential(status.error)
+            return None
+        user = status.user or UserInfo()
         found = User(user.username or "", user.uid or "", tuple(user.groups or ()), user.extra or {})
-        return TokenUser(found, common), ""
+        return TokenUser(found, common)

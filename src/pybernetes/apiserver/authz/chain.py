@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..reloads import Reloads
 from .authorizer import AlwaysAllow, AlwaysDeny, Authorizer, Decision
 from .privileged import PrivilegedGroups
 
@@ -40,6 +41,7 @@ class AuthorizerChain:
         else:
             self._data = self._file.read_bytes()
             self.authorizers += self._configured(self._read(self._data))
+            self._reloads = Reloads("authorization", self._data)
 
     @property
     def reloads(self) -> bool:
@@ -64,9 +66,11 @@ class AuthorizerChain:
             fresh = self._configured(self._read(data))
         except (OSError, ValueError) as error:
             log.error("the authorization configuration %s is not used: %s", self._file, error)
+            self._reloads.failed()
             return
         old = self.authorizers[1:]
         self.authorizers[1:] = fresh
+        self._reloads.succeeded(data)
         log.info("the authorization configuration %s was read again", self._file)
         for each in old:
             close = getattr(each, "close", None)

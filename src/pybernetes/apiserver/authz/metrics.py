@@ -15,6 +15,28 @@ _BUCKETS = tuple(0.001 * 2**each for each in range(15))  # upstream's
 _DURATIONS = Histogram("authorization_duration_seconds", "How long deciding took.", ("result",), _BUCKETS)
 _ALLOWED, _DENIED, _UNKNOWN, _ERROR = (_DURATIONS.series(each) for each in ("allowed", "denied", "no-opinion", "error"))
 
+_NAMED, _TYPED = ("name", "result"), ("type", "name")
+_PROMETHEUS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # the library's
+WEBHOOKS = Counter("apiserver_authorization_webhook_evaluations_total", "Questions to webhooks.", _NAMED)
+WEBHOOK_DURATIONS = Histogram(
+    "apiserver_authorization_webhook_duration_seconds", "How long a webhook took.", _NAMED, _PROMETHEUS
+)
+FAILED_OPEN = Counter(
+    "apiserver_authorization_webhook_evaluations_fail_open_total", "No opinion because a webhook failed.", _NAMED
+)
+EXCLUSIONS = Counter(
+    "apiserver_authorization_match_condition_exclusions_total", "Webhooks that conditions left out.", _TYPED
+)
+CONDITION_ERRORS = Counter(
+    "apiserver_authorization_match_condition_evaluation_errors_total", "Conditions that failed.", _TYPED
+)
+CONDITION_DURATIONS = Histogram(
+    "apiserver_authorization_match_condition_evaluation_seconds",
+    "How long the conditions of a webhook took.",
+    _TYPED,
+    (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25),
+)
+
 _allowed: dict[Authorizer, int] = {}
 _denied: dict[Authorizer, int] = {}
 """How often an authorizer had the last word. That of system:masters is nobody's, as upstream."""
@@ -52,5 +74,6 @@ def collect() -> Iterator[Metric]:
     for result, series in results.items():
         if any(series.counts):
             attempts.add(result, times=sum(series.counts))
-    for each in (decisions, attempts, _DURATIONS):
+    webhooks = (WEBHOOKS, WEBHOOK_DURATIONS, FAILED_OPEN, EXCLUSIONS, CONDITION_ERRORS, CONDITION_DURATIONS)
+    for each in (decisions, attempts, _DURATIONS, *webhooks):
         yield from each.collect()

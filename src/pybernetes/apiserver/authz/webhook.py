@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 import msgspec
 
@@ -17,17 +19,16 @@ from pybernetes.api.authorization.v1 import (
 
 from ..authn.user import User
 from ..requestinfo import RequestInfo
-from ..review_webhook import ReviewWebhook, WebhookFailed
+from ..review_webhook import ReviewWebhook, WebhookFailed, status_of
+from . import metrics
 from .authorizer import Decision, Undecided
 from .conditions import ConditionError, MatchConditions
 from .selectors import attributes_of, selectors_of
 
+log = logging.getLogger(__name__)
+
 _KEPT = 8192  # answers; upstream's
 _LONGEST = 10_000  # characters of a question whose answer is kept, or anybody could fill our memory; upstream's
-
-
-class _Review(msgspec.Struct):
-    status: SubjectAccessReviewStatus = msgspec.field(default_factory=SubjectAccessReviewStatus)
 
 
 class Webhook:
@@ -58,11 +59,8 @@ class Webhook:
     async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
         """What the webhook says."""
         spec = _spec(user, info)
-        try:
-            if self._conditions is not None and not self._conditions.match(spec):
-                return Decision.NO_OPINION, ""
-        except ConditionError as error:
-            raise Undecided(str(error), self._on_error) from None
+        if self._conditions is not None and not self._concerned(self._conditions, spec):
+            return Decision.NO_OPINION, ""
         key = msgspec.json.encode(spec)
         kept = self._answers.get(key)
         if kept is not None and kept[0] > self._clock():
@@ -76,6 +74,20 @@ class Webhook:
                 raise Undecided("webhook subject access review returned both allow and deny response", Decision.DENY)
             return Decision.DENY, reason
         return (Decision.ALLOW if status.allowed else Decision.NO_OPINION), reason
+
+    def _concerned(self, conditions: MatchConditions, spec: SubjectAccessReviewSpec) -> bool:
+        """Whether it is to be asked. Raises Undecided."""
+        began = self._clock()
+        try:
+            if conditions.match(spec):
+                return True
+            metrics.EXCLUSIONS.add(self.kind, self.name)
+            return False
+        except ConditionError as error:
+            metrics.CONDITION_ERRORS.add(self.kind, self.name)
+            raise Undecided(str(error), self._on_error) from None
+        finally:
+            metrics.CONDITION_DURATIONS.observe(self._clock() - began, self.kind, self.name)
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
         """Nobody can say."""
@@ -92,7 +104,7 @@ class Webhook:
         asked = msgspec.to_builtins(spec)
         if self._version == "v1beta1" and "groups" in asked:
             asked["group"] = asked.pop("groups")
-        review = {
+        review: dict[str, Any] = {
             "kind": "SubjectAccessReview",
             "apiVersion": f"authorization.k8s.io/{self._version}",
             "metadata": {},
@@ -100,10 +112,17 @@ class Webhook:
             "status": {"allowed": False},
         }
         try:
-            answer = await self._remote.post(msgspec.json.encode(review))
-            return msgspec.convert(msgspec.json.decode(answer), _Review, strict=False).status
-        except (WebhookFailed, ValueError) as error:
-            raise Undecided(str(error), self._on_error) from None
+            answer = await self._remote.post(msgspec.json.encode(review), self._attempted)
+            return status_of(answer, SubjectAccessReviewStatus, review["apiVersion"], review["kind"])
+        except WebhookFailed as failed:
+            log.error("Failed to make webhook authorizer request: %s", failed)
+            if self._on_error is Decision.NO_OPINION:
+                metrics.FAILED_OPEN.add(self.name, failed.outcome)
+            raise Undecided(str(failed), self._on_error) from None
+
+    def _attempted(self, outcome: str, seconds: float) -> None:
+        metrics.WEBHOOKS.add(self.name, outcome)
+        metrics.WEBHOOK_DURATIONS.observe(seconds, self.name, outcome)
 
     def _keep(self, key: bytes, info: RequestInfo, status: SubjectAccessReviewStatus) -> None:
         parts = (

@@ -10,7 +10,7 @@ import msgspec
 from pybernetes.api import labels
 from pybernetes.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
 from pybernetes.api.autoscaling.validation import validate_scale
-from pybernetes.api.errors import BadRequest, InternalError, Invalid
+from pybernetes.api.errors import BadRequest, Conflict, InternalError, Invalid
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, record_update
 from pybernetes.api.managedfields.resetfields import exclude
@@ -28,7 +28,7 @@ from ..registry.strategy import Context
 from ..verbs.apply import apply_config
 from ..verbs.managing import manager_of
 from ..verbs.options import WriteOptions, write_options
-from ..verbs.patch import APPLY, check_patch_options, decode_patched, patcher
+from ..verbs.patch import APPLY, decode_patched, patch_options, patcher
 from ..verbs.writing import check_name, context_for, uid_mismatch, update_object, write_object
 from .body import answer_object, decode_body
 
@@ -42,10 +42,11 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
         item = await store.get(info.namespace, info.name)
         return answer_object(request, _read(store, store.decode(item)), API_VERSION, of=store.resource)
     patching = info.verb == "patch"
-    options = write_options(info.query, "PatchOptions" if patching else "UpdateOptions")
+    kind = patch_type(request.headers) if patching else ""
+    options = patch_options(info.query, kind) if patching else write_options(info.query, "UpdateOptions")
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))
-    applies = patching and patch_type(request.headers) == APPLY
-    apply = _patcher(request, options, context) if patching else None
+    applies = kind == APPLY
+    apply = _patcher(kind, request, options, context) if patching else None
 
     async def change(obj: Any) -> Any:
         before = _before(store, obj)
@@ -151,10 +152,8 @@ def _write(store: ResourceStore, obj: Any, replicas: int) -> None:
         raise InternalError(str(error)) from None
 
 
-def _patcher(request: Request, options: WriteOptions, context: Context) -> Callable[[Scale], Any]:
+def _patcher(kind: str, request: Request, options: WriteOptions, context: Context) -> Callable[[Scale], Any]:
     """From the present scale to the patched one, as a plain JSON value."""
-    kind = patch_type(request.headers)
-    check_patch_options(options, kind)
     if kind == APPLY:
         config = apply_config(request, options)
         return lambda before: merge(
@@ -207,7 +206,10 @@ def _check(wanted: Scale, obj: Any, name: str, store: ResourceStore) -> None:
     if meta.namespace and meta.namespace != present.namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
     if meta.uid and meta.uid != present.uid:
-        raise uid_mismatch(store, present.namespace, name, meta.uid, present.uid)
+        if store.custom is not None:
+            raise uid_mismatch(store, present.namespace, name, meta.uid, present.uid)
+        why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {present.uid}"
+        raise Conflict(store.resource.group, f"{store.resource.plural}/scale", name, why)
     if meta.resource_version and meta.resource_version != present.resource_version:
         raise store.conflict(name)
     meta.namespace = present.namespace

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
@@ -222,20 +223,20 @@ _DEFAULT_WRITE = WriteOptions()
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
 
 
-def write_options(query: dict[str, str], kind: str) -> WriteOptions:
-    """The options of a create, update or patch. Raises Invalid, naming `kind`."""
-    if not query:
+def write_options(
+    query: dict[str, str], kind: str, check: Callable[[WriteOptions], list[FieldError]] | None = None
+) -> WriteOptions:
+    """The options of a create, update or patch. Raises Invalid, naming `kind`; `check` has the first word."""
+    if not query and check is None:
         return _DEFAULT_WRITE
-    errors: list[FieldError] = []
     options = WriteOptions(
-        dry_run=_dry_run(query.get("dryRun"), errors),
+        dry_run="dryRun" in query,
         field_manager=query.get("fieldManager", ""),
         field_validation=query.get("fieldValidation", "") or "Warn",
     )
     if "force" in query:
         options.force = _flag(query, "force")
-    if options.field_validation not in _VALIDATIONS:
-        errors.append(not_supported("fieldValidation", options.field_validation, ("", *_VALIDATIONS)))
+    errors = check(options) if check is not None else []
     if len(options.field_manager) > 128:
         from pybernetes.api.field import too_long
 
@@ -249,17 +250,13 @@ def write_options(query: dict[str, str], kind: str) -> WriteOptions:
                 f"invalid character U+{ord(options.field_manager[bad]):04X} (at position {bad})",
             )
         )
+    if options.dry_run and query["dryRun"] != "All":
+        errors.append(not_supported("dryRun", [query["dryRun"]], ("All",)))
+    if options.field_validation not in _VALIDATIONS:
+        errors.append(not_supported("fieldValidation", options.field_validation, ("", *_VALIDATIONS)))
     if errors:
         raise Invalid("meta.k8s.io", kind, "", errors)
     return options
-
-
-def _dry_run(value: str | None, errors: list[FieldError]) -> bool:
-    if value is None:
-        return False
-    if value != "All":
-        errors.append(not_supported("dryRun", [value], ("All",)))
-    return True
 
 
 _delete_options = msgspec.json.Decoder(DeleteOptions)

@@ -15,7 +15,7 @@ import msgspec
 from pybernetes.api import gojson, goprint, jsonpatch, mergepatch, strict, zeros
 from pybernetes.api.base import Struct
 from pybernetes.api.errors import BadRequest, Invalid, UnsupportedMediaType
-from pybernetes.api.field import forbidden, invalid, required
+from pybernetes.api.field import FieldError, forbidden, invalid, required
 from pybernetes.api.normalize import normalizer
 from pybernetes.net.http import Request, Response
 from pybernetes.store.cache import Item
@@ -57,8 +57,7 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
     info = request.info
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     kind = patch_type(request.headers)
-    options = write_options(info.query, "PatchOptions")
-    check_patch_options(options, kind)
+    options = patch_options(info.query, kind)
     manager = manager_of(request, options)
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
     if kind == APPLY:
@@ -73,16 +72,15 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
     return answer(request, store.resource, store.raw(item), form)
 
 
-def check_patch_options(options: WriteOptions, kind: str) -> None:
-    """Apply needs a manager, and only apply can be forced."""
-    errors = []
-    if kind != APPLY:
-        if options.force is not None:
-            errors.append(forbidden("force", "may not be specified for non-apply patch"))
-    elif not options.field_manager:
-        errors.append(required("fieldManager", "is required for apply patch"))
-    if errors:
-        raise Invalid("meta.k8s.io", "PatchOptions", "", errors)
+def patch_options(query: dict[str, str], kind: str) -> WriteOptions:
+    """The options of a patch: apply needs a manager, and only apply can be forced. Raises Invalid."""
+
+    def check(options: WriteOptions) -> list[FieldError]:
+        if kind != APPLY:
+            return [] if options.force is None else [forbidden("force", "may not be specified for non-apply patch")]
+        return [] if options.field_manager else [required("fieldManager", "is required for apply patch")]
+
+    return write_options(query, "PatchOptions", check)
 
 
 async def patch_object(store: ResourceStore, name: str, patch: Patch, options: WriteOptions, context: Context) -> Item:

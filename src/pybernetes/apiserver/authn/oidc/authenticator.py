@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api.field import aggregate
+from pybernetes.api.field import aggregate, forbidden
 from pybernetes.net.watched import Watched
 
+from ...reloads import Reloads
 from .. import jwt
 from ..user import BadCredential, User
 from .configuration import ALGORITHMS, AuthenticationConfiguration, JWTAuthenticator, read
@@ -43,7 +44,9 @@ class OIDC:
         self._watched = Watched([file] if file else [])
         self._changed = changed
         self._now = now
+        self._anonymous = configuration.anonymous
         self._issuers = self._made(configuration)
+        self._reloads = Reloads("authentication", file.read_bytes()) if file else None
 
     async def user_of(self, token: str) -> User | None:
         """Whose token it is; None if no issuer in the configuration claims it. Raises BadCredential."""
@@ -53,19 +56,24 @@ class OIDC:
 
     def _made(self, configuration: AuthenticationConfiguration) -> dict[str, _Issuer]:
         errors = validate(configuration, self._disallowed)
+        if configuration.anonymous != self._anonymous:
+            errors.append(forbidden("anonymous", "changed from initial configuration file"))
         if errors:
             raise ValueError(f"invalid authentication configuration: {aggregate(errors)}")
         return {each.issuer.url: _Issuer(each, self._algorithms, self._now) for each in configuration.jwt}
 
     def _refresh(self) -> None:
-        if self._file is None or not self._watched.changed():
+        if self._file is None or self._reloads is None or not self._watched.changed():
             return
         try:
             self._issuers = self._made(read(self._file))
-            self._changed()
-            log.info("%s was read again", self._file)
         except (OSError, ValueError) as error:
             log.error("%s has changed and cannot be used, the old one stays: %s", self._file, error)
+            self._reloads.failed()
+            return
+        self._changed()
+        self._reloads.succeeded(self._file.read_bytes())
+        log.info("%s was read again", self._file)
 
 
 class _Issuer:
