@@ -361,7 +361,9 @@ class _Connection(Connection):
                 self.complete = True  # the body ends with the connection
                 self._wake()
             else:
-                self._fail(ConnectionFailed(f"the server closed the connection{f': {error}' if error else ''}"))
+                failed = ConnectionFailed(f"the server closed the connection{f': {error}' if error else ''}")
+                failed.__cause__ = error
+                self._fail(failed)
 
     def data_received(self, data: bytes) -> None:
         self.answered = True

@@ -30,11 +30,20 @@ class Transport:
     """One server, one user; shared by every `Client` made from it."""
 
     def __init__(
-        self, config: Config, *, clock: Clock | None = None, qps: float = 0.0, burst: int = 0, limit: int = 64
+        self,
+        config: Config,
+        *,
+        clock: Clock | None = None,
+        qps: float = 0.0,
+        burst: int = 0,
+        limit: int = 64,
+        replay: bool = False,
     ) -> None:
+        """`replay` is for servers that may be sent any request twice."""
         self.config = config
         self.clock = clock or SystemClock()
-        self.http = HTTPClient(config.server, config.tls(), server_hostname=config.tls_server_name or None, limit=limit)
+        hostname = config.tls_server_name or None
+        self.http = HTTPClient(config.server, config.tls(), server_hostname=hostname, limit=limit, replay=replay)
         self._bucket = TokenBucket(qps, burst or max(1, int(qps)), self.clock) if qps > 0 else None
         self._token = config.token
         self._token_until = 0.0
@@ -83,6 +92,10 @@ class Transport:
     async def close(self) -> None:
         """Close all connections."""
         await self.http.close()
+
+    async def headers_for(self, body: bytes) -> Headers:
+        """What goes in front of a request with this body, credentials included."""
+        return await self._headers(None, body)
 
     async def _headers(self, headers: Headers | None, body: bytes) -> dict[str, str | Sequence[str]]:
         result: dict[str, str | Sequence[str]] = {"Accept": JSON}

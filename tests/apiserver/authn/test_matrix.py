@@ -327,7 +327,8 @@ def test_the_webhook_knows_others(world: World) -> None:
         "good": review(authenticated=True, user=user),
         "audience": review(authenticated=True, user=user, audiences=["api"]),
         "elsewhere": review(authenticated=True, user=user, audiences=["elsewhere"]),
-        "refused": review(authenticated=False, error="no such token"),
+        "refused": review(authenticated=False),
+        "error": review(authenticated=False, error="no such token"),
         "kind": {**review(authenticated=True, user=user), "kind": "Pod"},
         "version": {**review(authenticated=True, user=user), "apiVersion": "authentication.k8s.io/v2"},
         "empty": {},
@@ -336,7 +337,11 @@ def test_the_webhook_knows_others(world: World) -> None:
 
     def answer(path: str, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, str], Any]:
         asked = json.loads(body)
-        assert (path, asked["kind"], asked["apiVersion"]) == ("/review", "TokenReview", "authentication.k8s.io/v1")
+        assert (path, asked["kind"], asked["apiVersion"]) == (
+            "/review?timeout=30s",
+            "TokenReview",
+            "authentication.k8s.io/v1",
+        )
         assert asked["spec"]["audiences"] == [SA_ISSUER, "api"]
         found = answers.get(asked["spec"]["token"])
         return (200, {}, found) if found is not None else (403, {}, "no")
@@ -351,7 +356,9 @@ def test_the_webhook_knows_others(world: World) -> None:
         count = len(webhook.asked)
         assert world.name("Bearer good") == "hooked"
         refused(world, {"refused": "Bearer refused"})
-        assert len(webhook.asked) == count, "both answers are kept"
+        assert len(webhook.asked) == count, "yes and no are kept"
+        refused(world, {"error": "Bearer error"})
+        assert len(webhook.asked) == count + 1, "an error is not"
     finally:
         webhook.answer = before
 

@@ -19,7 +19,7 @@ from pybernetes.apiserver.authz.privileged import PrivilegedGroups
 from pybernetes.apiserver.authz.union import decide
 from pybernetes.apiserver.authz.webhook import Webhook
 from pybernetes.apiserver.requestinfo import RequestInfo, request_info
-from pybernetes.apiserver.review_webhook import WebhookFailed
+from pybernetes.apiserver.review_webhook import Outcome, WebhookFailed
 
 ALICE = User("alice", "7", ("dev", "system:authenticated"), {"scope": ["x"]})
 ALLOW, DENY, NO_OPINION = Decision.ALLOW, Decision.DENY, Decision.NO_OPINION
@@ -157,7 +157,7 @@ class Remote:
         self.answers = list(answers)
         self.asked: list[dict[str, Any]] = []
 
-    async def post(self, body: bytes) -> bytes:
+    async def post(self, body: bytes, attempted: Outcome) -> bytes:
         self.asked.append(msgspec.json.decode(body))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
