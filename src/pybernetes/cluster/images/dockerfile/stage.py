@@ -236,7 +236,7 @@ def _stopsignal(stage: Stage, instruction: Instruction) -> None:
 
 
 def _healthcheck(stage: Stage, instruction: Instruction) -> None:
-    kind, _, rest = instruction.text.partition(" ")
+    kind, rest = [*instruction.text.split(None, 1), ""][:2]
     if kind.upper() == "NONE":
         if rest.strip() or instruction.flags:
             raise ValueError("NONE takes neither arguments nor flags")

@@ -1,0 +1,604 @@
+"""Dockerfiles as people write them, in the manner of official images: what the reference says must come of them.
+
+Each case is a Dockerfile, the files of its context, and what is expected: `config` (parts of it), `files` (contents in
+the finished image; None = not there), `modes` (owner, group, mode), `said` (words of the output).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from cluster.images.dockerfile.bench import Bench, Result
+
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.images import oci
+
+
+@dataclass
+class Case:
+    name: str
+    dockerfile: str
+    context: dict[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    config: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str | None] = field(default_factory=dict)
+    modes: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    said: str = ""
+
+
+CASES = [
+    Case(
+        "alpine's way: environment, one long command, entrypoint script",
+        r"""
+FROM busybox:latest
+
+ENV APP_VERSION 3.2.1
+ENV APP_HOME=/opt/app \
+    PATH=/opt/app/bin:$PATH
+
+# a comment between
+RUN set -eux; \
+    echo "app:x:1000:" >> /etc/group; \
+    # a comment inside
+    echo "app:x:999:1000::$APP_HOME:/bin/sh" >> /etc/passwd; \
+    \
+    mkdir -p "$APP_HOME/bin"; \
+    echo "v$APP_VERSION" > "$APP_HOME/version"; \
+    chown -R app:app "$APP_HOME"
+
+COPY docker-entrypoint.sh /usr/local/bin/
+ENTRYPOINT ["docker-entrypoint.sh"]
+EXPOSE 6379
+CMD ["redis-server"]
+""",
+        {"docker-entrypoint.sh": '#!/bin/sh\nexec "$@"\n'},
+        config={
+            "Env": [
+                "PATH=/opt/app/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                "APP_VERSION=3.2.1",
+                "APP_HOME=/opt/app",
+            ],
+            "Entrypoint": ["docker-entrypoint.sh"],
+            "Cmd": ["redis-server"],
+            "ExposedPorts": {"6379/tcp": {}},
+        },
+        files={"opt/app/version": "v3.2.1\n"},
+        modes={"opt/app/bin": (999, 1000, 0o755)},
+    ),
+    Case(
+        "stages with names, numbers and arguments of platforms",
+        """
+ARG VARIANT=latest
+FROM --platform=$BUILDPLATFORM busybox:${VARIANT} AS build
+ARG TARGETOS TARGETARCH
+ARG VERSION=dev
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN cat go.mod go.sum > deps
+COPY . .
+RUN echo "$TARGETOS/$TARGETARCH $VERSION" > /out
+
+FROM busybox AS assets
+RUN echo asset > /asset
+
+FROM scratch
+COPY --from=build /out /src/deps /
+COPY --from=1 /asset /assets/
+USER 65532:65532
+ENTRYPOINT ["/out"]
+""",
+        {"go.mod": "m", "go.sum": "s", "main.go": "x"},
+        ("--build-arg", "VERSION=1.0"),
+        config={"User": "65532:65532", "Entrypoint": ["/out"]},
+        files={
+            "out": f"linux/{oci.this_architecture()} 1.0\n",
+            "deps": "ms",
+            "assets/asset": "asset\n",
+            "src/main.go": None,
+        },
+    ),
+    Case(
+        "substitutions of every kind",
+        r"""
+FROM busybox
+ARG empty=
+ARG set=value
+ENV A=${unset:-default} B=${empty:-filled} C=${empty-kept} D=${set:+alt} E=${unset:+alt}x F=${set-other} \
+    G=${unset:-${set:-deep}} H=\$set I='$set' J="$set" K=a\ b L="a \"q\" b" M=${set%ue} N=${set#va} O=${set/al/AL} \
+    P=$set-$set Q=${set}s R="it's" S='say "hi"' T=C:\\x
+ENV U old form with   blanks and $set "quoted"
+ENV V=1 W=$V
+ENV X=$V
+""",
+        config={
+            "Env": [
+                "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                "A=default",
+                "B=filled",
+                "C=",
+                "D=alt",
+                "E=x",
+                "F=value",
+                "G=value",
+                "H=$set",
+                "I=$set",
+                "J=value",
+                "K=a b",
+                'L=a "q" b',
+                "M=val",
+                "N=lue",
+                "O=vALue",
+                "P=value-value",
+                "Q=values",
+                "R=it's",
+                'S=say "hi"',
+                "T=C:\\x",
+                "U=old form with   blanks and value quoted",
+                "V=1",
+                "W=",
+                "X=1",
+            ]
+        },
+    ),
+    Case(
+        "arguments: scopes, defaults, precedence of ENV, what RUN sees",
+        """
+ARG GLOBAL=outer
+FROM busybox AS one
+ARG GLOBAL
+ARG A=1
+ENV A=2
+ARG B=default
+RUN echo "$GLOBAL $A $B ${NEVER:-none}" > /seen
+ARG NEVER=later
+FROM busybox
+RUN echo "${GLOBAL:-unset} ${A:-unset}" > /second
+COPY --from=one /seen /seen
+""",
+        flags=("--build-arg", "A=given", "--build-arg", "B=given"),
+        files={"seen": "outer 2 given none\n", "second": "unset unset\n"},
+    ),
+    Case(
+        "a stage that stands on another has its arguments, environment and folder",
+        """
+FROM busybox AS base
+ARG COMMON=shared
+ENV KEPT=yes
+WORKDIR /work
+FROM base AS child
+RUN echo "$COMMON $KEPT $PWD" > seen
+""",
+        files={"work/seen": "shared yes /work\n"},
+    ),
+    Case(
+        "the backtick escapes, and backslashes are paths",
+        '# escape=`\nFROM busybox\nENV WIN=C:\\dir`\n B=1\nLABEL path="C:\\x" `\n      b=2\n'
+        "RUN echo one; `\n    echo two > /two\n",
+        config={"Labels": {"path": "C:\\x", "b": "2"}},
+        files={"two": "two\n"},
+    ),
+    Case(
+        "here-documents: scripts, files, several, quoted, with tabs",
+        """
+# syntax=docker/dockerfile:1
+FROM busybox
+ARG who=world
+RUN <<EOF
+set -e
+echo "hello $who" > /hello
+for i in 1 2; do
+  echo $i >> /count
+done
+EOF
+RUN <<-"TABS"
+\techo tabs > /tabs
+\tTABS
+RUN cat <<ONE > /one && cat <<'TWO' > /two
+first $who
+ONE
+second $who
+TWO
+COPY <<EOF /etc/app.conf
+name=$who
+price=\\$5
+# not a comment
+EOF
+COPY <<"EOF" /etc/raw.conf
+name=$who
+EOF
+COPY --chmod=0755 --chown=1:2 <<run.sh <<lib.sh /usr/bin/
+#!/bin/sh
+run.sh
+lib
+lib.sh
+RUN <<EOF
+#!/bin/sh -e
+echo "$0" | grep -q / && echo shebang > /shebang
+EOF
+""",
+        files={
+            "hello": "hello world\n",
+            "count": "1\n2\n",
+            "tabs": "tabs\n",
+            "one": "first world\n",
+            "two": "second $who\n",
+            "etc/app.conf": "name=world\nprice=$5\n# not a comment\n",
+            "etc/raw.conf": "name=$who\n",
+            "usr/bin/run.sh": "#!/bin/sh\n",
+            "usr/bin/lib.sh": "lib\n",
+            "shebang": "shebang\n",
+        },
+        modes={"usr/bin/run.sh": (1, 2, 0o755)},
+    ),
+    Case(
+        "labels of all forms",
+        """
+FROM scratch
+LABEL "com.example.vendor"="ACME Incorporated"
+LABEL com.example.label-with-value="foo"
+LABEL version="1.0" description="This text illustrates \\
+that label-values can span multiple lines."
+LABEL multi.label1="value1" \\
+      multi.label2="value2" \\
+      other="value3"
+LABEL old form here
+LABEL single='a b' eq=a=b empty=
+""",
+        config={
+            "Labels": {
+                "com.example.vendor": "ACME Incorporated",
+                "com.example.label-with-value": "foo",
+                "version": "1.0",
+                "description": "This text illustrates that label-values can span multiple lines.",
+                "multi.label1": "value1",
+                "multi.label2": "value2",
+                "other": "value3",
+                "old": "form here",
+                "single": "a b",
+                "eq": "a=b",
+                "empty": "",
+            }
+        },
+    ),
+    Case(
+        "users, owners and modes",
+        """
+FROM busybox
+RUN echo "web:x:4000:4000::/home/web:/bin/sh" >> /etc/passwd && echo "staff:x:5000:" >> /etc/group
+COPY --chown=web:staff a /by-name/a
+COPY --chown=4000 a /by-number/a
+COPY --chown=:staff a /by-group/a
+COPY --chown=web --chmod=u=rw,go= a /mode/a
+COPY --chmod=640 dir /dir
+USER web
+WORKDIR /home/web/new
+RUN touch mine && id -u > uid && echo $HOME > home
+COPY a ./root-owned
+""",
+        {"a": "a", "dir/b": "b", "dir/sub/c": "c"},
+        config={"User": "web", "WorkingDir": "/home/web/new"},
+        files={"home/web/new/uid": "4000\n", "home/web/new/home": "/home/web\n"},
+        modes={
+            "by-name/a": (4000, 5000, 0o644),
+            "by-number/a": (4000, 4000, 0o644),
+            "by-group/a": (0, 5000, 0o644),
+            "mode/a": (4000, 4000, 0o600),
+            "dir/b": (0, 0, 0o640),
+            "home/web/new": (4000, 4000, 0o755),
+            "home/web/new/mine": (4000, 4000, 0o644),
+            "home/web/new/root-owned": (0, 0, 0o644),
+        },
+    ),
+    Case(
+        "copies: folders' contents, patterns, several, folders that are there or not",
+        """
+FROM busybox
+COPY src /app
+COPY src/*.txt src/sub/*.md /flat/
+COPY src/a?.txt /question/
+COPY src/[ab]1.txt /range/
+COPY src/a1.txt /renamed
+COPY src/a1.txt /etc
+COPY src src2 /both/
+COPY src/a1.txt relative/deep/
+COPY ["src/with blank.txt", "/blank dir/"]
+COPY none* /nothing/
+""",
+        {
+            "src/a1.txt": "1",
+            "src/b1.txt": "2",
+            "src/ab.txt": "3",
+            "src/sub/x.md": "4",
+            "src/with blank.txt": "5",
+            "src2/z": "6",
+        },
+        files={
+            "app/a1.txt": "1",
+            "app/sub/x.md": "4",
+            "app/src": None,
+            "flat/a1.txt": "1",
+            "flat/x.md": "4",
+            "question/a1.txt": "1",
+            "question/ab.txt": "3",
+            "question/b1.txt": None,
+            "range/b1.txt": "2",
+            "renamed": "1",
+            "etc/a1.txt": "1",
+            "both/z": "6",
+            "both/sub/x.md": "4",
+            "relative/deep/a1.txt": "1",
+            "blank dir/with blank.txt": "5",
+        },
+        said="'none*' matches nothing",
+    ),
+    Case(
+        ".dockerignore: what is ignored, brought back, at any depth",
+        "FROM scratch\nCOPY . /all/\n",
+        {
+            ".dockerignore": "# comment\n*.log\n!keep.log\n**/*.tmp\n/build\nnode_modules\n!node_modules/own\n"
+            "  docs/*.md  \n!docs/README*.md\ndocs/README-secret.md\n.git\n*/deep*\n",
+            "a.log": "",
+            "keep.log": "kept",
+            "x/y/z.tmp": "",
+            "x/y/z.txt": "t",
+            "build/out": "",
+            "sub/build/out": "o",
+            "node_modules/other": "",
+            "node_modules/own": "own",
+            "docs/a.md": "",
+            "docs/README.md": "r",
+            "docs/README-secret.md": "",
+            ".git/HEAD": "",
+            "x/deeper": "",
+            "x/y/deep": "d",
+            "sub/a.log": "l",
+        },
+        files={
+            "all/a.log": None,
+            "all/keep.log": "kept",
+            "all/x/y/z.tmp": None,
+            "all/x/y/z.txt": "t",
+            "all/build/out": None,
+            "all/sub/build/out": "o",
+            "all/node_modules/other": None,
+            "all/node_modules/own": "own",
+            "all/docs/a.md": None,
+            "all/docs/README.md": "r",
+            "all/docs/README-secret.md": None,
+            "all/.git/HEAD": None,
+            "all/x/deeper": None,
+            "all/x/y/deep": "d",
+            "all/sub/a.log": "l",
+        },
+    ),
+    Case(
+        "everything is ignored but what is wanted",
+        "FROM scratch\nCOPY . /\n",
+        {
+            ".dockerignore": "*\n!src/**\n!go.*\nsrc/**/*_test.go\n",
+            "src/a/b.go": "b",
+            "src/a/b_test.go": "",
+            "go.mod": "m",
+            "secret": "",
+        },
+        files={"src/a/b.go": "b", "src/a/b_test.go": None, "go.mod": "m", "secret": None, "Dockerfile": None},
+    ),
+    Case(
+        "commands and entrypoints in both forms, and what takes which away",
+        """
+FROM busybox AS a
+ENTRYPOINT ["/entry"]
+CMD ["arg"]
+FROM a
+CMD exec top -b
+HEALTHCHECK --interval=5m --timeout=3s --start-period=10s --retries=2 \\
+\tCMD\twget -q http://localhost/ || exit 1
+STOPSIGNAL SIGRTMIN+3
+VOLUME ["/data"]
+VOLUME /logs /cache
+EXPOSE 80/tcp 53/UDP
+""",
+        config={
+            "Entrypoint": ["/entry"],
+            "Cmd": ["/bin/sh", "-c", "exec top -b"],
+            "Healthcheck": {
+                "Test": ["CMD-SHELL", "wget -q http://localhost/ || exit 1"],
+                "Interval": 300 * 10**9,
+                "Timeout": 3 * 10**9,
+                "StartPeriod": 10 * 10**9,
+                "Retries": 2,
+            },
+            "StopSignal": "SIGRTMIN+3",
+            "Volumes": {"/data": {}, "/logs": {}, "/cache": {}},
+            "ExposedPorts": {"53/udp": {}, "80/tcp": {}},
+        },
+    ),
+    Case(
+        "shells: pipes that fail, lists that are not expanded, another shell",
+        r"""
+FROM busybox
+RUN false | true
+SHELL ["/bin/ash", "-eo", "pipefail", "-c"]
+RUN echo 'a"b' | tr a-z A-Z > /pipe
+RUN ["/bin/sh", "-c", "echo \"$0 $HOME\" > /list"]
+RUN export X=1 && echo $X${Y:-unset} > /x
+RUN echo "tab	and  blanks" \
+  && echo 'back\\slash' > /back
+SHELL ["/bin/sh", "-c"]
+CMD echo done
+""",
+        config={"Cmd": ["/bin/sh", "-c", "echo done"], "Shell": ["/bin/sh", "-c"]},
+        files={"pipe": 'A"B\n', "list": "/bin/sh /root\n", "x": "1unset\n", "back": "back\\\\slash\n"},
+    ),
+    Case(
+        "folders: relative, with variables, quoted, and back to the root",
+        """
+FROM busybox
+ENV DIR=/opt
+WORKDIR $DIR
+WORKDIR a
+WORKDIR ../b/./c
+RUN pwd > where
+WORKDIR "/with blank"
+RUN pwd > where
+WORKDIR /
+COPY f ./
+""",
+        {"f": "f"},
+        config={"WorkingDir": "/"},
+        files={"opt/b/c/where": "/opt/b/c\n", "with blank/where": "/with blank\n", "f": "f"},
+    ),
+    Case(
+        "what is removed and replaced in later layers",
+        """
+FROM busybox
+RUN mkdir -p /d/e && echo 1 > /d/e/f && echo 2 > /d/g && ln -s g /d/link
+RUN rm -rf /d/e && mkdir /d/e && echo 3 > /d/e/new
+COPY g /d/link
+RUN rm /d/g
+""",
+        {"g": "copied"},
+        files={"d/e/new": "3\n", "d/e/f": None, "d/g": None},
+    ),
+    Case(
+        "mounts of commands leave nothing behind",
+        """
+FROM busybox AS tools
+RUN echo tool > /tool
+FROM busybox
+RUN --mount=type=bind,from=tools,source=/tool,target=/t --mount=type=bind,target=/ctx \\
+    --mount=type=cache,target=/cache --mount=type=tmpfs,target=/scratch \\
+    cat /t /ctx/file > /out && touch /cache/x /scratch/y
+""",
+        {"file": "context\n"},
+        files={"out": "tool\ncontext\n", "t": None, "cache/x": None, "scratch/y": None},
+    ),
+    Case(
+        "instructions in lower case, with odd blanks and line ends",
+        'from busybox as Base\r\nRun echo a \\   \r\n   > /a\r\n\r\n   copy   f   /f\r\ncmd   ["x"]\r\n',
+        {"f": "f"},
+        config={"Cmd": ["x"]},
+        files={"a": "a\n", "f": "f"},
+    ),
+    Case(
+        "one stage is wanted, and those it needs are built",
+        "FROM busybox AS a\nRUN echo a > /a\nFROM a AS b\nRUN echo b > /b\nFROM b AS broken\nRUN exit 1\n",
+        flags=("--target", "b"),
+        files={"a": "a\n", "b": "b\n"},
+    ),
+    Case(
+        "environment that a command needs at build time only",
+        "FROM busybox\nRUN --network=none DEBIAN_FRONTEND=noninteractive sh -c 'echo $DEBIAN_FRONTEND' > /x\n",
+        files={"x": "noninteractive\n"},
+    ),
+]
+
+
+def final(made: Result) -> dict[str, tarfile.TarInfo]:
+    """The entries of the finished image."""
+    found: dict[str, tarfile.TarInfo] = {}
+    for layer in made.layers:
+        for path in layer:
+            folder, _, name = path.rpartition("/")
+            if name.startswith(".wh."):
+                gone = folder if name == ".wh..wh..opq" else os.path.join(folder, name.removeprefix(".wh."))
+                found = {
+                    each: entry
+                    for each, entry in found.items()
+                    if not each.startswith(f"{gone}/") and (each != gone or name == ".wh..wh..opq")
+                }
+        found |= {path: entry for path, entry in layer.items() if not path.rpartition("/")[2].startswith(".wh.")}
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_images_are_what_their_dockerfiles_say(bench: Bench, case: Case) -> None:
+    for path, content in case.context.items():
+        bench.put(path, content)
+    made = bench.build(case.dockerfile, *case.flags)
+    assert {key: made.config.get(key) for key in case.config} == case.config
+    entries = final(made)
+    found = {path: made.contents[path].decode() if path in entries else None for path in case.files}
+    assert found == case.files
+    assert {path: (entries[path].uid, entries[path].gid, entries[path].mode) for path in case.modes} == case.modes
+    assert case.said in made.said
+
+
+def test_triggers_wait_for_the_next_image_and_are_not_inherited_further(bench: Bench) -> None:
+    bench.put("app.txt", "app")
+    bench.run("FROM busybox\nONBUILD ARG X=1\nONBUILD COPY app.txt /app/\nONBUILD RUN echo $X > /x\n", "-t", "parent:1")
+    child = bench.build("FROM parent:1\nRUN cat /app/app.txt > /seen\n", "--build-arg", "X=2")
+    assert (child.contents["seen"], child.contents["x"]) == (b"app", b"2\n")
+    assert not child.config.get("OnBuild")
+
+
+def test_archives_of_all_packings_are_unpacked_where_add_says(bench: Bench) -> None:
+    for suffix in ("tar", "tar.gz", "tar.bz2", "tar.xz"):
+        with tarfile.open(bench.context / f"a.{suffix}", f"w:{suffix.partition('.')[2]}") as tar:
+            info = tarfile.TarInfo("dir/file")
+            info.size, info.uid, info.mode = 1, 77, 0o640
+            tar.addfile(info, io.BytesIO(b"x"))
+    bench.put("notes.tar.gz", "no archive")
+    made = bench.build(
+        "FROM scratch\n" + "".join(f"ADD a.{suffix} /{suffix}/\n" for suffix in ("tar", "tar.gz", "tar.bz2", "tar.xz"))
+        + "ADD notes.tar.gz /plain/\nCOPY a.tar /copied/\n"
+    )  # fmt: skip
+    entries = final(made)
+    for suffix in ("tar", "tar.gz", "tar.bz2", "tar.xz"):
+        found = entries[f"{suffix}/dir/file"]
+        assert (found.uid, found.mode) == (77, 0o640)
+    assert made.contents["plain/notes.tar.gz"] == b"no archive"
+    assert "copied/a.tar" in entries
+
+
+def test_a_rebuild_after_a_change_begins_where_the_change_is(bench: Bench) -> None:
+    text = "FROM busybox\nCOPY deps /deps\nRUN cat /deps > /installed\nCOPY src /src\nRUN cat /src/a > /built\n"
+    bench.put("deps", "1")
+    bench.put("src/a", "1")
+    bench.build(text)
+    bench.put("src/a", "2")
+    second = bench.build(text)
+    assert second.said.count("(cached)") == 2
+    assert (second.contents["built"], second.contents["installed"]) == (b"2", b"1")
+    bench.put("src/new", "")
+    assert bench.build(text).said.count("(cached)") == 2
+    (bench.context / "src/new").unlink()
+    assert bench.build(text).said.count("(cached)") == 4
+
+
+@pytest.mark.parametrize(
+    ("dockerfile", "told"),
+    [
+        ("FROM busybox\nCOPY ../missing /\n", "'../missing' is not there"),
+        ("FROM busybox\nCOPY --from=none /x /\n", "none"),
+        ("FROM busybox\nCOPY --from=1 /x /\n", "1"),
+        ("FROM busybox\nRUN exit 7\n", "ended with code 7"),
+        ("FROM busybox\nUSER nobody-here\nRUN true\n", "nobody-here"),
+        ("FROM busybox\nENV A\n", "NAME=VALUE"),
+        ("FROM busybox\nRUNN x\n", "is it RUN?"),
+        ("FROM busybox\nCOPY a b c\n", "must end with /"),
+        ("FROM busybox\nARG 1x=2\n", "no name of an argument"),
+        ("FROM busybox\nRUN <<EOF\nno end\n", "does not end"),
+        ("FROM busybox\nEXPOSE http\n", "no port"),
+        ('FROM busybox\nENV A="${B:?is needed}"\n', "B: is needed"),
+        ("FROM ${IMAGE}\n", "is empty"),
+        ("FROM busybox AS 1st\n", "no name of a stage"),
+        ("FROM busybox\nONBUILD FROM x\n", "may not be triggered"),
+        ("FROM busybox\nRUN --mount=type=secret,id=x true\n", "secret"),
+        ("FROM busybox\nHEALTHCHECK --interval=soon CMD x\n", "no duration"),
+        ("FROM busybox\nSHELL /bin/sh\n", "wants a list"),
+        ("FROM busybox\nADD --checksum=sha256:00 x /\n", "checksum"),
+    ],
+)
+def test_mistakes_are_told_in_one_line_with_their_place(bench: Bench, dockerfile: str, told: str) -> None:
+    for name in ("a", "b", "x"):
+        bench.put(name)
+    with pytest.raises(ClusterError) as caught:
+        bench.run(dockerfile)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
