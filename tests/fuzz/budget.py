@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-SOAK = 50
+SOAK = 12
+"""So many times the ordinary examples; the whole folder takes a quarter of an hour on a machine of its own."""
 
 effort = pytest.mark.parametrize("effort", [1, pytest.param(SOAK, marks=pytest.mark.soak)], ids=["brief", "long"])
 """Gives a test its `effort`: 1, and SOAK when there is time."""

@@ -54,12 +54,7 @@ class Target:
         The path may hold anything but blanks and control characters. Of a watch only the beginning is read.
         """
         headers = {"Authorization": f"Bearer {self._server.token}", **(headers or {})}
-        connection = self._connection or http.client.HTTPSConnection(
-            self._address.hostname or "", self._address.port, context=self._tls, timeout=30
-        )
-        self._connection = connection
-        connection.request(method, path, body, headers)
-        response = connection.getresponse()
+        response = self._response(method, path, body, headers)
         media = response.headers.get("Content-Type", "")
         streams = response.headers.get("Transfer-Encoding") == "chunked"
         reply = Reply(response.status, media, b"" if streams else response.read())
@@ -67,6 +62,22 @@ class Target:
             self.close()
         check(reply, method, path)
         return reply
+
+    def _response(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> http.client.HTTPResponse:
+        if self._connection is not None:
+            try:
+                self._connection.request(method, path, body, headers)
+                return self._connection.getresponse()
+            except (http.client.HTTPException, OSError):  # closed while the next example was made, which may take long
+                self.close()
+        address = self._address
+        self._connection = http.client.HTTPSConnection(
+            address.hostname or "", address.port, context=self._tls, timeout=30
+        )
+        self._connection.request(method, path, body, headers)
+        return self._connection.getresponse()
 
     def raw(self, data: bytes) -> bytes:
         """Send bytes that need not be HTTP; what comes back until the server closes or falls silent."""
