@@ -126,6 +126,30 @@ def test_a_changed_file_is_read_again_and_a_bad_one_is_not_used(tmp_path: Path, 
     file.write_bytes(document(hook(kubeconfig)))  # what there was at the start may not go
     asyncio.run(made.reload())
     assert [type(each) for each in kept[1:]] == [AlwaysAllow, AlwaysDeny, Webhook]
+    file.write_bytes(document(ALWAYS))  # what came later may
+    asyncio.run(made.reload())
+    assert [type(each) for each in kept[1:]] == [AlwaysAllow]
+
+
+def test_a_file_that_is_not_used_is_told_of_once_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "authorization.yaml"
+    file.write_bytes(document(ALWAYS))
+    made = chain(file)
+    file.write_bytes(document(ALWAYS, {"type": "RBAC", "name": "rbac"}))
+    asyncio.run(made.reload())
+    assert "authorizer type RBAC is not allowed if it was not enabled at initial server startup" in caplog.text
+    file.unlink()
+    for _ in range(3):
+        asyncio.run(made.reload())
+    assert caplog.text.count("is not used") == 2
+    counted = {
+        (sample.name, sample.labels.get("status")): sample.value
+        for family in made._reloads.collect()
+        for sample in family.samples
+    }
+    name = "apiserver_authorization_config_controller_automatic_reloads_total"
+    assert counted[name, "failure"] == 2
+    assert (name, "success") not in counted
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .configuration import AuthorizationConfiguration, AuthorizerConfiguration
 
 log = logging.getLogger(__name__)
+_FOLLOWING = frozenset(("ABAC", "Node", "RBAC"))
 _LOOK = 1.0  # seconds between looks at the configuration file
 
 
@@ -33,6 +34,9 @@ class AuthorizerChain:
         self._registry = registry
         self._options = options
         self._made: dict[str, Authorizer] = {}
+        self._started: frozenset[str] | None = None
+        """The modes at the start, but for webhooks: they stay, and those that follow objects cannot come later."""
+        self._trouble = ""
         self.authorizers: list[Authorizer] = [PrivilegedGroups()]
         self._file: Path | None = options.authorization_config
         self._data = b""
@@ -41,6 +45,7 @@ class AuthorizerChain:
         else:
             self._data = self._file.read_bytes()
             self.authorizers += self._configured(self._read(self._data))
+            self._started = frozenset(self._made)
             self._reloads = Reloads("authorization", self._data)
 
     @property
@@ -65,9 +70,13 @@ class AuthorizerChain:
             self._data = data
             fresh = self._configured(self._read(data))
         except (OSError, ValueError) as error:
+            if str(error) == self._trouble:  # a file that is away is told of once, not with every look
+                return
+            self._trouble = str(error)
             log.error("the authorization configuration %s is not used: %s", self._file, error)
             self._reloads.failed()
             return
+        self._trouble = ""
         old = self.authorizers[1:]
         self.authorizers[1:] = fresh
         self._reloads.succeeded(data)
@@ -80,7 +89,7 @@ class AuthorizerChain:
     def _read(self, data: bytes) -> AuthorizationConfiguration:
         from . import configuration
 
-        return configuration.read(data, self._made)
+        return configuration.read(data, self._started or ())
 
     def _configured(self, configuration: AuthorizationConfiguration) -> list[Authorizer]:
         made = []
@@ -93,6 +102,10 @@ class AuthorizerChain:
         """Those that follow objects are made once: they would follow them for ever."""
         found = self._made.get(mode)
         if found is None:
+            if self._started is not None and mode in _FOLLOWING:
+                raise ValueError(
+                    f"authorizer type {mode} is not allowed if it was not enabled at initial server startup"
+                )
             found = self._made[mode] = _MAKERS[mode](self._registry, self._options)
         return found
 
