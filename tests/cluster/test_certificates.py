@@ -19,6 +19,7 @@ COMPONENTS = [
     "controller-manager-serving",
     "scheduler",
     "scheduler-serving",
+    "kube-proxy",
     "apiserver-kubelet-client",
 ]
 FRONT_PROXY = ["front-proxy-ca", "front-proxy-client"]
@@ -41,6 +42,7 @@ def test_the_first_start_makes_everything_private_and_the_second_nothing(tmp_pat
         *("controller-manager.crt", "controller-manager.key"),
         *("controller-manager-serving.crt", "controller-manager-serving.key"),
         *("scheduler.crt", "scheduler.key", "scheduler-serving.crt", "scheduler-serving.key"),
+        *("kube-proxy.crt", "kube-proxy.key"),
         *("apiserver-kubelet-client.crt", "apiserver-kubelet-client.key"),
         *("front-proxy-ca.crt", "front-proxy-ca.key", "front-proxy-client.crt", "front-proxy-client.key"),
     }

@@ -103,3 +103,17 @@ def test_no_component_was_refused_anything(cluster: Shell, run: Kubectl) -> None
         if "forbidden" in line.lower()
     ]
     assert refused == []
+
+
+def test_a_service_proxy_of_the_users_has_a_credential_of_its_own(kubectl: str, cluster: Shell) -> None:
+    file = cluster.home / ".pybernetes" / "pybernetes" / "pki" / "kube-proxy.kubeconfig"
+    assert [oct(each.stat().st_mode)[-3:] for each in (file, *file.parent.glob("kube-proxy.*"))] == ["600"] * 4
+
+    def proxy(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [kubectl, f"--kubeconfig={file}", *words]
+        return subprocess.run(command, capture_output=True, text=True, env={"HOME": str(cluster.home)})
+
+    for resource in ("endpointslices.discovery.k8s.io", "services", "nodes"):
+        assert proxy("get", resource, "-A").returncode == 0
+    refused = proxy("get", "secrets", "-A").stderr
+    assert 'User "system:kube-proxy" cannot list resource "secrets"' in refused

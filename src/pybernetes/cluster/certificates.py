@@ -21,6 +21,8 @@ CONTROLLER_MANAGER = "controller-manager"
 CONTROLLER_MANAGER_SERVING = "controller-manager-serving"
 SCHEDULER = "scheduler"
 SCHEDULER_SERVING = "scheduler-serving"
+PROXY = "kube-proxy"
+"""For a service proxy that the user runs; none is ours."""
 KUBELET_CLIENT = "apiserver-kubelet-client"
 """As whom the API server comes to kubelets: logs, exec, port-forward."""
 SIMULATED_NODES = "simulated-nodes"
@@ -83,6 +85,7 @@ def ensure(
         ),
         SCHEDULER: (lambda: pki.issue_client(issuer, "system:kube-scheduler", []), set()),
         SCHEDULER_SERVING: (lambda: pki.issue_server(issuer, "kube-scheduler", LOCAL_NAMES), set(LOCAL_NAMES)),
+        PROXY: (lambda: pki.issue_client(issuer, "system:kube-proxy", []), set()),
         KUBELET_CLIENT: (lambda: pki.issue_client(issuer, KUBELET_CLIENT_USER, []), set()),
     }
     for name, (issue, needed) in wanted.items():

@@ -110,6 +110,7 @@ def _follow(
             nodes.provide_images()
         from pybernetes.cluster import kubeconfig
 
+        components.write_kubeconfig(layout, certificates.PROXY, record.server)
         record = replace(record, user_kubeconfig=str(kubeconfig.user_file()))
         content = kubeconfig.document(record.context, record.server, layout.pki)
         kubeconfig.check(kubeconfig.user_file())
