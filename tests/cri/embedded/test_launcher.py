@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import multiprocessing
 import os
+import resource
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,7 +21,7 @@ from cri.embedded.test_faults import launcher, until
 from node import cri_pods
 
 from pybernetes.cri import v1 as cri
-from pybernetes.cri.embedded.launcher import Launcher, Process
+from pybernetes.cri.embedded.launcher import READY, Launcher, Process
 from pybernetes.cri.embedded.launching import Launching
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
@@ -156,3 +160,32 @@ async def test_more_processes_than_fit_into_a_packet_are_all_found(tmp_path: Pat
     assert list(await launching.running()) == [f"{number:064}" for number in range(1300)]
     launching.close()
     serving.join()
+
+
+async def test_the_launcher_may_open_more_files_than_its_programs(tmp_path: Path) -> None:
+    program = tmp_path / "pause"
+    program.write_text("#!/bin/sh\nulimit -Sn > $0.soft\nexec sleep 1000\n")
+    program.chmod(0o755)
+    start = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 2000)); from {} import main; main({!r})"
+    )
+    command = [sys.executable, "-c", start.format(Launcher.__module__, str(tmp_path))]
+    serving = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    assert serving.stdout is not None
+    assert await serving.stdout.read(len(READY)) == READY
+    assert resource.prlimit(serving.pid, resource.RLIMIT_NOFILE) == (2000, 2000)
+    launching = Launching(tmp_path, lambda _: None, lambda: None)
+    await launching.connect()
+    spec = tmp_path / "spec.json"
+    spec.write_text(
+        json.dumps({"id": "a", "kind": "sandbox", "plain": True, "pid": ["node", ""], "rootfs": str(tmp_path)})
+    )
+    await launching.start(spec)
+
+    async def written() -> bool:
+        return (tmp_path / "pause.soft").exists() and (tmp_path / "pause.soft").read_text() == "100\n"
+
+    await until(written)
+    await launching.signal("a", signal.SIGKILL)
+    launching.close()
+    await serving.wait()

@@ -15,6 +15,7 @@ import errno
 import fcntl
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -79,6 +80,9 @@ class Launcher:
         self._processes: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._watching = Watching(self._failed)
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        """How many files a program may have open; as the parent of all we have some for each of them."""
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._files[1], self._files[1]))
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._runtime: socket.socket | None = None
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -310,6 +314,7 @@ class Launcher:
             for number, each in enumerate(wanted):
                 os.dup2(each, number, inheritable=number < LINE)
             os.closerange(TARGET + 1, 1 << 30)
+            resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
             line = socket.socket(fileno=LINE)
 
             def report(message: dict[str, Any], descriptors: list[int]) -> None:
