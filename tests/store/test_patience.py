@@ -11,7 +11,7 @@ from store.test_sqlite import opened
 
 from pybernetes.store import patience as module
 from pybernetes.store.base import StoreUnavailable
-from pybernetes.store.patience import APART, PUT_OFF, QUICK, Patience
+from pybernetes.store.patience import APART, PUT_OFF, QUICK, RARE, Patience
 
 
 class Clock:
@@ -31,7 +31,7 @@ class Clock:
 
 
 def test_a_write_right_behind_another_is_not_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, patience = Clock(monkeypatch), Patience()
+    clock, patience = Clock(monkeypatch), Patience(int)
     assert clock.lone_write(patience, QUICK / 10)
     clock.time += APART / 2
     assert not patience.has()
@@ -39,8 +39,22 @@ def test_a_write_right_behind_another_is_not_alone(monkeypatch: pytest.MonkeyPat
     assert patience.has()
 
 
+def test_a_write_is_not_alone_while_others_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, patience = Clock(monkeypatch), Patience(lambda: 5)
+    assert clock.lone_write(patience, QUICK / 10)
+    assert clock.lone_write(patience, QUICK / 10)
+    assert not clock.lone_write(patience, QUICK / 10)
+    clock.time += RARE  # who else is under way does not write
+    assert clock.lone_write(patience, QUICK / 10)
+
+
+def test_one_who_writes_one_after_another_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, patience = Clock(monkeypatch), Patience(lambda: 1)
+    assert all(clock.lone_write(patience, QUICK / 10) for _ in range(10))
+
+
 def test_a_slow_disk_is_waited_for_now_and_then_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, patience = Clock(monkeypatch), Patience()
+    clock, patience = Clock(monkeypatch), Patience(int)
     assert all(clock.lone_write(patience, QUICK / 10) for _ in range(100))
     assert all(clock.lone_write(patience, QUICK * 5 if number % 20 == 0 else QUICK / 10) for number in range(100))
     waited = [clock.lone_write(patience, QUICK * 5) for _ in range(20 * PUT_OFF)]
@@ -59,13 +73,14 @@ async def test_a_lone_write_waits_for_nobody_on_the_loop(tmp_path: Path) -> None
 
 
 async def test_writes_at_once_gather(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Clock(monkeypatch)  # which stands still: each comes right behind the others
     async with opened(str(tmp_path / "store.db")) as store:
+        await store.create("/first", b"")
         batches = []
         append = store._file.append
         monkeypatch.setattr(store._file, "append", lambda rows: (batches.append(len(rows)), append(rows)))
         await asyncio.gather(*(store.create(f"/{number}", b"") for number in range(100)))
-        assert sum(batches) == 100
-        assert len(batches) < 10
+        assert batches == [100]
 
 
 async def test_a_lone_write_whose_sync_fails_is_no_success_and_ends_all_writing(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ class APIServer:
             ca_file=_text(options.etcd_cafile),
             cert_file=_text(options.etcd_certfile),
             key_file=_text(options.etcd_keyfile),
+            writing=lambda: self._limited.running[False],
         )
         self.store = encrypted(store, options)
         disabled = runtime_config.apply(options.runtime_config)
@@ -132,7 +133,7 @@ class APIServer:
         self._authorization = AuthorizerChain(self.registry, options)
         self.registry.authorizers = self._authorization.authorizers
         authorization = Authorization(handler, self.registry.authorizers)
-        limited = self._limit(authorization)
+        limited = self._limited = self._limit(authorization)
         self.metrics.in_flight = limited
         if self._flows is not None:
             for path, dump in dumps.handlers(self._flows).items():

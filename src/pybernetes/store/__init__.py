@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pybernetes.store.base import Store
 
@@ -13,11 +13,12 @@ def open_store(
     ca_file: str | None = None,
     cert_file: str | None = None,
     key_file: str | None = None,
+    writing: Callable[[], int] = int,
 ) -> Store:
     """The store behind a URL, not yet started: `memory://`, `sqlite:///path/to/file.db`, or etcd's endpoints.
 
     Endpoints are `http://host:port` or `https://host:port`, several in a list or separated by commas; the files are for
-    their TLS. Each back end is imported when it is asked for.
+    their TLS. `writing` tells how many writes the caller has in hand. Each back end is imported when it is asked for.
     """
     urls = [part.strip() for part in url.split(",")] if isinstance(url, str) else list(url)
     first = urls[0] if urls else ""
@@ -32,5 +33,5 @@ def open_store(
     if isinstance(url, str) and url.startswith("sqlite:///"):
         from pybernetes.store.sqlite import SQLiteStore
 
-        return SQLiteStore("/" + url.removeprefix("sqlite:///").lstrip("/"))
+        return SQLiteStore("/" + url.removeprefix("sqlite:///").lstrip("/"), writing=writing)
     raise ValueError(f"not a store: {url!r}; use memory://, sqlite:///path/to/file.db or http(s)://host:port of etcd")

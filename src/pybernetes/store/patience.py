@@ -6,17 +6,21 @@ processor after 1 to 4 ms though the disk needs a tenth of one, and whoever wrot
 loop, in each of which everybody else is served first. Under a flood of reads that made a write four to eight times as
 slow as in quiet. So the loop syncs a lone write itself, at once, as long as that is usually quick.
 
-A write is alone if the last one was acknowledged a while ago: who writes one after another on one connection is, those
-who write on many connections are not, and gather.
+A write is alone if nobody else is about to write, or if others who are have not written for a while (they may only say
+what they would write); but never right behind another. So who writes one after another on one connection is alone,
+those who write on many connections are not, and gather.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 
 APART = 0.0002
 """Seconds. One client needs longer to read an answer and ask again, on the same machine; a server with other requests
 at hand does not."""
+RARE = 0.005
+"""Seconds in which at most one write, or batch of writes, was acknowledged, though several are under way."""
 QUICK = 0.003
 """Seconds that a disk may usually need. Everybody waits for that long."""
 PUT_OFF = 256
@@ -27,14 +31,17 @@ _SHARE = 1 / 16  # of the last sync in what is usual: one that is slow now and t
 class Patience:
     """Knows what syncs took."""
 
-    def __init__(self) -> None:
+    def __init__(self, writing: Callable[[], int]) -> None:
+        """`writing`: how many writes there are, with the one that comes now."""
+        self._writing = writing
         self._usual = 0.0
         self._put_off = 0
-        self._last = 0.0
+        self._before = self._last = 0.0  # when the last writes but one, and the last, were acknowledged
 
     def has(self) -> bool:
         """Whether to wait for a write that comes now."""
-        if monotonic() - self._last < APART:
+        now = monotonic()
+        if now - self._last < APART or (now - self._before < RARE and self._writing() > 1):
             return False
         if self._put_off:
             self._put_off -= 1
@@ -43,7 +50,7 @@ class Patience:
 
     def acknowledged(self) -> None:
         """Writes are durable."""
-        self._last = monotonic()
+        self._before, self._last = self._last, monotonic()
 
     def waited(self, seconds: float) -> None:
         """The loop has waited for the disk."""

@@ -93,8 +93,14 @@ class SQLiteStore:
     exclusive = True
 
     def __init__(
-        self, path: str, *, clock: Callable[[], float] = time.time, sync: Callable[[int], None] = os.fdatasync
+        self,
+        path: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        sync: Callable[[int], None] = os.fdatasync,
+        writing: Callable[[], int] = int,
     ) -> None:
+        """`writing`: how many writes the caller has in hand, all those included that have not reached us."""
         self._file = SQLiteFile(path, sync=sync)
         self._sync = sync
         self._clock = clock
@@ -128,7 +134,7 @@ class SQLiteStore:
         self._checkpointer: asyncio.Task[None] | None = None
         self._syncer: Syncer | None = None
         """There from `start` to `close`."""
-        self._patience: Patience | None = None
+        self._patience = Patience(writing) if sync is os.fdatasync else None
         """None where the loop waits for no disk."""
         self._views: dict[tuple[str, int], _View] = {}
         """The last collections that were not taken whole, by prefix and revision."""
@@ -141,7 +147,6 @@ class SQLiteStore:
         contents = await self._in("upkeep", self._file.open)
         by_kernel = kernel_syncer(self._file.log) if self._sync is os.fdatasync else None
         self._syncer = by_kernel or ThreadSyncer(self._file.sync)
-        self._patience = Patience() if self._sync is os.fdatasync else None
         self._index = contents.revisions
         self._assigned = self._durable = self._feed.revision = contents.revision
         self._compacted = contents.compacted
