@@ -21,7 +21,7 @@ def test_an_odd_value_in_any_field_of_any_kind(resource: Resource, effort: int) 
     way = journey(resource)
     base = way.base()
     # A field of the pod template is much the same in every kind that has one, so each looks at other values.
-    step = 400 if effort < SOAK else 7
+    step = 400 if effort < SOAK else 40
     count = STORED.index(resource)
     for _, documents in wild.single(resource.type):
         for document in documents:
