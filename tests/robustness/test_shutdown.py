@@ -25,6 +25,7 @@ import os, sys, time
 from pybernetes.apiserver.command import main
 from pybernetes.store import sqlite, sqlite_file
 sqlite.kernel_syncer = lambda log: None  # a kernel's own sync cannot be slowed down
+sqlite.Patience = lambda writing: None  # the loop would wait for the first
 original = sqlite_file.SQLiteFile.sync
 def slowly(self):
     if os.path.exists(sys.argv[1]):
