@@ -391,6 +391,9 @@ def test_who_is_not_root_has_nodes_on_our_own_runtime(monkeypatch: pytest.Monkey
     assert plan.runtime(Layout("c", tmp_path), "auto") == "embedded"
     with pytest.raises(ClusterError, match="--runtime containerd: nodes on containerd need root"):
         plan.check(None, "containerd")
+    with pytest.raises(ClusterError, match=r"--store etcd: .* no way to etcd; --nodes 0"):
+        plan.check(None, store="etcd")
+    plan.check(0, store="etcd")
 
 
 def test_a_machine_that_cannot_have_nodes_names_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ def _locked(path: Path) -> Iterator[Path]:
     try:
         files.make_private_folder(real.parent)
     except OSError as error:
-        raise ClusterError(f"cannot write the kubeconfig {path}: {error.strerror}") from None
+        raise _unwritable(path, error) from None
     lock = Path(f"{real}.lock")
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
@@ -135,13 +135,18 @@ def _locked(path: Path) -> Iterator[Path]:
                 raise ClusterError(f"{path} is locked; if no kubectl is writing it, remove {lock}") from None
             time.sleep(0.02)
         except OSError as error:
-            raise ClusterError(f"cannot write the kubeconfig {path}: {error.strerror}") from None
+            raise _unwritable(path, error) from None
     try:
         yield real
     except OSError as error:
-        raise ClusterError(f"cannot write the kubeconfig {path}: {error.strerror}") from None
+        raise _unwritable(path, error) from None
     finally:
         lock.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> ClusterError:
+    hint = "$KUBECONFIG may name another file"
+    return ClusterError(f"cannot write the kubeconfig {path}: {error.strerror}; {hint}")
 
 
 def _node(value: object) -> yaml.Node:

@@ -41,7 +41,7 @@ def start(
     """Starts what the flags of `up` say, on so many nodes; returns when it is ready."""
     nodes = _nodes(layout, count, arguments.runtime) if count else None
     inside, outside = (nodes.address, nodes.outside) if nodes else [components.BIND_ADDRESS] * 2
-    etcd_servers = _etcd_servers(layout, arguments, reachable=inside == outside)
+    etcd_servers = _etcd_servers(layout, arguments)
     port = _free_port(arguments.port, outside)
     # Upstream advertises this machine's address too when it is bound to the loopback.
     addresses = [this_machine(), *([inside] if nodes and inside != components.BIND_ADDRESS else [])]
@@ -209,10 +209,8 @@ def _free_port(port: int, host: str = components.BIND_ADDRESS, *, apart_from: Se
         return int(probe.getsockname()[1])
 
 
-def _etcd_servers(layout: Layout, arguments: argparse.Namespace, *, reachable: bool) -> str:
+def _etcd_servers(layout: Layout, arguments: argparse.Namespace) -> str:
     if arguments.store == "etcd":
-        if not reachable:
-            raise ClusterError("--store etcd: with nodes but without root the API server has no way to etcd; --nodes 0")
         return str(arguments.etcd_endpoints)
     return "memory://" if arguments.store == "memory" else f"sqlite://{layout.database}"
 

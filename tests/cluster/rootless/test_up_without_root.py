@@ -15,6 +15,7 @@ from cluster.rootless.somebody import Somebody, somebody
 
 import tools
 from pybernetes.cluster import pidfile
+from pybernetes.cluster.images import oci
 from pybernetes.cluster.node.programs import find
 
 SHELL = "shell"
@@ -55,6 +56,8 @@ def reasons(him: Somebody, name: str) -> dict[str, str]:
 def test_what_is_not_isolated_is_said_by_up_by_status_and_by_the_node(him: Somebody) -> None:
     differences = json.loads(him.pyb("status", "--output=json"))["differences"]
     assert any("limits of CPU and memory are not enforced" in each for each in differences)
+    if him.level == "none":
+        assert "there are no user namespaces (user.max_user_namespaces allows none)" in differences[0]
     for each in differences:
         assert him.said.count(each) == 1
         assert each in him.pyb("status")
@@ -71,6 +74,17 @@ def test_a_pod_runs_and_tells_logs_and_commands_and_goes(him: Somebody) -> None:
     assert "exit code 7" in him.kubectl("exec", "hello", "--", "sh", "-c", "exit 7", code=7)
     him.kubectl("delete", "pod", "hello", "--timeout=20s")
     tools.wait_until(lambda: not any("sleep 1000" in each for each in him.processes()), "its processes are gone")
+
+
+def test_images_are_given_to_the_node_listed_and_removed(him: Somebody) -> None:
+    archive = him.home / "own.tar"
+    oci.write(archive, oci.Image(["own:1"], [oci.file("hello", b"x")]))
+    archive.chmod(0o644)
+    assert him.pyb("image", "import", str(archive)) == "Imported docker.io/library/own:1\n"
+    rows = [line.split() for line in him.pyb("image", "ls").splitlines()]
+    assert ["docker.io/library/own:1", "node-1"] in [[row[0], row[-1]] for row in rows]
+    assert him.pyb("image", "rm", "own:1") == "Removed docker.io/library/own:1 from node-1\n"
+    assert "own:1" not in him.pyb("image", "ls")
 
 
 def test_a_container_that_fails_is_started_again(him: Somebody) -> None:

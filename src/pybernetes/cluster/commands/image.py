@@ -75,7 +75,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     made.add_argument("--username", default="", help="instead of what `docker login` left")
     made.add_argument("--password-stdin", action="store_true", help="reads the password")
     made.set_defaults(run=_pull, adds=True)
-    made = command("export", "Writes an image that was pulled, imported or made here as an archive (OCI).")
+    made = command("export", "Writes the archive of an image that was pulled, imported or made here.")
     made.add_argument("image")
     made.add_argument("file", type=Path)
     made.set_defaults(run=_export, adds=False)
@@ -195,7 +195,7 @@ def _remove(layout: Layout, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _with_id(running: dict[str, int], name: str) -> list[tuple[str, str, str, str]]:
+def _with_id(running: dict[str, nodes.Node], name: str) -> list[tuple[str, str, str, str]]:
     """The images that an id stands for; it must stand for one."""
     short = nodes.as_id(name)
     rows = [row for row in nodes.table(running) if row[1].startswith(short[:12])] if short else []

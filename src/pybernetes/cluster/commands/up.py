@@ -34,7 +34,8 @@ def main(argv: list[str]) -> int:
                 return 0
             return _start(layout, arguments, began)
     except OSError as error:
-        raise ClusterError(f"cannot write to {error.filename or layout.data}: {error.strerror or error}") from error
+        what = f"cannot write to {error.filename or layout.data}: {error.strerror or error}"
+        raise ClusterError(f"{what}; --data-dir names another folder") from error
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
@@ -109,11 +110,12 @@ def _layout(name: str, data_dir: str | None) -> Layout:
 
 def _refuse_nodes(arguments: argparse.Namespace) -> None:
     """Refuses nodes that cannot be, before anything is written; those that always can be cost no import here."""
-    if arguments.nodes == 0 or (arguments.runtime != "containerd" and arguments.nodes in (None, 1)):
+    usual = arguments.runtime != "containerd" and arguments.store != "etcd" and arguments.nodes in (None, 1)
+    if arguments.nodes == 0 or usual:
         return
     from pybernetes.cluster.node import plan
 
-    plan.check(arguments.nodes, arguments.runtime)
+    plan.check(arguments.nodes, arguments.runtime, arguments.store)
 
 
 def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:

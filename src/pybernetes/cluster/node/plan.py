@@ -37,8 +37,8 @@ def runtime(layout: Layout, wanted: str) -> str:
     return "embedded" if had.socket == embedded.SOCKET else "containerd"
 
 
-def check(wanted: int | None, runtime: str = "auto") -> None:
-    """Raises ClusterError if there cannot be so many nodes (None: the default) with this runtime."""
+def check(wanted: int | None, runtime: str = "auto", store: str = "sqlite") -> None:
+    """Raises ClusterError if there cannot be so many nodes (None: the default) with this runtime and store."""
     if wanted == 0:
         return
     why = obstacle(runtime)
@@ -46,6 +46,8 @@ def check(wanted: int | None, runtime: str = "auto") -> None:
         raise ClusterError(f"--runtime {runtime}: {why}")
     if wanted is not None and wanted > NODES:
         raise ClusterError(f"--nodes {wanted}: at most {NODES} on one machine")
+    if store == "etcd" and rights().level == "user-namespaces":  # the API server has a network of its own then
+        raise ClusterError("--store etcd: with nodes but without root the API server has no way to etcd; --nodes 0")
 
 
 def claim(layout: Layout) -> Network:

@@ -6,6 +6,7 @@ AppArmor, seccomp of containers) are many, and some of them let one be made in w
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import cache
 from typing import Final, Literal, NamedTuple
@@ -82,7 +83,7 @@ def _try_namespaces() -> str:
             _attempt()
             os.write(writing, b"ok")
         except OSError as error:
-            os.write(writing, (error.strerror or str(error)).encode())
+            os.write(writing, _words(error).encode())
         finally:
             os._exit(0)
     os.close(writing)
@@ -90,6 +91,12 @@ def _try_namespaces() -> str:
     os.close(reading)
     os.waitpid(child, 0)
     return "" if said == "ok" else said or "a process that tried it was killed"
+
+
+def _words(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:  # the kernel's way to say that there may be no more of them
+        return "user.max_user_namespaces allows none"
+    return error.strerror or str(error)
 
 
 def _attempt() -> None:
