@@ -22,7 +22,7 @@ from pybernetes.api.features import INITIALIZERS_NAME
 from pybernetes.api.times import SystemClock
 from pybernetes.net import inherited
 from pybernetes.net.accepting import securely
-from pybernetes.net.http import Handler, HTTPServer, Response, Timeouts
+from pybernetes.net.http import Handler, HTTPServer, Request, Response, Timeouts
 from pybernetes.net.tls import ServingTLS
 from pybernetes.store import open_store
 from pybernetes.store.base import StoreError
@@ -64,6 +64,7 @@ from .options import advertised, flag_values
 from .output import error_response
 from .paths import Paths
 from .registry.registry import Registry
+from .requestinfo import lasts
 from .zpages import Flagz
 
 if TYPE_CHECKING:
@@ -157,8 +158,9 @@ class APIServer:
             from .filters.browsers import Browsers
 
             outermost = Browsers(outermost, options.cors_allowed_origins, options.strict_transport_security_directives)
-        timeouts = self.timeouts or Timeouts(request=options.request_timeout, lasting=options.min_request_timeout)
-        return HTTPServer(outermost, _refusal, max_body=MAX_BODY, timeouts=timeouts)
+        longest = options.request_timeout
+        timeouts = self.timeouts or Timeouts(request=longest, answer=longest, lasting=options.min_request_timeout)
+        return HTTPServer(outermost, _refusal, max_body=MAX_BODY, timeouts=timeouts, lasts=_lasts)
 
     def _limit(self, next_: Handler) -> PriorityAndFairness | MaxInFlight:
         reads, writes = self.options.max_requests_inflight, self.options.max_mutating_requests_inflight
@@ -244,6 +246,7 @@ class APIServer:
             server.close()
         for task in self._tasks:
             task.cancel()
+        self._http.draining = True  # from here on every answer says that it is the last of its connection
         with contextlib.suppress(APIError, StoreError, TimeoutError):
             async with asyncio.timeout(_FAREWELL):
                 if not self.store.exclusive:
@@ -308,7 +311,11 @@ def serving_tls(options: argparse.Namespace, authorities: authn.Authorities) -> 
 def _refusal(status: int, message: str) -> Response:
     if status == 413:
         return error_response(RequestEntityTooLarge(f"limit is {MAX_BODY}"))
-    return error_response(APIError(message, code=status, reason="BadRequest" if status == 400 else ""))
+    return Response(f"{status} {message}".encode(), status, "text/plain; charset=utf-8")  # what is no HTTP for Go
+
+
+def _lasts(request: Request) -> bool:
+    return request.info is None or lasts(request.info)
 
 
 def _report(task: asyncio.Task[None]) -> None:
