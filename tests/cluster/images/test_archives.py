@@ -86,6 +86,45 @@ def test_names_that_only_oci_knows_are_told_to_containerd_too(tmp_path: Path) ->
     assert {**members(kept), "index.json": b""} == {**parts, "index.json": b""}
 
 
+@pytest.mark.parametrize("kind", ["oci with a tag only", "oci", "docker's without a name"])
+def test_an_archive_is_imported_under_another_name(tmp_path: Path, kind: str) -> None:
+    source = good(tmp_path / "good.tar")
+    parts = members(source)
+    index = json.loads(parts["index.json"])
+    if kind == "oci with a tag only":
+        index["manifests"][0]["annotations"] = {oci.REFERENCE: "1"}
+        tar(source, {**parts, "index.json": json.dumps(index).encode()})
+    if kind == "docker's without a name":
+        found = json.loads(parts[f"blobs/sha256/{index['manifests'][0]['digest'][7:]}"])
+        layers = [f"blobs/sha256/{each['digest'][7:]}" for each in found["layers"]]
+        config = f"blobs/sha256/{found['config']['digest'][7:]}"
+        documents = [{"Config": config, "RepoTags": None, "Layers": layers}]
+        tar(
+            source,
+            {"manifest.json": json.dumps(documents).encode(), **{each: parts[each] for each in [config, *layers]}},
+        )
+    run(tmp_path / "data", "import", str(source), "--tag", "lab.example/x:2", "-t", "y")
+    [kept] = (tmp_path / "data" / "images").iterdir()
+    assert sorted(archives.names(kept)) == ["docker.io/library/y:latest", "lab.example/x:2"]
+    with pytest.raises(ClusterError, match="invalid image name 'UP'"):
+        run(tmp_path / "data", "import", str(source), "--tag", "UP")
+
+
+def test_one_name_is_not_for_several_images(tmp_path: Path) -> None:
+    parts = members(good(tmp_path / "good.tar"))
+    index = json.loads(parts["index.json"])
+    index["manifests"].append({**index["manifests"][0], "digest": "sha256:" + "0" * 64})
+    tar(tmp_path / "two.tar", {**parts, "index.json": json.dumps(index).encode()})
+    with pytest.raises(ClusterError, match=r"two\.tar holds 2 images, and a name is for one"):
+        run(tmp_path / "data", "import", str(tmp_path / "two.tar"), "--tag", "x")
+    docker = [{"Config": f"{number}.json", "RepoTags": None, "Layers": []} for number in range(2)]
+    tar(tmp_path / "two.tar", {"manifest.json": json.dumps(docker).encode()})
+    with pytest.raises(ClusterError, match=r"two\.tar holds 2 images"):
+        run(tmp_path / "data", "import", str(tmp_path / "two.tar"), "--tag", "x")
+    with pytest.raises(ClusterError, match="not an archive of images"):
+        run(tmp_path / "data", "import", __file__, "--tag", "x")
+
+
 def bad(tmp_path: Path, what: str) -> bytes:
     parts = members(good(tmp_path / "good.tar"))
     index = json.loads(parts["index.json"])

@@ -69,6 +69,9 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     made.set_defaults(run=_from_package, adds=True)
     made = command("import", "Imports an archive (OCI or docker) into all nodes.")
     made.add_argument("file", type=Path)
+    made.add_argument(
+        "-t", "--tag", action="append", default=[], metavar="NAME:TAG", help="instead of the names it has; repeatable"
+    )
     made.set_defaults(run=_import, adds=True)
     made = command("pull", "Loads an image from its registry and gives it to all nodes.")
     made.add_argument("image")
@@ -125,6 +128,8 @@ def _import(layout: Layout, arguments: argparse.Namespace) -> int:
     temporary = layout.images / f".import.{os.getpid()}"
     try:
         archives.copy(arguments.file, temporary)
+        if arguments.tag:
+            archives.rename(temporary, [archives.full_name(name) for name in arguments.tag], arguments.file)
         names = archives.check(temporary, arguments.file)
         archives.name_for_containerd(temporary)
         archive = store.archive_path(layout, names[0])

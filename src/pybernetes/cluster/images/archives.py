@@ -10,12 +10,13 @@ import io
 import json
 import os
 import tarfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.images import oci
-from pybernetes.cri.embedded.images.archive import NAME, REFERENCE, Archive
+from pybernetes.cri.embedded.images.archive import LARGEST, NAME, REFERENCE, Archive
 from pybernetes.cri.embedded.images.compression import plain
 from pybernetes.cri.embedded.images.config import read_config
 from pybernetes.cri.embedded.images.store import RESERVE
@@ -95,7 +96,7 @@ def check(archive: Path, shown: Path) -> list[str]:
     if not images:
         raise ClusterError(f"{shown} holds no image for this machine ({oci.this_architecture()})")
     if not found:
-        raise ClusterError(f"{shown} holds no image with a name")
+        raise ClusterError(f"{shown} holds no image with a name; --tag NAME:TAG gives it one")
     return found
 
 
@@ -109,11 +110,10 @@ def _check_layer(archive: Archive, member: str) -> None:
 
 def name_for_containerd(archive: Path) -> None:
     """Adds containerd's own annotation to an OCI archive whose names are in OCI's: it takes those for tags."""
-    with tarfile.open(archive, tarinfo=Header) as tar:
-        members = {member.name.removeprefix("./"): member for member in tar}
-        if "index.json" not in members:
+    with _Documents(archive) as documents:
+        index = documents.read("index.json")
+        if index is None:
             return
-        index = json.load(_file(tar, members["index.json"]))
         changed = False
         for entry in index.get("manifests") or ():
             annotations = entry.setdefault("annotations", {})
@@ -121,19 +121,74 @@ def name_for_containerd(archive: Path) -> None:
             if NAME not in annotations and ("/" in reference or ":" in reference):
                 annotations[NAME] = full_name(reference)
                 changed = True
-        if not changed:
-            return
-        content = json.dumps(index).encode()
-        temporary = archive.with_name(f"{archive.name}.named")
+        if changed:
+            documents.replace({"index.json": index})
+
+
+def rename(archive: Path, names: Sequence[str], shown: Path) -> None:
+    """Gives the only image of an archive other names, in full. ClusterError if there are several, or none."""
+    try:
+        with _Documents(archive) as documents:
+            index, manifest = documents.read("index.json"), documents.read("manifest.json")
+            told: dict[str, Any] = {}
+            for name, entries in (("index.json", index and index["manifests"]), ("manifest.json", manifest)):
+                if entries is not None and len({each.get("digest") or each["Config"] for each in entries}) != 1:
+                    raise ClusterError(f"{shown} holds {len(entries)} images, and a name is for one")
+                if entries is not None:
+                    told[name] = entries[0]
+            if "index.json" in told:
+                kept = {**(told["index.json"].get("annotations") or {})}
+                told["index.json"] = {
+                    **index,
+                    "manifests": [
+                        {**told["index.json"], "annotations": {**kept, NAME: name, REFERENCE: name.rpartition(":")[2]}}
+                        for name in names
+                    ],
+                }
+            if "manifest.json" in told:
+                told["manifest.json"] = [{**told["manifest.json"], "RepoTags": list(names)}]
+            documents.replace(told)
+    except _WRONG as error:
+        raise ClusterError(f"{shown} is not an archive of images: {error}") from None
+
+
+class _Documents:
+    """The JSON documents of an archive, which may be replaced."""
+
+    def __init__(self, archive: Path) -> None:
+        self._archive = archive
+
+    def __enter__(self) -> _Documents:
+        self._tar = tarfile.open(self._archive, tarinfo=Header)
+        self._members = {member.name.removeprefix("./"): member for member in self._tar}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._tar.close()
+
+    def read(self, name: str) -> Any:
+        """What one says; None if there is none."""
+        if name not in self._members:
+            return None
+        with _file(self._tar, self._members[name]) as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ValueError(f"{name} is longer than {LARGEST} bytes")
+        return json.loads(content)
+
+    def replace(self, documents: Mapping[str, Any]) -> None:
+        """Writes the archive anew, in one step."""
+        temporary = self._archive.with_name(f"{self._archive.name}.named")
         try:
             with tarfile.open(temporary, "w", format=tarfile.PAX_FORMAT) as out:
-                for name, member in members.items():
-                    if name == "index.json":
+                for name, member in self._members.items():
+                    if name in documents:
+                        content = json.dumps(documents[name]).encode()
                         member.size = len(content)
                         out.addfile(member, io.BytesIO(content))
                     else:
-                        out.addfile(member, _file(tar, member) if member.isreg() else None)
-            temporary.replace(archive)
+                        out.addfile(member, _file(self._tar, member) if member.isreg() else None)
+            temporary.replace(self._archive)
         finally:
             temporary.unlink(missing_ok=True)
 
