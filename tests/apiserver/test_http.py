@@ -96,15 +96,35 @@ def test_expect_continue(client: Client, namespace: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "rubbish", [b"\x16\x03\x01 what\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"{}\r\n\r\n"]
+    "rubbish",
+    [
+        b"\x16\x03\x01 what\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"{}\r\n\r\n",
+        b"G@T / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"FOO\r\n\r\n",
+        b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
 )
 def test_what_is_not_http_gets_400_and_is_closed(client: Client, rubbish: bytes) -> None:
     with raw(client) as connection:
         connection.sendall(rubbish)
         status, body = read_answer(connection)
-        assert status == 400
-        assert json.loads(body)["kind"] == "Status"
+        assert (status, body) == (400, b"400 Bad Request")
         assert connection.recv(100) == b""
+
+
+@pytest.mark.parametrize("method", ["FOO", "get", "PURGE", "LIST", "A" * 200])
+def test_methods_that_nobody_knows_are_not_allowed(client: Client, namespace: str, method: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    head = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\nContent-Length: 2\r\n\r\n{{}}"
+    with raw(client) as connection:
+        for asked, status in ((path, 405), ("/version", 405), ("/nope", 404), ("/healthz", 200), (path, 405)):
+            connection.sendall(f"{method} {asked} {head}".encode())
+            assert read_answer(connection)[0] == status
+        connection.sendall(f"GET {path} {head}".encode())
+        assert read_answer(connection)[0] == 200
 
 
 def test_a_body_over_three_megabytes_is_refused(client: Client, namespace: str) -> None:

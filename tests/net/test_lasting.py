@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pybernetes.net.http import Handler, HTTPServer, Request, Response, Timeouts
+from pybernetes.net.http import OVERDUE, Handler, HTTPServer, Request, Response, Timeouts
 
 MUCH = b"x" * (16 << 20)  # more than the buffers of two sockets hold
 
@@ -82,3 +82,36 @@ async def test_an_end_does_not_wait_for_what_lasts_but_for_what_does_not() -> No
         finish.set()
         assert (await short[0].read()).endswith(b"done")
         await draining
+
+
+async def test_an_answer_that_takes_too_long_is_ended_unless_it_lasts() -> None:
+    why: list[object] = []
+
+    async def handler(request: Request) -> Response | None:
+        try:
+            await asyncio.sleep(1.0)
+            return Response(b"done")
+        except asyncio.CancelledError as cancelled:
+            why.append(cancelled.args)
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()
+            return Response(b"late")
+
+    def refusal(status: int, text: str) -> Response:
+        return Response(text.encode(), status)
+
+    times = Timeouts(header=0.2, answer=0.3)
+    http = HTTPServer(handler, refusal, max_body=10, timeouts=times, lasts=lambda request: request.path == "/long")
+    server = await asyncio.get_running_loop().create_server(http, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
+    answers = []
+    for path in ("/", "/long", "/"):
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await reader.readuntil(b"\r\n\r\n")
+        answers.append(await reader.readexactly(4))
+    assert answers == [b"late", b"done", b"late"]
+    assert why == [(OVERDUE,)] * 2
+    writer.close()
+    server.close()
+    await http.drain(1.0)

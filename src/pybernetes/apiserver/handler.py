@@ -14,7 +14,7 @@ from pybernetes.api.errors import BadRequest, MethodNotAllowed, NotFound, PathNo
 from pybernetes.api.quote import quote
 from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
-from pybernetes.net.http import Answer, Request, Response
+from pybernetes.net.http import OVERDUE, Answer, Request, Response
 
 from .bodies import read_ahead
 from .registry.registry import Registry
@@ -77,44 +77,52 @@ class Dispatcher:
             elsewhere = self.registry.aggregated and group_version(info) in self.registry.aggregated
             if (seconds < longest or self._limits) and not elsewhere:  # the way to another server has its own clock
                 return await self._within(request, seconds)
-        registry = self.registry
-        if registry.aggregated:
-            server = registry.aggregated.get(group_version(info))
-            if server is not None:
-                return await server(request)
-        if not info.is_resource:
-            return await self.paths(request)
-        resource = registry.served(info.group, info.version, info.resource)
-        if resource is None:
-            resource = await registry.find(info.group, info.version, info.resource)
-        if info.subresource:
-            return await self._subresource(request)
-        if request.body:
-            await read_ahead(request)
-        verb = info.verb
-        if not _placed(info, resource):
-            raise PathNotFound
-        if verb not in resource.verbs or (verb in _NAMED) != bool(info.name) or request.method == "HEAD":
-            raise MethodNotAllowed
-        if not resource.namespaced:
-            info.namespace = ""
-        elif not info.namespace and verb not in ("list", "watch"):
-            raise PathNotFound if resource.package == "unstructured" else MethodNotAllowed
-        if info.name:
-            _check_name(info.name)
-        if resource in DEPRECATED:
-            request.warnings.append(DEPRECATED[resource])
-        if not resource.stored:
-            handler = import_module(f"pybernetes.apiserver.virtual.{resource.package}").HANDLERS[resource.plural]
-            answer: Response = await handler(registry, resource, request)
-            return answer
-        store = registry.store(info.group, info.version, info.resource)
-        if store.warning:
-            request.warnings.append(store.warning)
-        read = _READS.get(verb)
-        if read is not None:
-            return await read(store, request)
-        return await _WRITES[verb](registry, store, request)
+        try:
+            registry = self.registry
+            if registry.aggregated:
+                server = registry.aggregated.get(group_version(info))
+                if server is not None:
+                    return await server(request)
+            if not info.is_resource:
+                return await self.paths(request)
+            resource = registry.served(info.group, info.version, info.resource)
+            if resource is None:
+                resource = await registry.find(info.group, info.version, info.resource)
+            if info.subresource:
+                return await self._subresource(request)
+            if request.body:
+                await read_ahead(request)
+            verb = info.verb
+            if not _placed(info, resource):
+                raise PathNotFound
+            if verb not in resource.verbs or (verb in _NAMED) != bool(info.name) or request.method == "HEAD":
+                raise MethodNotAllowed
+            if not resource.namespaced:
+                info.namespace = ""
+            elif not info.namespace and verb not in ("list", "watch"):
+                raise PathNotFound if resource.package == "unstructured" else MethodNotAllowed
+            if info.name:
+                _check_name(info.name)
+            if resource in DEPRECATED:
+                request.warnings.append(DEPRECATED[resource])
+            if not resource.stored:
+                handler = import_module(f"pybernetes.apiserver.virtual.{resource.package}").HANDLERS[resource.plural]
+                answer: Response = await handler(registry, resource, request)
+                return answer
+            store = registry.store(info.group, info.version, info.resource)
+            if store.warning:
+                request.warnings.append(store.warning)
+            read = _READS.get(verb)
+            if read is not None:
+                return await read(store, request)
+            return await _WRITES[verb](registry, store, request)
+        except asyncio.CancelledError as cancelled:
+            if cancelled.args != (OVERDUE,):
+                raise
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()
+            raise Timeout("request did not complete within the allotted timeout") from None
 
     async def _within(self, request: Request, seconds: float) -> Response | None:
         """Answer in the time that the client is willing to wait. What it asked for may be done all the same."""

@@ -23,8 +23,8 @@ from .zpages import Statusz
 
 PathHandler = Callable[[Request], Awaitable[Response | None]]
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"
-_WITH_SLASH = ("/api", "/version")
-"""Paths that are the same with a slash at the end."""
+_WITH_SLASH = ("/api", "/version", "/.well-known/openid-configuration", "/openid/v1/jwks")
+"""Paths that are the same with a slash at the end, and so is what is below them."""
 
 
 class Paths:
@@ -69,10 +69,10 @@ class Paths:
 
     async def __call__(self, request: Request) -> Response | None:
         path = request.info.path
-        if path.startswith(_WITH_SLASH):
+        if path.endswith("/") and path.startswith(_WITH_SLASH):
             path = path.rstrip("/")
         handler = self._exact.get(path) or self._prefixes.get("/" + path[1:].partition("/")[0])
-        if handler is None:
+        if handler is None or request.info.path == "/apis//":
             raise PathNotFound
         if path in self._only_get and request.method != "GET":
             raise MethodNotAllowed

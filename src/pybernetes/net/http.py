@@ -16,6 +16,7 @@ Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import zlib
 from collections.abc import Callable
@@ -63,6 +64,12 @@ _HEAD = {
     for code, reason in _REASON.items()
 }
 
+OVERDUE = "the answer takes too long"
+"""Why the task of a request was cancelled, if it was not because the client is gone."""
+_METHOD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,255}) ")
+_STAND_IN = b"SOURCE"  # a method that the parser knows and nobody uses
+_BAD_ESCAPE = re.compile(rb"%(?![0-9a-fA-F]{2})")
+
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -76,6 +83,8 @@ class Timeouts(msgspec.Struct, frozen=True):
     """For all of a request to arrive; upstream's --request-timeout."""
     idle: float = 90.0
     """Without a request; upstream's IdleTimeout."""
+    answer: float = 60.0
+    """For us to answer, unless what is asked for lasts; upstream's --request-timeout."""
     write: float = 60.0
     """Without reading anything of what is waiting for it."""
     lasting: float = 1800.0
@@ -117,6 +126,7 @@ class Connection(asyncio.Protocol):
         self._parser: Any = httptools.HttpRequestParser(self)
         self._whole: bytes | None = None  # what arrived, when it began a request: perhaps all of one
         self._url = b""
+        self._method = ""  # if the parser does not know it
         self._headers: dict[str, str] = {}
         self._repeated: dict[str, list[str]] | None = None
         self._head_bytes = 0
@@ -124,6 +134,7 @@ class Connection(asyncio.Protocol):
         self._body_bytes = 0
         self._waiting: list[tuple[Request, bool]] = []  # complete requests behind the one being served
         self._task: asyncio.Task[None] | None = None
+        self._request: Request | None = None  # what the task serves
         self._keep_alive = True
         self._streaming = False
         self._upgraded: Callable[[bytes], None] | None = None
@@ -192,12 +203,24 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserCallbackError as error:
             refused = error.__context__
             self._refuse(*(refused.args if isinstance(refused, _Refused) else (400, "Bad Request")))
+        except httptools.HttpParserInvalidMethodError:
+            self._foreign_method(data)
         except httptools.HttpParserError:
             self._refuse(400, "Bad Request")
         else:
             if self._receiving and self._body_bytes >= _BULK:
                 self.transport.pause_reading()
                 self.server.pace.ask(self.flow, self._read_on)
+
+    def _foreign_method(self, data: bytes) -> None:
+        """Read a request whose method the parser does not know, but which may be one: whoever serves it will say no."""
+        found = _METHOD.match(data) if self._whole is data and not self._method else None
+        if found is None:
+            return self._refuse(400, "Bad Request")
+        self._method = found[1].decode("ascii")
+        self._parser = httptools.HttpRequestParser(self)
+        self._receiving = True  # such heads are not worth remembering
+        return self.data_received(_STAND_IN + data[found.end(1) :])
 
     def _read_on(self) -> None:
         if not self.transport.is_closing():
@@ -266,11 +289,12 @@ class Connection(asyncio.Protocol):
         if raw[:1] != b"/":  # an absolute form, or CONNECT's authority
             parsed = httptools.parse_url(self._url)
             raw = parsed.path or b"/"
+        if b"%" in raw and _BAD_ESCAPE.search(raw):
+            raise _Refused(400, "Bad Request")
         path = raw.decode("utf-8", "replace")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        request = Request(
-            self, self._parser.get_method().decode(), path, query.decode("utf-8", "replace"), self._headers, body
-        )
+        method, self._method = self._method or self._parser.get_method().decode(), ""
+        request = Request(self, method, path, query.decode("utf-8", "replace"), self._headers, body)
         request.repeated = self._repeated
         keep_alive = self._parser.should_keep_alive()
         if self._whole is not None and keep_alive:
@@ -312,6 +336,7 @@ class Connection(asyncio.Protocol):
 
     def _serve(self, request: Request, keep_alive: bool) -> None:
         self._keep_alive = keep_alive
+        self._request = request
         self._task = self._loop.create_task(self._run(request))
 
     async def _run(self, request: Request) -> None:
@@ -325,12 +350,12 @@ class Connection(asyncio.Protocol):
                     await self._send_large(request, response)
         except ConnectionError:
             self.transport.abort()
-        except asyncio.CancelledError:
-            if self._streaming:
+        except asyncio.CancelledError as cancelled:
+            if self._streaming or cancelled.args == (OVERDUE,):
                 self.transport.abort()
             raise
         finally:
-            self._task = None
+            self._task = self._request = None
         self._streaming = self.lasting = False
         self._active = self._loop.time()
         if self._upgraded:
@@ -471,6 +496,9 @@ class Connection(asyncio.Protocol):
     def _look_later(self) -> None:
         timeouts = self.server.timeouts
         soon = min(timeouts.header, timeouts.write, timeouts.idle) / 2
+        if self._task:
+            left = self._active + timeouts.answer - self._loop.time()
+            soon = left if 0 < left < soon else soon
         self._watchdog = self._loop.call_later(soon, self._look)
 
     def _look(self) -> None:
@@ -486,7 +514,13 @@ class Connection(asyncio.Protocol):
         elif idle:
             self.transport.close()
         else:
+            if self._task and silent >= timeouts.answer and not self._may_last():
+                self._task.cancel(OVERDUE)
             self._look_later()
+
+    def _may_last(self) -> bool:
+        """Whether what is being served has no end that anybody waits for."""
+        return self._streaming or self.lasting or self._request is None or self.server.lasts(self._request)
 
     def stuck(self, now: float) -> float:
         """For how long the client has taken nothing of what is waiting for it, as far as was looked."""
@@ -518,8 +552,13 @@ class HTTPServer:
         timeouts: Timeouts | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
         audited: bool = True,
+        lasts: Callable[[Request], bool] = lambda request: True,
     ) -> None:
-        """`audited`: answers say which entry of the audit log is theirs. One without headers of its own always does."""
+        """`audited`: answers say which entry of the audit log is theirs. One without headers of its own always does.
+
+        `lasts`: which requests may take as long as they like; the task of another one is cancelled with OVERDUE.
+        """
+        self.lasts = lasts
         self.audited = audited
         self.handler = handler
         self.refusal = refusal

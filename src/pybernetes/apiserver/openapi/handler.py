@@ -68,7 +68,7 @@ class OpenAPI:
         self._making: dict[_Form, asyncio.Task[_Made]] = {}
 
     async def __call__(self, request: Request) -> Response | None:
-        path = request.path.rstrip("/")
+        path = request.path
         if path == "/openapi/v2":
             return await self._document(request, 2, "")
         if path == "/openapi/v3":

@@ -1,0 +1,35 @@
+"""A request that names no time has the server's: it is told so when that is over."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from pybernetes.api.errors import Timeout
+from pybernetes.apiserver.handler import Dispatcher
+from pybernetes.apiserver.requestinfo import request_info
+from pybernetes.net.http import OVERDUE, Request, Response
+
+
+async def test_who_waits_too_long_is_told_so_and_who_has_left_is_not() -> None:
+    begun = asyncio.Event()
+
+    async def forever(request: Request) -> Response:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    dispatcher = Dispatcher(SimpleNamespace(aggregated={}), forever)  # type: ignore[arg-type]
+    request = Request(None, "GET", "/x", "", {}, b"")  # type: ignore[arg-type]
+    request.info = request_info("GET", "/x", "")
+    for reason, raised in ((OVERDUE, Timeout), ("", asyncio.CancelledError)):
+        begun.clear()
+        task = asyncio.ensure_future(dispatcher(request))
+        await begun.wait()
+        task.cancel(reason)
+        with pytest.raises(raised) as failed:
+            await task
+        if raised is Timeout:
+            assert str(failed.value).endswith("request did not complete within the allotted timeout")
