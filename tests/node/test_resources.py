@@ -40,12 +40,16 @@ def resources(cpu: str = "", memory: str = "", **limits: str) -> dict[str, Any]:
 
 
 def resize(space: Namespace, name: str, new: dict[str, Any], container: str = "main") -> None:
+    """Gives a container other resources."""
+    resize_pod(space, name, {"containers": [{"name": container, **new}]})
+
+
+def resize_pod(space: Namespace, name: str, spec: dict[str, Any]) -> None:
     """What `kubectl patch --subresource=resize` does; Debian's kubectl is too old for it."""
 
     async def patch() -> None:
         async with space.cluster.client() as client:
-            body = {"spec": {"containers": [{"name": container, **new}]}}
-            await client.patch(Pod, name, body, space.name, type="strategic", subresource="resize")
+            await client.patch(Pod, name, {"spec": spec}, space.name, type="strategic", subresource="resize")
 
     asyncio.run(patch())
 
@@ -159,6 +163,33 @@ def test_a_container_is_restarted_for_a_resize_if_its_policy_says_so(space: Name
     )
     assert cgroup(space, found, "memory", "memory.limit_in_bytes") == str(96 * MI)
     assert space.event("restart", "Killing") == "Container main resize requires restart"
+
+
+def test_containers_are_restarted_once_for_a_limit_of_their_pod_that_grows_or_shrinks(space: Namespace) -> None:
+    """While one still has the higher limit the kernel would refuse the lower one for the pod."""
+    policy = {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}
+    sidecar = container(SLEEP, "sidecar", restartPolicy="Always", **policy)
+    before, after = resources("80m/80m", "64Mi/64Mi"), resources("90m/90m", "64Mi/64Mi")
+    space.apply(
+        pod("restart-all", SLEEP, main=policy, initContainers=[sidecar], restartPolicy="Always", **before),
+    )
+    space.running("restart-all")
+    for new, quota, times in ((after, "9000", 1), (before, "8000", 2)):
+        resize_pod(space, "restart-all", new)
+
+        def restarted(found: Any, times: int = times, new: dict[str, Any] = new) -> bool:
+            statuses = [*found["status"]["initContainerStatuses"], *found["status"]["containerStatuses"]]
+            again = all(each["restartCount"] == times and "running" in each["state"] for each in statuses)
+            settled = "PodResizeInProgress" not in conditions(found)
+            return again and settled and found["status"]["resources"]["limits"] == new["resources"]["limits"]
+
+        found = space.wait("restart-all", restarted, "restarted")
+        for inner in (False, True):
+            assert cgroup(space, found, "cpu", "cpu.cfs_quota_us", inner) == quota
+    events = json.loads(
+        space.kubectl("get", "events", "--field-selector=involvedObject.name=restart-all", "-o", "json")
+    )
+    assert "ResizeError" not in {each["reason"] for each in events["items"]}
 
 
 def test_a_limit_below_what_is_used_is_an_error_until_it_is_not(space: Namespace) -> None:

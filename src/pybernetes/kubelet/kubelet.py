@@ -316,7 +316,7 @@ class Kubelet:
             network_problem=self.runtime_state.network_problem,
             allocated=self.allocation.allocated,
             keep_as_it_is=lambda pod, _: self.actuator.keep_as_it_is(pod),
-            before_start=self._resize,
+            resize=self._resize,
             exclusive_cpus=self.cpus.exclusive,
             released=self.admission.released,
             first_running=self.metrics.pod_start_duration.observe,
@@ -544,7 +544,7 @@ class Kubelet:
             self.actuator.container_started(pod, container)
         return await container_extras(pod, container, self.devices, self.cpus)
 
-    async def _resize(self, pod: Pod, observed: ObservedPod) -> None:
+    async def _resize(self, pod: Pod, observed: ObservedPod, restarting: bool) -> None:
         """Give running containers what the pod has been allocated."""
         uid = uid_of(pod)
         self.actuator.pod_started(pod)
@@ -557,7 +557,7 @@ class Kubelet:
         except ResizeError as error:
             news = self.allocation.note_error(pod, str(error))
             self.clock.call_later(RESIZE_RETRY, self.workers.wake, uid)
-        news |= self.allocation.note_progress(pod, self.actuator.in_progress(pod, observed))
+        news |= self.allocation.note_progress(pod, restarting or self.actuator.in_progress(pod, observed))
         if news:
             self._update_qos()
             self.workers.wake(uid)  # so that the pod's status says it

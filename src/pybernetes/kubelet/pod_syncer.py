@@ -31,7 +31,7 @@ from .mirrors import Mirrors
 from .objects import Objects
 from .phase import PENDING, RUNNING, is_terminal
 from .pleg import PLEG
-from .pod_actions import KeepAsItIs, PodActions, Verdicts, compute_pod_actions
+from .pod_actions import RESIZE, KeepAsItIs, PodActions, Verdicts, compute_pod_actions
 from .podworkers import PodWork, RetryLater
 from .probes.manager import ProbeManager
 from .probes.results import Result, Results
@@ -80,8 +80,8 @@ class Parts:
     allocated: Callable[[Pod], Pod]
     """The pod with the resources that it has been given."""
     keep_as_it_is: Callable[[Pod, ObservedPod], KeepAsItIs | None]
-    before_start: Callable[[Pod, ObservedPod], Awaitable[None]]
-    """Changes of resources in place, if there are any."""
+    resize: Callable[[Pod, ObservedPod, bool], Awaitable[None]]
+    """Changes resources in place, if they are to be; the last: whether containers are just restarted for theirs."""
     exclusive_cpus: Callable[[str], bool]
     released: Callable[[str], None]
     """A pod needs nothing of the node any more (devices, CPUs)."""
@@ -133,9 +133,10 @@ class KubeletPodSyncer:
             await parts.mirrors.ensure(pod)
         volumes = await self._volumes(work, pod)
         actions = self._actions(pod, observed, status)
-        await parts.before_start(pod, observed)
         if actions.nothing:
+            await parts.resize(pod, observed, False)
             return False, self._deadline(pod, status, None)
+        restarting = any(each.reason == RESIZE for each in actions.to_kill.values())
         before = observed
 
         def sandbox_ready(made: ObservedSandbox) -> None:
@@ -151,6 +152,7 @@ class KubeletPodSyncer:
             secrets=await self._secrets(pod),
             cgroup_parent=cgroup_parent,
             pod_ips=[each.ip or "" for each in status.pod_ips or ()],
+            before_start=lambda left: parts.resize(pod, left, restarting),
             sandbox_ready=sandbox_ready,
             stopping=lambda: work.stopping,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pybernetes.api.core.containers import AnyContainer
@@ -107,16 +107,20 @@ class RuntimeManager:
         secrets: Sequence[Secret],
         cgroup_parent: str,
         pod_ips: Sequence[str],
+        before_start: Callable[[ObservedPod], Awaitable[None]],
         sandbox_ready: Callable[[ObservedSandbox], None],
         stopping: Callable[[], bool],
     ) -> SyncResult:
         """Do it. Raises `SyncFailed` if it could not be begun; what containers could not be started is in the result.
 
-        `stopping` says that the pod shall end, so that nothing more need be started.
+        `before_start` gets what is left of the pod when all is killed that must be. `stopping` says that the pod shall
+        end, so that nothing more need be started.
         """
         result = SyncResult()
         await self._kill(pod, observed, actions, result)
         await self._prune_init(pod, observed, result, all=actions.kill_pod and actions.create_sandbox)
+        if not actions.kill_pod or actions.create_sandbox:
+            await before_start(_left(observed, actions))
         if not (actions.create_sandbox or actions.init_to_start or actions.to_start or actions.ephemeral_to_start):
             return result
         try:
@@ -278,6 +282,14 @@ class RuntimeManager:
 
     def _sandbox_event(self, pod: Pod, message: str) -> None:
         self._recorder.event(pod, WARNING, "FailedCreatePodSandBox", message)
+
+
+def _left(observed: ObservedPod, actions: PodActions) -> ObservedPod:
+    """A pod without what is killed."""
+    if actions.kill_pod:
+        return ObservedPod(observed.ref)
+    gone = actions.to_kill.keys() | {each.id for each in actions.to_reset}
+    return replace(observed, containers=tuple(each for each in observed.containers if each.id not in gone))
 
 
 def _kind(pod: Pod, container: AnyContainer) -> str:

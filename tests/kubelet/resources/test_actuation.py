@@ -20,6 +20,7 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.kubelet.cgroups.config import CgroupConfig, pod_config
 from pybernetes.kubelet.cgroups.container import ContainerSettings
+from pybernetes.kubelet.cgroups.hierarchy import CgroupError
 from pybernetes.kubelet.resources.actuation import ResizeActuator, ResizeError
 from pybernetes.kubelet.resources.reporting import allocated_resources, container_resources, pod_resources
 from pybernetes.kubelet.types import ContainerState as State
@@ -124,6 +125,35 @@ async def test_within_a_pod_what_shrinks_makes_room_for_what_grows(tmp_path: Pat
     after = pod("u", container("a", "=100m", "=96Mi"), container("b", "=100m", "=32Mi"))
     await actuator.resize(after, _observed("a", "b"))
     assert machine.done == ["id-b: 102 10ms 32Mi", "id-a: 102 10ms 96Mi"]
+
+
+async def test_a_container_that_restarted_with_its_pods_new_limit_is_not_restarted_again(tmp_path: Path) -> None:
+    """Though the pod itself could not be given it yet."""
+    policy = [ContainerResizePolicy(resource_name="cpu", restart_policy="RestartContainer")]
+    own = container("a", resize_policy=policy)
+    actuator, _ = _actuator(tmp_path, pod("u", own, resources=resources("=100m", "=64Mi")))
+    after = pod("u", own, resources=resources("=80m", "=64Mi"))
+    for quota, kept in ((10_000, False), (8_000, True)):
+        linux = cri.LinuxContainerResources(cpu_quota=quota, cpu_period=100_000, memory_limit_in_bytes=64 * MI)
+        found = ObservedContainer(
+            id="id-a", name="a", state=State.RUNNING, resources=cri.ContainerResources(linux=linux)
+        )
+        assert actuator.keep_as_it_is(after)(own, found) is kept
+
+
+async def test_a_limit_that_the_kernel_refuses_for_a_moment_is_set_then(tmp_path: Path) -> None:
+    actuator, machine = _actuator(tmp_path, pod("u", container("a", "=200m", "=64Mi")))
+    refusals = iter(range(3))
+    update = machine.update
+
+    def refuse(pod: Pod, config: CgroupConfig) -> None:
+        if config.cpu_quota is not None and next(refusals, None) is not None:
+            raise CgroupError("Invalid argument")
+        update(pod, config)
+
+    machine.update = refuse  # type: ignore[method-assign]
+    await actuator.resize(pod("u", container("a", "=100m", "=64Mi")), _observed())
+    assert machine.done == ["pod: 102 shares", "pod: 10ms"]
 
 
 async def test_a_policy_may_want_a_restart_and_the_pods_cgroup_is_ready_for_it(tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ class Containers:
         self.pids: dict[str, int] = {}
         self._being_made: list[Container] = []
         """Those whose names are taken already."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeps: dict[str, asyncio.Task[None]] = {}
+        """Cgroups of containers that have ended and are being removed."""
         sandboxes.stop_containers = self.stop_all
 
     def get(self, id: str) -> Container:
@@ -237,15 +238,23 @@ class Containers:
         group = self.cgroup(container)
         group.kill()
         task = asyncio.get_running_loop().create_task(self._remove_group(container.id, group))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._sweeps[container.id] = task
+        task.add_done_callback(lambda _: self._sweeps.pop(container.id, None))
 
     async def _remove_group(self, id: str, group: Group) -> None:
         if await asyncio.to_thread(_remove, group):
             self._groups.gone(id)
 
     async def stop(self, id: str, grace: float) -> None:
-        """Asks a container to end, and ends it after the grace; one that does not run is no error."""
+        """Asks a container to end, and ends it after the grace; one that does not run is no error.
+
+        Its cgroup is gone then, so that the pod's may be given a lower limit.
+        """
+        await self._stop(id, grace)
+        if (sweep := self._sweeps.get(id)) is not None:
+            await asyncio.shield(sweep)
+
+    async def _stop(self, id: str, grace: float) -> None:
         container = self.all.get(id)
         if container is None or not container.has_process:
             return

@@ -1,11 +1,13 @@
 """Gives containers what their pod has been allocated, while they run.
 
 Memory and CPU one after the other. What grows: the pod's cgroup before its containers; what shrinks: the containers
-before the pod. After an error the rest is left for the next sync; what was given so far is remembered on disk.
+before the pod. Containers that restart for it have been killed before, and are started afterwards. After an error the
+rest is left for the next sync; what was given so far is remembered on disk.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from ..cpumanager.manager import CPUManager
 
 STATE_FILE: Final = "actuated_pods_state"
+SHRINK_TRIES, SHRINK_PAUSE = 25, 0.02
+"""How often, and after how many seconds again, a pod is given less: the kernel forgets a cgroup some time later."""
 _INFINITE: Final = 1 << 63
 log = logging.getLogger(__name__)
 
@@ -153,7 +157,16 @@ class ResizeActuator:
             await self._update(pod, resource, update)
         for change, old, new in reversed(steps):
             if new < old:
-                self._cgroups.update(pod, change)
+                await self._shrink(pod, change)
+
+    async def _shrink(self, pod: Pod, change: CgroupConfig) -> None:
+        """Cgroup v1 refuses a quota below a container's that was killed a moment ago, though its cgroup is gone."""
+        for _ in range(SHRINK_TRIES):
+            try:
+                return self._cgroups.update(pod, change)
+            except CgroupError:
+                await asyncio.sleep(SHRINK_PAUSE)
+        self._cgroups.update(pod, change)
 
     async def _update(self, pod: Pod, resource: Resource, update: Update) -> None:
         from pybernetes.cri import v1 as cri

@@ -7,8 +7,10 @@ from typing import Final, Literal
 
 from pybernetes.api.core.v1 import Container, Pod, PodSpec
 
+from ..cgroups.config import quota_to_milli_cpu
 from ..types import ObservedContainer, ObservedPod
 from .amounts import Amounts, amounts, container_amounts, resizable
+from .reporting import MIN_MILLI_CPU_LIMIT, linux_resources_of
 from .state import PodResources
 
 MEMORY: Final = "memory"
@@ -52,10 +54,10 @@ def plan_resize(pod: Pod, actuated: PodResources | None, observed: ObservedPod) 
     before = actuated or PodResources()
     plan = ResizePlan(pod=amounts(spec.resources) != amounts(before.pod))
     for container in resizable(spec):
-        current, desired = _compare(spec, container, before)
+        found = observed.container(container.name or "")
+        current, desired = _compare(spec, container, before, found)
         if current == desired:
             continue
-        found = observed.container(container.name or "")
         if found is None or not found.running:
             plan.idle.append(container)
             plan.pod = True
@@ -76,17 +78,30 @@ def in_progress(pod: Pod, actuated: PodResources | None, observed: ObservedPod) 
     for container in resizable(spec):
         found = observed.container(container.name or "")
         if found is not None and found.running:
-            current, desired = _compare(spec, container, before)
+            current, desired = _compare(spec, container, before, found)
             if current != desired:
                 return True
     return False
 
 
-def _compare(spec: PodSpec, container: Container, before: PodResources) -> tuple[Amounts, Amounts]:
-    return (
-        container_amounts(before.pod, before.containers.get(container.name or "")),
-        container_amounts(spec.resources, container.resources),
-    )
+def _compare(
+    spec: PodSpec, container: Container, before: PodResources, found: ObservedContainer | None
+) -> tuple[Amounts, Amounts]:
+    """What a container has, and what it should have.
+
+    Limits of the pod it has since its start: one that has restarted has the new ones, though the pod itself may not.
+    """
+    current = container_amounts(before.pod, before.containers.get(container.name or ""))
+    desired = container_amounts(spec.resources, container.resources)
+    linux = linux_resources_of(found.resources) if found is not None and found.running else None
+    if linux is not None:
+        own = amounts(container.resources)
+        if not own.memory_limit and linux.memory_limit_in_bytes == desired.memory_limit:
+            current = current._replace(memory_limit=desired.memory_limit)
+        quota = quota_to_milli_cpu(linux.cpu_quota, linux.cpu_period)
+        if not own.cpu_limit and quota == max(desired.cpu_limit, MIN_MILLI_CPU_LIMIT):
+            current = current._replace(cpu_limit=desired.cpu_limit)
+    return current, desired
 
 
 def _restarts(container: Container, current: Amounts, desired: Amounts) -> bool:

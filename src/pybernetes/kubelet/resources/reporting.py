@@ -31,7 +31,7 @@ def container_resources(
     resources = copy(container.resources) if container.resources else ResourceRequirements()
     if not found.running:
         return resources
-    linux = _linux(found.resources)
+    linux = linux_resources_of(found.resources)
     before = ResourceRequirements()
     if given is not None:
         before = given
@@ -113,5 +113,6 @@ def _set_memory(into: dict[str, QuantityField], actual: int, before: dict[str, Q
         into["memory"] = before["memory"]
 
 
-def _linux(resources: Any) -> Any:
+def linux_resources_of(resources: Any) -> Any:
+    """CRI's LinuxContainerResources in the status of a container, None if the runtime does not tell."""
     return resources.linux if resources is not None and resources.HasField("linux") else None
