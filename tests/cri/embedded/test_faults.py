@@ -218,6 +218,35 @@ async def test_a_container_that_cannot_join_its_targets_processes_leaves_nothing
         await cri_pods.remove(runtime, sandbox)
 
 
+async def test_a_sandbox_is_stopped_and_removed_by_several_at_once(machine: EmbeddedMachine) -> None:
+    async with machine.runtime() as runtime:
+        for _ in range(3):
+            config, sandbox = await cri_pods.run(runtime, machine)
+            await cri_pods.start(runtime, config, sandbox, "sleep", "1000", linux=ALONE)
+            stop, remove = cri.StopPodSandboxRequest, cri.RemovePodSandboxRequest
+            await asyncio.gather(
+                *(runtime.remove_pod_sandbox(remove(pod_sandbox_id=sandbox)) for _ in range(2)),
+                *(runtime.stop_pod_sandbox(stop(pod_sandbox_id=sandbox)) for _ in range(3)),
+            )
+
+
+async def test_an_end_that_cannot_be_written_down_is_told_and_not_lost(machine: EmbeddedMachine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        id = await cri_pods.start(runtime, config, sandbox, "sh", "-c", "sleep 0.5; exit 9", linux=ALONE)
+        records = machine.folder / "lib/containers" / id
+        (records / "state.json").rename(records / "saved")
+        (records / "state.json").mkdir()  # as good as a full disk
+        assert (await ended(runtime, id)).exit_code == 9
+        (records / "state.json").rmdir()
+        (records / "saved").rename(records / "state.json")
+        await asyncio.to_thread(machine.kill_runtime)
+        await asyncio.to_thread(machine.start_runtime)
+        found = await ended(runtime, id)
+        assert (found.exit_code, found.reason) == (9, "Error")
+        await cri_pods.remove(runtime, sandbox)
+
+
 async def test_a_container_is_removed_while_it_starts(machine: EmbeddedMachine) -> None:
     async with machine.runtime() as runtime:
         config, sandbox = await cri_pods.run(runtime, machine)
