@@ -18,6 +18,8 @@ from .settings import Behaviour
 class PodProbes:
     """By container id; containers without probes are not kept."""
 
+    __slots__ = ("_behaviour", "_probed")
+
     def __init__(self, behaviour: Callable[[Pod, str], Behaviour]) -> None:
         self._behaviour = behaviour
         self._probed: dict[str, Probed] = {}

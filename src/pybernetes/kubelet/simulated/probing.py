@@ -88,6 +88,8 @@ def read_answers(text: str) -> Answers:
 class Asked:
     """One probe of one container: `passes` is what a kubelet holds for true, None = not known yet."""
 
+    __slots__ = ("_last", "_next", "_period", "_run", "_started_at", "answers", "decided_at", "passes", "spec", "type")
+
     def __init__(self, type: ProbeType, spec: Probe, answers: Answers, started_at: float) -> None:
         self.type = type
         self.spec = spec
@@ -169,6 +171,8 @@ def refusal(spec: Probe, container: AnyContainer, ip: str) -> str:
 
 class Probed:
     """All probes of one container. The startup probe comes first; the others wait until it has passed."""
+
+    __slots__ = ("_liveness", "_readiness", "_startup")
 
     def __init__(self, container: AnyContainer, answers: Mapping[ProbeType, Answers], started_at: float) -> None:
         self._startup, self._readiness, self._liveness = (
