@@ -496,6 +496,134 @@ RUN --mount=type=bind,from=tools,source=/tool,target=/t --mount=type=bind,target
         "FROM busybox\nRUN --network=none DEBIAN_FRONTEND=noninteractive sh -c 'echo $DEBIAN_FRONTEND' > /x\n",
         files={"x": "noninteractive\n"},
     ),
+    Case(
+        "variables where the reference allows them",
+        """
+FROM busybox
+ARG port=8080 dir=/srv who=33 sig=SIGINT
+ARG text="a b"
+ENV E="$text" F=${text}
+EXPOSE ${port} $port/udp
+WORKDIR ${dir}/app
+USER $who:$who
+VOLUME $dir/data
+STOPSIGNAL $sig
+LABEL at=$dir:$port "key-$port"="${text}"
+CMD ["$port"]
+""",
+        config={
+            "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "E=a b", "F=a b"],
+            "ExposedPorts": {"8080/tcp": {}, "8080/udp": {}},
+            "WorkingDir": "/srv/app",
+            "User": "33:33",
+            "Volumes": {"/srv/data": {}},
+            "StopSignal": "SIGINT",
+            "Labels": {"at": "/srv:8080", "key-8080": "a b"},
+            "Cmd": ["$port"],
+        },
+    ),
+    Case(
+        "copies from other images, links, and what is left out",
+        """
+FROM scratch AS empty
+FROM busybox
+COPY --from=busybox:latest /bin/busybox /copied
+COPY --link --chown=3:4 dir /linked/
+COPY --exclude=*.md --exclude=sub dir /some/
+ADD --chmod=600 dir/a.md /mode
+""",
+        {"dir/a.md": "md", "dir/b.txt": "txt", "dir/sub/c.txt": "c"},
+        files={"some/b.txt": "txt", "some/a.md": None, "some/sub/c.txt": None, "linked/sub/c.txt": "c", "mode": "md"},
+        modes={"linked/a.md": (3, 4, 0o644), "mode": (0, 0, 0o600), "copied": (0, 0, 0o755)},
+    ),
+    Case(
+        "continued lines: comments, blanks and the end of the file",
+        "FROM busybox\nRUN echo 1 > /a && \\\n# one\n   # two\n\n\techo 2 \\\n > /b\n"
+        "ENV A=1 \\\n    B=2\nRUN echo 3 > /c \\\n",
+        config={"Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "A=1", "B=2"]},
+        files={"a": "1\n", "b": "2\n", "c": "3\n"},
+        said="an empty line inside a continued one",
+    ),
+    Case(
+        "text that is not ASCII",
+        'FROM busybox\nENV GREETING="grüß dich" EMOJI=✓\nLABEL ä=ö\n'
+        'RUN echo "$GREETING $EMOJI ß" > /ünïcode\nCOPY ü.txt /\n',
+        {"ü.txt": "ü"},
+        config={"Labels": {"ä": "ö"}},
+        files={"ünïcode": "grüß dich ✓ ß\n", "ü.txt": "ü"},
+    ),
+    Case(
+        "patterns of variables, for versions and paths",
+        """
+FROM busybox
+ARG VERSION=v1.2.3-rc1
+ARG FILE=/a/b/c.tar.gz
+ENV MAJOR=${VERSION%%.*} PLAIN=${VERSION#v} STABLE=${VERSION%-*} BASE=${FILE##*/} EXT=${FILE#*.} DASH=${VERSION//./-}
+""",
+        config={
+            "Env": [
+                "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                "MAJOR=v1",
+                "PLAIN=1.2.3-rc1",
+                "STABLE=v1.2.3",
+                "BASE=c.tar.gz",
+                "EXT=tar.gz",
+                "DASH=v1-2-3-rc1",
+            ]
+        },
+    ),
+    Case(
+        "a server in the manner of nginx: scripts in a folder, links of logs, a signal",
+        """
+FROM busybox
+RUN mkdir -p /var/log/web /docker-entrypoint.d \\
+ && ln -sf /dev/stdout /var/log/web/access.log
+COPY docker-entrypoint.sh /
+COPY 10-*.sh 20-*.sh /docker-entrypoint.d/
+RUN chmod +x /docker-entrypoint.sh /docker-entrypoint.d/*.sh
+ENTRYPOINT ["/docker-entrypoint.sh"]
+EXPOSE 80
+STOPSIGNAL SIGQUIT
+CMD ["web", "-g", "daemon off;"]
+""",
+        {"docker-entrypoint.sh": "#!/bin/sh\n", "10-a.sh": "a", "20-b.sh": "b", "30-c.sh": "c"},
+        config={"Cmd": ["web", "-g", "daemon off;"], "StopSignal": "SIGQUIT"},
+        files={"docker-entrypoint.d/10-a.sh": "a", "docker-entrypoint.d/30-c.sh": None},
+        modes={"docker-entrypoint.sh": (0, 0, 0o755), "docker-entrypoint.d/20-b.sh": (0, 0, 0o755)},
+    ),
+    Case(
+        "an application in the manner of node and python: dependencies first, a user, a check",
+        """
+FROM busybox AS deps
+WORKDIR /app
+COPY package.json package-lock.jso[n] ./
+RUN cat package.json > node_modules
+
+FROM busybox AS runner
+ENV NODE_ENV production
+WORKDIR /app
+RUN echo 'node:x:1001:1001::/app:/bin/sh' >> /etc/passwd && echo 'node:x:1001:' >> /etc/group
+COPY --from=deps --chown=node:node /app/node_modules ./node_modules
+COPY --chown=node:node . .
+USER node
+HEALTHCHECK CMD ["node", "check.js"]
+CMD [ "node", "server.js" ]
+""",
+        {
+            "package.json": "{}",
+            "server.js": "s",
+            ".dockerignore": "node_modules\n.git*\n**/.DS_Store\n",
+            ".gitignore": "",
+        },
+        config={
+            "User": "node",
+            "WorkingDir": "/app",
+            "Cmd": ["node", "server.js"],
+            "Healthcheck": {"Test": ["CMD", "node", "check.js"]},
+        },
+        files={"app/node_modules": "{}", "app/server.js": "s", "app/.gitignore": None},
+        modes={"app/server.js": (1001, 1001, 0o644), "app/node_modules": (1001, 1001, 0o644)},
+    ),
 ]
 
 
