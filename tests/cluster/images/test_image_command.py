@@ -64,3 +64,17 @@ def test_a_purge_removes_what_nests_deeper_than_python_goes(pyb, tmp_path: Path)
         os.chdir(here)
     assert cli.main(["down", "--purge", "--data-dir", str(data)]) == 0
     assert not data.exists()
+
+
+def test_what_commands_left_that_were_killed_goes_and_nothing_else(pyb, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    pyb("import", archive(tmp_path, "mine:1"))
+    images = tmp_path / "home/.pybernetes/pybernetes/images"
+    [kept] = images.iterdir()
+    gone = 2**22 + 1  # no process has such a number
+    for name in (f".import.{gone}", f".build.{gone}", ".a.tar.new", f".a.tar.{gone}", f".build.{os.getpid()}"):
+        (images / name).write_text("x")
+    for name in (".old.tar.downloads", ".new.tar.downloads"):
+        (images / name).mkdir()
+    os.utime(images / ".old.tar.downloads", (1, 1))
+    pyb("ls")
+    assert sorted(images.iterdir()) == sorted([images / f".build.{os.getpid()}", images / ".new.tar.downloads", kept])

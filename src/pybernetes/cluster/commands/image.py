@@ -8,7 +8,6 @@ a pod: `nginx:1.22.1` is `docker.io/library/nginx:1.22.1`. With `imagePullPolicy
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from pathlib import Path
@@ -32,8 +31,10 @@ def main(argv: list[str]) -> int:
         layout.claim()
         if record is None:
             layout.prepare()  # images may be there before the cluster's first start
-        # A build takes its time: it keeps others out only when it has something to give to the nodes.
-        with contextlib.nullcontext() if arguments.run is _build else layout.lock():
+        if arguments.run is _build:  # it takes its time, and keeps others out only when it has something for the nodes
+            return _build(layout, arguments)
+        with layout.lock():
+            store.forget_unfinished(layout)
             return int(arguments.run(layout, arguments))
     except OSError as error:
         raise ClusterError(f"{error.filename or layout.images}: {error.strerror or error}") from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from pathlib import Path
 
 from pybernetes.cluster import files
@@ -18,6 +20,23 @@ def archive_path(layout: Layout, name: str) -> Path:
 def file_name(name: str) -> str:
     """An image's full name as a file can have it."""
     return re.sub(r"[^a-z0-9._-]+", "_", name.lower())
+
+
+def forget_unfinished(layout: Layout) -> None:
+    """Takes away what commands left that were killed, and the beginnings of pulls that nobody went on with.
+
+    For who has the cluster's lock. Builds have not, but their files end with the number of a process that runs.
+    """
+    from pybernetes.cri.embedded.images.downloads import KEEP
+    from pybernetes.cri.embedded.images.usage import remove_tree
+
+    for path in layout.images.glob(".*"):
+        process = path.suffix.removeprefix(".")
+        if path.is_dir():
+            if path.stat().st_mtime < time.time() - KEEP:
+                remove_tree(path)
+        elif not (process.isdecimal() and os.path.exists(f"/proc/{process}")):
+            path.unlink(missing_ok=True)
 
 
 def ensure_builtin(layout: Layout) -> None:

@@ -7,7 +7,6 @@ import binascii
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ def pull(layout: Layout, name: str, username: str = "", password: str = "") -> t
     from pybernetes.cri.embedded.images import pulling
 
     files.make_private_folder(layout.images)
-    _forget_old(layout.images)
     try:
         reference = pulling.parse(name)
         if reference.by_digest:
@@ -49,16 +47,6 @@ def pull_to(layout: Layout, name: str, archive: Path, username: str = "", passwo
             return archiving.archive(folders, name, login, archive, bars)
     except (pulling.PullError, ValueError) as error:
         raise ClusterError(str(error)) from error
-
-
-def _forget_old(folder: Path) -> None:
-    """Takes away what pulls left that broke off, and that nobody went on with."""
-    from pybernetes.cri.embedded.images.downloads import KEEP
-    from pybernetes.cri.embedded.images.usage import remove_tree
-
-    for path in folder.glob(".*.downloads"):
-        if path.stat().st_mtime < time.time() - KEEP:
-            remove_tree(path)
 
 
 def export(archives: list[Path], name: str, target: Path) -> int:
