@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
         if record is None:
             layout.prepare()  # images may be there before the cluster's first start
         if arguments.run is _build:  # it takes its time, and keeps others out only when it has something for the nodes
-            return _build(layout, arguments)
+            return int(arguments.run(layout, arguments))
         with layout.lock():
             store.forget_unfinished(layout)
             return int(arguments.run(layout, arguments))
