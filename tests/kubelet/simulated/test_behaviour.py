@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pybernetes.api.core.v1 import Node, Pod
+from pybernetes.api.core.v1 import Node, Pod, Probe
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.codec import decode
 from pybernetes.kubelet.simulated.behaviour import PREFIX, behaviour, node_behaviour, read_rules, unknown
@@ -74,6 +74,14 @@ def test_annotations_that_mean_nothing_are_told() -> None:
     assert [each.partition(":")[0] for each in unknown(pod({"run": "1s", "run-for.c": "1s"}))] == [
         f"{PREFIX}run",
         f"{PREFIX}run-for.c",
+    ]
+    probed = pod({"liveness-probe": "failure", "readiness-probe": "failure", "liveness-probe.b": "failure"})
+    assert probed.spec is not None
+    assert probed.spec.containers is not None
+    probed.spec.containers[0].liveness_probe = Probe()
+    assert unknown(probed) == [
+        f"{PREFIX}readiness-probe: there is no such probe",
+        f"{PREFIX}liveness-probe.b: there is no such probe",
     ]
 
 

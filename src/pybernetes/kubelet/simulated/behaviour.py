@@ -66,6 +66,8 @@ from pybernetes.api.core.v1 import Node, Pod
 from .settings import NODE_READERS, READERS, Behaviour, NodeBehaviour, field_of
 
 PREFIX: Final = "simulated.pybernetes.io/"
+_PROBES: Final = {f"{each}-probe": f"{each}_probe" for each in ("startup", "readiness", "liveness")}
+"""Settings that are for containers with such a field only."""
 _REMEMBERED: Final = 4096
 """Behaviours that are kept: the pods of a controller have the same."""
 
@@ -183,12 +185,19 @@ def unknown(pod: Pod) -> list[str]:
     """Annotations of ours that mean nothing."""
     annotations = (pod.metadata.annotations if pod.metadata else None) or {}
     names = [key.removeprefix(PREFIX) for key in annotations if key.startswith(PREFIX)]
-    if not names:
+    if not names or pod.spec is None:
         return []
-    containers = {each.name for each in (pod.spec and pod.spec.containers) or ()}
-    containers |= {each.name for each in (pod.spec and pod.spec.init_containers) or ()}
-    known = {*READERS, *(f"{name}.{container}" for name in READERS for container in containers)}
-    return [f"{PREFIX}{name}: there is no such setting, or no such container" for name in names if name not in known]
+    containers = {each.name or "": each for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))}
+    found = []
+    for name in names:
+        setting, dot, one = name.partition(".")
+        if setting not in READERS or (dot and one not in containers):
+            found.append(f"{PREFIX}{name}: there is no such setting, or no such container")
+            continue
+        concerned = [containers[one]] if dot else containers.values()
+        if setting in _PROBES and not any(getattr(each, _PROBES[setting]) for each in concerned):
+            found.append(f"{PREFIX}{name}: there is no such probe")
+    return found
 
 
 def read_rules(content: Any) -> Rules:
