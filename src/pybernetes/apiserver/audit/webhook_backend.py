@@ -15,6 +15,9 @@ log = logging.getLogger(__name__)
 _ATTEMPTS = 5
 _FACTOR, _JITTER = 1.5, 0.2
 _TIMEOUT = 30.0
+_TARGET = "?timeout=30s"
+_ITEM = b'{"kind":"Event","apiVersion":"audit.k8s.io/v1",'
+"""How an event begins; in a list it does not say what it is."""
 _HEAD = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":['
 
 
@@ -31,23 +34,22 @@ class WebhookBackend:
         """Whether they were taken."""
         if self._transport is None:
             self._transport = Transport(self._config)
-        body = _HEAD + b",".join(events) + b"]}"
+        items = (b"{" + each[len(_ITEM) :] if each.startswith(_ITEM) else each for each in events)
+        body = _HEAD + b",".join(items) + b"]}"
         delay, trouble = self._backoff, ""
         for attempt in range(_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(delay * (1 + _JITTER * random.random()))
                 delay *= _FACTOR
             try:
-                headers = await self._transport._headers(None, body)
-                answer = await self._transport.http.request("POST", "", headers, body, _TIMEOUT)
+                headers = await self._transport.headers_for(body)
+                answer = await self._transport.http.request("POST", _TARGET, headers, body, _TIMEOUT)
             except (OSError, TimeoutError) as error:
                 trouble = str(error) or type(error).__name__
                 continue
             if answer.status < 300:
                 return True
             trouble = f"the webhook answered {answer.status}"
-            if answer.status != 429 and answer.status < 500:
-                break
         log.error("%d audit events were not sent: %s", len(events), trouble)
         return False
 

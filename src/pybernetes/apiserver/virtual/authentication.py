@@ -33,6 +33,7 @@ async def token_reviews(registry: Registry, resource: Resource, request: Request
     options = write_options(request.info.query, "CreateOptions")
     review = decode_body(request, TokenReview, API_VERSION, options.field_validation)
     review.metadata = review.metadata or ObjectMeta()
+    review.metadata.namespace = None
     track_review(resource, review, request, options, rfc3339(registry.clock.now()))
     review = await admit_body(
         registry, request, resource, review, API_VERSION, dry_run=options.dry_run, options=options
