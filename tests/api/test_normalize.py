@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pybernetes.api import normalize
+from pybernetes.api.apiextensions.v1 import JSONSchemaProps
 from pybernetes.api.coordination.v1 import Lease
 from pybernetes.api.core.v1 import Node, Pod, Secret
 
@@ -100,3 +101,22 @@ def test_base64_with_line_breaks_is_accepted_and_joined(raw: bytes, width: int) 
     text = b64encode(raw).decode()
     broken = "\r\n".join(text[n : n + width] for n in range(0, len(text), width))
     assert normalize.canonical_base64(broken) == text
+
+
+@pytest.mark.parametrize(
+    ("sent", "written"),
+    [
+        ("5", "5"),
+        ("5.0", "5"),
+        ("1e3", "1000"),
+        ("0", "0"),
+        ("5.5", "5.5"),
+        ("1e-7", "1e-7"),
+        ("123456789012345678", "123456789012345680"),
+        ("123456789012345678901", "123456789012345680000"),
+    ],
+)
+def test_numbers_have_no_fraction_they_do_not_need(sent: str, written: str) -> None:
+    schema = msgspec.json.decode(f'{{"maximum":{sent}}}', type=JSONSchemaProps)
+    normalize.normalize(schema)
+    assert msgspec.json.encode(schema).decode() == f'{{"maximum":{written}}}'

@@ -221,3 +221,13 @@ def test_everything_that_is_wrong_with_the_options_of_an_apply_is_told(client: C
         "dryRun",
         "fieldValidation",
     ]
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"labels": {"a": "b"}}])
+def test_what_is_created_by_an_apply_must_say_its_name(
+    client: Client, path: str, metadata: dict[str, object] | None
+) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", **({} if metadata is None else {"metadata": metadata})}
+    answer = client.patch(f"{path}/new?fieldManager=m", body, "apply")
+    undeterminable = "the name of the object (new based on URL) was undeterminable: name must be provided"
+    assert (answer.status, answer.message) == (400, undeterminable)

@@ -1,4 +1,4 @@
-"""Canonical forms that Go's decoder gives for free: quantities, times, durations, base64, int-or-string ranges, and
+"""Canonical forms that Go's decoder gives for free: quantities, times, durations, base64, numbers, int-or-strings, and
 one form for nothing: a text that is empty, a flag that is false and a number that is zero are absent, unless they are
 pointers in Go and can say so.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -45,6 +46,13 @@ def canonical_int_or_string(value: int | str) -> int | str:
     return value
 
 
+def canonical_double(value: float) -> float:
+    """The number as Go writes it: without a fraction if it has none, and with an exponent only if it is huge."""
+    if type(value) is float and value.is_integer() and abs(value) < 1e21:
+        return int(Decimal(repr(value)))
+    return value
+
+
 CANONICAL: Final[dict[str, Canonical]] = {
     "quantity": quantity.canonicalize,
     "date-time": times.canonical_time,
@@ -52,6 +60,7 @@ CANONICAL: Final[dict[str, Canonical]] = {
     "duration": canonical_duration,
     "byte": canonical_base64,
     "int-or-string": canonical_int_or_string,
+    "double": canonical_double,
 }
 
 
@@ -64,10 +73,10 @@ def _canonical(source: Source, info: FieldInfo) -> list[str]:
     """What to do with one field, if anything."""
     field = f"obj.{info.name}"
     if canonical := _expression(source, info, "value"):
-        lines = [f"new = {canonical}", "if new != value:", f"    {field} = new"]
+        lines = [f"new = {canonical}", "if new is not value:", f"    {field} = new"]
         if info.always == 0:  # of int-or-strings: the number is their zero, not the empty text
             lines += ["if new == 0:", f"    {field} = None"]
-        elif info.format == "byte" and info.always is UNSET:
+        elif (info.format == "byte" and info.always is UNSET) or (info.format == "double" and not info.pointer):
             lines += ["if not new:", f"    {field} = None"]
     elif info.kind in SCALARS:
         lines = [] if info.pointer else ["if not value:", f"    {field} = None"]

@@ -10,7 +10,7 @@ import msgspec
 from pybernetes.api import labels
 from pybernetes.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
 from pybernetes.api.autoscaling.validation import validate_scale
-from pybernetes.api.errors import BadRequest, Conflict, InternalError, Invalid
+from pybernetes.api.errors import BadRequest, Conflict, InternalError, Invalid, UnsupportedMediaType
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, record_update
 from pybernetes.api.managedfields.resetfields import exclude
@@ -28,7 +28,7 @@ from ..registry.strategy import Context
 from ..verbs.apply import apply_config
 from ..verbs.managing import manager_of
 from ..verbs.options import WriteOptions, write_options
-from ..verbs.patch import APPLY, decode_patched, patch_options, patcher
+from ..verbs.patch import APPLY, JSON_PATCH, MERGE, STRATEGIC, decode_patched, patch_options, patcher
 from ..verbs.writing import check_name, context_for, uid_mismatch, update_object, write_object
 from .body import answer_object, decode_body
 
@@ -45,6 +45,8 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
     kind = patch_type(request.headers) if patching else ""
     options = patch_options(info.query, kind) if patching else write_options(info.query, "UpdateOptions")
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))
+    if kind == STRATEGIC and store.custom is not None:
+        raise UnsupportedMediaType((JSON_PATCH, MERGE, APPLY))
     applies = kind == APPLY
     apply = _patcher(kind, request, options, context) if patching else None
 

@@ -24,7 +24,7 @@ from .creating import require_create
 from .decoding import decode_json
 from .managing import converting
 from .options import WriteOptions
-from .writing import check_uid, create_object, update_object, write_object
+from .writing import check_name, check_uid, create_object, update_object, write_object
 
 
 async def apply_object(
@@ -36,10 +36,7 @@ async def apply_object(
 
     def merged(live: Any | None) -> Any:
         obj = _merged(live) if store.custom is None else store.custom.apply(live, config, context, bool(options.force))
-        if obj.metadata.name and obj.metadata.name != info.name:
-            said = obj.metadata.name
-            raise BadRequest(f"the name of the object ({said}) does not match the name on the URL ({info.name})")
-        obj.metadata.name = info.name
+        check_name(obj.metadata, info.name)
         return obj
 
     def _merged(live: Any | None) -> Any:
