@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SECONDS = 180
+SECONDS = 60
 
 
 @pytest.mark.soak
