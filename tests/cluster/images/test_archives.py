@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import json
 import lzma
@@ -18,6 +19,9 @@ import zstandard
 from pybernetes.cluster.commands import image
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.images import archives, oci
+from pybernetes.cri.embedded.images.archive import NAME as NAME_KEY
+from pybernetes.cri.embedded.images.archive import REFERENCE
+from pybernetes.cri.embedded.images.store import ImageStore
 
 NAME = "docker.io/library/mine:1"
 
@@ -76,13 +80,13 @@ def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path: Path, monkeypatch:
 def test_names_that_only_oci_knows_are_told_to_containerd_too(tmp_path: Path) -> None:
     parts = members(good(tmp_path / "a.tar"))
     index = json.loads(parts["index.json"])
-    index["manifests"][0]["annotations"] = {oci.REFERENCE: "localhost/other:2"}
+    index["manifests"][0]["annotations"] = {REFERENCE: "localhost/other:2"}
     tar(tmp_path / "b.tar", {**parts, "index.json": json.dumps(index).encode()})
     run(tmp_path / "data", "import", str(tmp_path / "b.tar"))
     [kept] = (tmp_path / "data" / "images").iterdir()
     assert archives.names(kept) == ["localhost/other:2"]
     told = json.loads(members(kept)["index.json"])["manifests"][0]["annotations"]
-    assert told[oci.NAME] == "localhost/other:2"
+    assert told[NAME_KEY] == "localhost/other:2"
     assert {**members(kept), "index.json": b""} == {**parts, "index.json": b""}
 
 
@@ -92,7 +96,7 @@ def test_an_archive_is_imported_under_another_name(tmp_path: Path, kind: str) ->
     parts = members(source)
     index = json.loads(parts["index.json"])
     if kind == "oci with a tag only":
-        index["manifests"][0]["annotations"] = {oci.REFERENCE: "1"}
+        index["manifests"][0]["annotations"] = {REFERENCE: "1"}
         tar(source, {**parts, "index.json": json.dumps(index).encode()})
     if kind == "docker's without a name":
         found = json.loads(parts[f"blobs/sha256/{index['manifests'][0]['digest'][7:]}"])
@@ -108,6 +112,39 @@ def test_an_archive_is_imported_under_another_name(tmp_path: Path, kind: str) ->
     assert sorted(archives.names(kept)) == ["docker.io/library/y:latest", "lab.example/x:2"]
     with pytest.raises(ClusterError, match="invalid image name 'UP'"):
         run(tmp_path / "data", "import", str(source), "--tag", "UP")
+
+
+def blob(parts: dict[str, bytes], content: Any, kind: str, **more: Any) -> dict[str, Any]:
+    """Puts a document in; its descriptor."""
+    body = json.dumps(content).encode()
+    parts[f"blobs/sha256/{hashlib.sha256(body).hexdigest()}"] = body
+    return {"mediaType": kind, "digest": oci.digest(body), "size": len(body), **more}
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_of_images_for_several_machines_this_ones_is_taken(tmp_path: Path, depth: int) -> None:
+    parts = members(good(tmp_path / "good.tar"))
+    [own] = json.loads(parts["index.json"])["manifests"]
+    annotations = own.pop("annotations")
+    unknown = {"architecture": "unknown", "os": "unknown"}  # what builders put beside, to vouch for it
+    other = blob(parts, {"config": {"digest": "sha256:" + "0" * 64}, "layers": []}, oci.MANIFEST)
+    entries = [
+        {**other, "platform": {"architecture": "s390x", "os": "linux"}},
+        {**own, "digest": "sha256:" + "1" * 64},  # an entry without its image
+        own,
+        {**other, "platform": unknown},
+    ]
+    if not depth:
+        del entries[1]
+        entries = [{**each, "annotations": annotations} for each in entries]
+    for _ in range(depth):
+        entries = [blob(parts, {"schemaVersion": 2, "manifests": entries}, oci.INDEX, annotations=annotations)]
+    tar(tmp_path / "many.tar", {**parts, "index.json": json.dumps({"manifests": entries}).encode()})
+    run(tmp_path / "data", "import", str(tmp_path / "many.tar"))
+    [kept] = (tmp_path / "data" / "images").iterdir()
+    assert archives.names(kept) == ["docker.io/library/mine:1"]
+    [found] = ImageStore(tmp_path / "store").import_archive(kept)
+    assert len(found.layers) == 1
 
 
 def test_one_name_is_not_for_several_images(tmp_path: Path) -> None:
@@ -131,7 +168,7 @@ def bad(tmp_path: Path, what: str) -> bytes:
     layer = max((name for name in parts if name.startswith("blobs")), key=lambda name: len(parts[name]))
     changed: dict[str, dict[str, bytes]] = {
         "only a tag": {**parts, "index.json": json.dumps({"manifests": [
-            {**index["manifests"][0], "annotations": {oci.REFERENCE: "1"}}]}).encode()},
+            {**index["manifests"][0], "annotations": {REFERENCE: "1"}}]}).encode()},
         "a changed layer": {**parts, layer: parts[layer][:-1] + b"?"},
         "a missing layer": {name: content for name, content in parts.items() if name != layer},
         "a name that is none": {**parts, "index.json": parts["index.json"].replace(b"library/mine:1", b"Bad Name")},

@@ -13,13 +13,14 @@ import pytest
 from pybernetes.cluster.images import builtin, oci, shell, store
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import programs
+from pybernetes.cri.embedded.images.archive import NAME
 
 
 def names(archive: Path) -> list[str]:
     with tarfile.open(archive) as tar:
         file = tar.extractfile("index.json")
         assert file is not None
-        return [each["annotations"][oci.NAME] for each in json.load(file)["manifests"]]
+        return [each["annotations"][NAME] for each in json.load(file)["manifests"]]
 
 
 def test_there_is_always_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,20 +20,17 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from pybernetes.api.core.image import parse_reference
+from pybernetes.cri.embedded.images.archive import ARCHITECTURES, NAME, REFERENCE
 from pybernetes.cri.embedded.images.hashed import Hashed
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
-NAME = "io.containerd.image.name"
-REFERENCE = "org.opencontainers.image.ref.name"
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 EPOCH = "1970-01-01T00:00:00Z"
 # Level 6 takes three times as long for five percent less.
 COMPRESSION = 3
-# What Linux calls the processor, and what OCI does.
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}
 
 
 @dataclass(frozen=True, slots=True)

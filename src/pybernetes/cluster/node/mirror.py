@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from pybernetes.cluster.images import oci
-from pybernetes.cri.embedded.images import compression
+from pybernetes.cri.embedded.images import archive, compression
 
 ADDRESS = "127.0.0.1"
 PORT = 10247  # beside the kubelet's own on loopback
@@ -109,8 +109,8 @@ def _oci(path: Path, tar: tarfile.TarFile, members: dict[str, tarfile.TarInfo]) 
     names = {}
     for manifest in json.load(_open(tar, members["index.json"])).get("manifests") or ():
         annotations = manifest.get("annotations") or {}
-        named = annotations.get(oci.NAME) or annotations.get(oci.REFERENCE)
-        if named and manifest["digest"] in blobs:
+        named = annotations.get(archive.NAME) or annotations.get(archive.REFERENCE)
+        if named and manifest["digest"] in blobs and archive.fits(manifest.get("platform")):
             names[oci.full_name(str(named))] = str(manifest["digest"])
     return Contents(names, blobs)
 

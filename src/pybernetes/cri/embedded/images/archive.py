@@ -19,6 +19,8 @@ NAME = "io.containerd.image.name"
 REFERENCE = "org.opencontainers.image.ref.name"
 LARGEST = 16 << 20
 """Bytes of an index, manifest or configuration."""
+DEPTH = 4
+"""Indexes in indexes."""
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}
 
@@ -91,16 +93,17 @@ class Archive:
             found[digest] = Contained(tuple(dict.fromkeys([*before, *sorted(names)])), config, layers, digest)
         return list(found.values())
 
-    def _for_this_machine(self, descriptor: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        if descriptor.get("mediaType") not in INDEXES:
+    def _for_this_machine(self, descriptor: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any] | None:
+        """The manifest that an entry of an index stands for; None if it is another machine's."""
+        is_index = descriptor.get("mediaType") in INDEXES
+        if depth > DEPTH or not fits(descriptor.get("platform"), must_tell=depth > 0 and not is_index):
+            return None
+        if depth and _blob_path(str(descriptor["digest"])) not in self._members:
+            return None  # of some platforms an archive may have the entries only
+        if not is_index:
             return descriptor
-        here = ARCHITECTURES.get(platform.machine(), platform.machine())
-        for entry in json.loads(self._blob(descriptor["digest"])).get("manifests", []):
-            wanted = entry.get("platform") or {}
-            present = _blob_path(entry["digest"]) in self._members
-            if wanted.get("os") == "linux" and wanted.get("architecture") == here and present:
-                return dict(entry)
-        return None
+        entries = json.loads(self._blob(descriptor["digest"])).get("manifests", [])
+        return next((found for each in entries if (found := self._for_this_machine(each, depth + 1))), None)
 
     def _from_docker(self) -> list[Contained]:
         found = []
@@ -147,6 +150,14 @@ class Archive:
         if stream is None:
             raise ValueError(f"the archive has no {name}")
         return stream
+
+
+def fits(platform_: Mapping[str, Any] | None, *, must_tell: bool = False) -> bool:
+    """Whether an entry is for this machine; one that does not tell is, unless it must."""
+    if not platform_:
+        return not must_tell
+    here = ARCHITECTURES.get(platform.machine(), platform.machine())
+    return platform_.get("os") == "linux" and platform_.get("architecture") == here
 
 
 def _blob_path(digest: str) -> str:

@@ -22,7 +22,7 @@ from typing import IO, Any, TypeVar
 from pybernetes.api.core.image import parse_reference
 
 from . import manifests
-from .archive import Contained
+from .archive import DEPTH, Contained
 from .compression import plain
 from .config import read_config
 from .downloads import Cancelled, DiskError, Downloads
@@ -33,8 +33,6 @@ from .registry import Credentials, Registry, RegistryError, SpeaksPlainHTTP
 from .store import Image, ImageStore
 
 T = TypeVar("T")
-DEPTH = 4
-"""Indexes in indexes."""
 LARGEST_CONFIG = 16 << 20
 
 
