@@ -98,7 +98,8 @@ def container(spec: Spec, sandbox: int, report: Report) -> NoReturn:
     # In a user namespace the kernel lets these be mounted only where others of their kind are still to be seen.
     proc = _fresh(root, "proc", USUAL)
     sysfs = _fresh(root, "sysfs", USUAL | (0 if spec["privileged"] else sys.MS_RDONLY))
-    options = f"lowerdir={lower},upperdir={spec['upper']},workdir={spec['work']}{spec.get('overlay', '')}"
+    upper, work = sys.escaped(spec["upper"]), sys.escaped(spec["work"])
+    options = f"lowerdir={lower},upperdir={upper},workdir={work}{spec.get('overlay', '')}"
     sys.mount("overlay", root, "overlay", 0, f"{options},userxattr" if ROOTLESS else options)
     sys.pivot_root(root)
     _special_mounts(spec, cgroups, usual, proc, sysfs)

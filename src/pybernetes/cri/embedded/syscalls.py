@@ -56,6 +56,11 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
     _check(result, target)
 
 
+def escaped(path: str) -> str:
+    """A path among overlayfs's options, where commas and colons would end it."""
+    return path.replace("\\", "\\\\").replace(",", "\\,").replace(":", "\\:")
+
+
 def umount(target: str, flags: int = MNT_DETACH) -> None:
     """Takes a mount away."""
     _check(_libc.umount2(os.fsencode(target), flags), target)

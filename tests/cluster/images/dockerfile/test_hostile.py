@@ -222,3 +222,11 @@ def test_a_damaged_base_is_told(bench: Bench) -> None:
     shutil.rmtree(bench.data / "build")
     with pytest.raises(ClusterError, match=r"Dockerfile:1: FROM: .*(damaged|other content)"):
         bench.run("FROM made:1\nRUN true")
+
+
+def test_folders_of_any_name_hold_data_and_contexts(bench: Bench, tmp_path: Path) -> None:
+    odd = Bench(tmp_path / "da ta,x:y\\z", tmp_path / "con,te:xt", bench.capture)
+    odd.context.mkdir()
+    odd.put("a", "copied")
+    made = odd.build("FROM busybox\nCOPY a /a\nRUN cat /a > /b\n")
+    assert made.contents["b"] == b"copied"

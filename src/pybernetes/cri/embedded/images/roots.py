@@ -52,7 +52,7 @@ class _Mount(threading.Thread):
         self._options = f"lowerdir={':'.join(lower)},{'userxattr' if rootless else OPTIONS}"
         self._flags = 0 if upper else syscalls.MS_RDONLY
         if upper:
-            self._options += f",upperdir={upper},workdir={work}"
+            self._options += f",upperdir={syscalls.escaped(str(upper))},workdir={syscalls.escaped(str(work))}"
         self.ready, self.done = threading.Event(), threading.Event()
         self.descriptor = -1
         self.error: OSError | None = None
