@@ -80,8 +80,9 @@ async def _served(
     """How it ended; None if the client is not there to be told."""
     try:
         backend = await connect(target, words)
-    except UpgradeFailed as error:
-        return failure(str(error))
+    except UpgradeFailed as error:  # upstream's translator is a client of the other server, and speaks as one
+        why = str(error).removeprefix("error dialing backend: ")
+        return failure(f'error sending request: Post "https://{target.authority}{target.path}": {why}')
     try:
         head = await ask(backend, spdy_request(request, target, PROTOCOLS), words)
         if head.status != 101:

@@ -172,6 +172,15 @@ async def test_what_fails_after_the_agreement_is_told_on_the_error_channel(
         assert status["message"] == words
 
 
+async def test_a_kubelet_that_is_not_there_is_told_on_the_error_channel(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here:
+        await here.kubelet.stop()
+        websocket = await here.websocket(f"{here.pod}/exec?container=main&stdout=1&command=true", "v5.channel.k8s.io")
+        message = json.loads((await collected(websocket))[ERROR])["message"]
+        assert 'error sending request: Post "https://' in message
+        assert message.endswith("connect: connection refused")
+
+
 async def test_a_client_that_goes_ends_what_it_started(connected: ApiServer, tmp_path: Path) -> None:
     async with place(connected, tmp_path) as here:
         query = "container=main&stdin=1&stdout=1&command=cat"

@@ -24,7 +24,6 @@ from ..webhooks.client import words
 from .kubelets import WEBSOCKETS, Kubelet, kubelets
 from .locations import container_of
 
-_DIALING = "error dialing backend: "
 _PATHS = {"exec": "exec", "attach": "attach", "portforward": "portForward"}
 
 
@@ -50,21 +49,10 @@ async def stream(registry: Registry, store: ResourceStore, request: Request, opt
                 if tunneled(request):
                     return await pass_tunnel(request, target, words)
             elif wants_translation(request):
-                return await _translated(request, target, _streams(options))
+                return await translate(request, target, _streams(options), words)
         return await pass_on(request, target, words)
     except UpgradeFailed as error:
         raise APIError(str(error)) from None
-
-
-async def _translated(request: Request, target: Target, streams: StreamOptions) -> Response | None:
-    """Upstream's translator is a client of the kubelet, and speaks as one when there is none."""
-    try:
-        return await translate(request, target, streams, words)
-    except UpgradeFailed as error:
-        if not str(error).startswith(_DIALING):
-            raise
-        why = str(error).removeprefix(_DIALING)
-        raise UpgradeFailed(f'error sending request: Post "https://{target.authority}{target.path}": {why}') from None
 
 
 def _streams(options: Any) -> StreamOptions:
