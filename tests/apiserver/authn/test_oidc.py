@@ -312,3 +312,26 @@ def test_files_that_are_none(tmp_path: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(ValueError, match=r"a\.yaml"):
         read(file)
+
+
+def test_a_changed_file_may_not_say_anything_else_of_anonymous_users(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "authentication.yaml"
+    head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n"
+    file.write_text(f"{head}anonymous: {{enabled: true}}\n")
+    changes: list[bool] = []
+    authenticator = OIDC(read(file), file=file, changed=lambda: changes.append(True))
+
+    def look() -> str:
+        caplog.clear()
+        authenticator._watched._next = 0.0
+        authenticator._refresh()
+        return caplog.text
+
+    file.write_text(f"{head}anonymous: {{enabled: true, conditions: [{{path: /livez}}]}}\n")
+    assert "anonymous: Forbidden: changed from initial configuration file" in look()
+    assert not changes
+    file.write_text(f"{head}anonymous: {{enabled: true}}\njwt: []\n")
+    assert look() == ""
+    assert changes == [True]
