@@ -36,6 +36,11 @@ class EmbeddedMachine(Machine):
         async with self.runtime() as runtime:
             await runtime.pull_image(cri.PullImageRequest(image=cri.ImageSpec(image=name)))
 
+    def cgroups(self, *ids: str) -> list[str]:
+        """The cgroups of sandboxes and containers; those of others may come and go meanwhile."""
+        names = " -o ".join(f"-name {id}" for id in ids)
+        return self.run("sh", "-c", f"find /sys/fs/cgroup {names} 2>/dev/null || true").split()
+
     def log(self) -> str:
         """What the runtime and its launcher complained of."""
         found = [self.folder / "runtime.log", self.state / "launcher.log"]

@@ -60,7 +60,7 @@ async def test_a_container_runs_in_its_sandbox_and_leaves_nothing(machine: Embed
         with pytest.raises(CRIError, match="not found"):
             await status(runtime, id)
         assert machine.run("sh", "-c", f"mount | grep {sandbox} || true") == ""
-        assert machine.run("sh", "-c", f"find /sys/fs/cgroup -name {sandbox} -o -name {id}") == ""
+        assert machine.cgroups(sandbox, id) == []
         assert list((machine.folder / "lib/containers").iterdir()) == []
         assert list((machine.folder / "lib/images/containers").iterdir()) == []
         assert list((machine.state / "exits").iterdir()) == []

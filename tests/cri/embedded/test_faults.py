@@ -265,7 +265,7 @@ async def test_a_container_is_removed_while_it_starts(machine: EmbeddedMachine) 
             await asyncio.gather(starting, return_exceptions=True)
             listed = (await runtime.list_containers()).containers
             assert id not in {each.id for each in listed}
-            assert machine.run("sh", "-c", f"find /sys/fs/cgroup -name {id}") == ""
+            assert machine.cgroups(id) == []
         await cri_pods.remove(runtime, sandbox)
 
 

@@ -30,7 +30,7 @@ from pybernetes.cri.remote import Runtime
 @contextlib.asynccontextmanager
 async def held_at_its_start(machine: EmbeddedMachine, runtime: Runtime, id: str) -> AsyncIterator[None]:
     """A container is being started, but its process gets no further than into its cgroup, until this is left."""
-    folder = machine.run("find", "/sys/fs/cgroup/freezer", "-name", id).strip()
+    (folder,) = [each for each in machine.cgroups(id) if each.startswith("/sys/fs/cgroup/freezer/")]
     state = f"{folder}/freezer.state"
     machine.run("sh", "-c", f"echo FROZEN > {state}")
     starting = asyncio.create_task(runtime.start_container(cri.StartContainerRequest(container_id=id)))
