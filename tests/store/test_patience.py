@@ -10,6 +10,7 @@ import pytest
 from store.test_sqlite import opened
 
 from pybernetes.store import patience as module
+from pybernetes.store import sqlite
 from pybernetes.store.base import StoreUnavailable
 from pybernetes.store.patience import APART, PUT_OFF, QUICK, RARE, Patience
 
@@ -81,6 +82,36 @@ async def test_writes_at_once_gather(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(store._file, "append", lambda rows: (batches.append(len(rows)), append(rows)))
         await asyncio.gather(*(store.create(f"/{number}", b"") for number in range(100)))
         assert batches == [100]
+
+
+async def test_writes_that_come_one_after_another_gather_while_more_are_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(monkeypatch)
+    async with opened(str(tmp_path / "store.db"), writing=lambda: 20) as store:
+        for number in range(3):
+            await store.create(f"/before/{number}", b"")
+        monkeypatch.setattr(sqlite, "GATHER", 30.0)
+        batches = []
+        append = store._file.append
+        monkeypatch.setattr(store._file, "append", lambda rows: (batches.append(len(rows)), append(rows)))
+        writes = []
+        for number in range(10):
+            assert not batches
+            writes.append(asyncio.ensure_future(store.create(f"/{number}", b"")))
+            for _ in range(5):
+                await asyncio.sleep(0)  # rounds of the loop, in each of which one begins
+        await asyncio.wait_for(asyncio.gather(*writes), 10)
+        assert batches == [10]
+
+
+async def test_a_write_does_not_wait_long_for_those_who_do_not_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(monkeypatch)
+    async with opened(str(tmp_path / "store.db"), writing=lambda: 20) as store:
+        for number in range(5):
+            await asyncio.wait_for(store.create(f"/{number}", b""), 10)
 
 
 async def test_a_lone_write_whose_sync_fails_is_no_success_and_ends_all_writing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ slow as in quiet. So the loop syncs a lone write itself, at once, as long as tha
 
 A write is alone if nobody else is about to write, or if others who are have not written for a while (they may only say
 what they would write); but never right behind another. So who writes one after another on one connection is alone,
-those who write on many connections are not, and gather.
+those who write on many connections are not, and gather: few large batches cost less than many small ones.
 """
 
 from __future__ import annotations
@@ -47,6 +47,13 @@ class Patience:
             self._put_off -= 1
             return False
         return True
+
+    def expects(self, queued: int) -> bool:
+        """Whether so many writes are less than half of those who write now, one batch after another.
+
+        Half, because while one half of them waits for the disk the server works for the other.
+        """
+        return 2 * queued < self._writing() and monotonic() - self._before < RARE
 
     def acknowledged(self) -> None:
         """Writes are durable."""

@@ -53,6 +53,8 @@ BATCH = 256
 """Writes in one transaction: about 5 ms of the event loop with values of 5 KB."""
 BATCH_SIZE = 4 << 20
 """Bytes in one transaction, or one write if that is larger."""
+GATHER = 0.001
+"""Seconds that a write waits for others at most."""
 CHECKPOINT_AFTER = 6 << 20
 """Bytes of log. From 3 to 48 MB there was no difference above the noise; little is quickly recovered after a crash."""
 ROW_COST = 1 << 10
@@ -132,6 +134,8 @@ class SQLiteStore:
         """Held by whoever uses the upkeep thread; taken before `_writer`, so that no writer waits for that thread."""
         self._flusher: asyncio.Task[None] | None = None
         self._checkpointer: asyncio.Task[None] | None = None
+        self._gathering: asyncio.Future[None] | None = None
+        """Done when a batch has gathered."""
         self._syncer: Syncer | None = None
         """There from `start` to `close`."""
         self._patience = Patience(writing) if sync is os.fdatasync else None
@@ -300,6 +304,8 @@ class SQLiteStore:
                 return write.acknowledged
             self._flusher = loop.create_task(self._flush())
         self._queue.append(write)
+        if self._gathering is not None and not self._gathers():
+            self._gathered()
         return write.acknowledged
 
     def _settled(self, key: str) -> Awaitable[None]:
@@ -337,6 +343,8 @@ class SQLiteStore:
         """Write batch after batch until none is left."""
         try:
             while self._queue:
+                if self._gathers():
+                    await self._gather()
                 async with self._writer:
                     await self._write_batch(self._take_batch())
         except BaseException as error:  # The program is ending and cancels what runs.
@@ -345,6 +353,23 @@ class SQLiteStore:
             raise
         finally:
             self._flusher = None
+
+    def _gathers(self) -> bool:
+        """Whether a batch would be small, and others will soon be part of it."""
+        return self._patience is not None and self._patience.expects(len(self._queue))
+
+    async def _gather(self) -> None:
+        self._gathering = self._loop.create_future()
+        timer = self._loop.call_later(GATHER, self._gathered)
+        try:
+            await self._gathering
+        finally:
+            timer.cancel()
+            self._gathering = None
+
+    def _gathered(self) -> None:
+        if self._gathering is not None and not self._gathering.done():
+            self._gathering.set_result(None)
 
     def _take_batch(self) -> list[_Write]:
         size = count = 0

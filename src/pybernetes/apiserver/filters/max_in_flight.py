@@ -21,6 +21,11 @@ class MaxInFlight:
         self.running = {True: 0, False: 0}
         self.refused = {True: 0, False: 0}
 
+    @property
+    def writing(self) -> int:
+        """Writes that are being worked on."""
+        return self.running[False]
+
     async def __call__(self, request: Request) -> Response | None:
         info = request.info
         verb = info.verb

@@ -34,6 +34,8 @@ class PriorityAndFairness:
         self._turns = turns
         self._registry = registry
         self.running = {True: 0, False: 0}
+        self.writing = 0
+        """Writes that are being worked on; those of `running` may still wait for their turn."""
 
     async def __call__(self, request: Request) -> Response | None:
         info = request.info
@@ -53,9 +55,11 @@ class PriorityAndFairness:
             level.dispatched += 1
             level.running.add(asked)
             running[reading] += 1
+            self.writing += not reading
             try:
                 return await self._next(request)
             finally:
+                self.writing -= not reading
                 running[reading] -= 1
                 level.running.discard(asked)
         cost = ONE if verb == "get" else estimate(self._registry, level, info)
@@ -104,9 +108,11 @@ class PriorityAndFairness:
         try:
             if not turns.begin(key):
                 await turns.wait(key)
+            self.writing += not reading
             try:
                 return await self._next(request)
             finally:
+                self.writing -= not reading
                 if not released or verb != "watch":
                     turns.end(key)
         finally:
