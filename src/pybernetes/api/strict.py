@@ -383,7 +383,6 @@ def _text(value: Any) -> str:
     raise DecodeError(f"json: cannot unmarshal {gojson.word(value)} into Go value of type string")
 
 
-
 _NUMBERS = frozenset({"int32", "int64", "float64", "uint8"})
 _TIMES = frozenset({"date-time", "micro-time"})
 _CUSTOM = frozenset({"quantity", "int-or-string", "duration", *_TIMES})
