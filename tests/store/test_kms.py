@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,10 +12,9 @@ import msgspec
 import pytest
 from store.kms_plugin import Plugin
 
-from pybernetes.api.field import aggregate
 from pybernetes.store.base import Store, StoreUnavailable
 from pybernetes.store.encryption import kms
-from pybernetes.store.encryption.configuration import ResourceConfiguration, Rules, validate
+from pybernetes.store.encryption.configuration import ResourceConfiguration, Rules, read, validate
 from pybernetes.store.encryption.providers import Undecipherable
 from pybernetes.store.encryption.store import EncryptedStore, Undecryptable
 
@@ -123,13 +124,20 @@ def test_what_is_no_encrypted_object(data: bytes) -> None:
         ({"name": "a:b"}, "must not contain ':'"),
         ({"endpoint": ""}, "endpoint is a mandatory field"),
         ({"endpoint": "tcp://x"}, 'unsupported scheme "tcp" for KMS provider, only unix is supported'),
-        ({"apiVersion": "v1"}, "only v2 is supported"),
+        ({"apiVersion": "v1"}, "KMSv1 is deprecated. Use KMSv2 instead."),
         ({"timeout": "0s"}, "timeout should be a positive value"),
-        ({"timeout": "soon"}, "timeout should be a positive value"),
+        ({"timeout": "soon"}, 'time: invalid duration "soon"'),
         ({"cachesize": 5}, "cachesize is not supported in v2"),
     ],
 )
-def test_configurations_that_cannot_be_used(other: dict[str, object], message: str) -> None:
+def test_configurations_that_cannot_be_used(tmp_path: Path, other: dict[str, object], message: str) -> None:
     described = {"apiVersion": "v2", "name": "vault", "endpoint": "unix:///x", **other}
-    parts = [msgspec.convert({"resources": ["secrets"], "providers": [{"kms": described}]}, ResourceConfiguration)]
-    assert message in aggregate(validate(parts))
+    document = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "EncryptionConfiguration",
+        "resources": [{"resources": ["secrets"], "providers": [{"kms": described}]}],
+    }
+    file = tmp_path / "encryption.json"
+    file.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read(file)

@@ -6,6 +6,7 @@ How headers are kept and when a piece of the body wakes the reader is said by wh
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 from collections import deque
 
@@ -40,6 +41,17 @@ class Connection(asyncio.Protocol):
         self.reusable = False
         self.answered = False
         self.status = 0
+
+    def still_open(self) -> bool:
+        """Whether nothing has come while nothing is due: only the end can, and the loop may not have seen it yet."""
+        if self.transport.is_closing():
+            return False
+        news = select.poll()
+        news.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        if news.poll(0):
+            self.transport.abort()
+            return False
+        return True
 
     async def read(self) -> bytes:
         """What has arrived of the body; empty at its end. Raises ConnectionFailed if it ends too early."""

@@ -217,7 +217,7 @@ class HTTPClient:
         while True:
             while self._idle:
                 connection = self._idle.pop()
-                if not connection.transport.is_closing():
+                if connection.still_open():
                     if not self._dialing:
                         self._connections_line.next()  # may open one
                     return connection, True

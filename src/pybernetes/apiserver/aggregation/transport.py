@@ -175,7 +175,7 @@ class Transport:
         kept = self._idle.get(address) or []
         while kept:
             backend = kept.pop()
-            if not backend.transport.is_closing():
+            if backend.still_open():
                 return backend
         return None
 

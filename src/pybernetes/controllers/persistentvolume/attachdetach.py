@@ -68,6 +68,8 @@ class PersistentVolumeAttachDetachController(Controller[Node]):
         self.own.add_index(_ATTACHED, lambda node: node_state(node).reported)
         self._ordered: dict[str, VolumeAttachment] = {}
         """Attachments that we made and the cache has not shown yet, by name."""
+        self._deleted: set[str] = set()
+        """UIDs of attachments that we have deleted and the cache still shows."""
         self._names: dict[str, str] = {}
         """Names of volumes by their attachments', for volumes that are deleted while they are attached."""
         self._unwanted: dict[str, dict[str, float]] = {}
@@ -126,6 +128,7 @@ class PersistentVolumeAttachDetachController(Controller[Node]):
 
     def _attachment_gone(self, gone: VolumeAttachment) -> None:
         self._attachment_seen(gone)
+        self._deleted.discard(uid_of(gone))
         self._names.pop(name_of(gone), None)
         self._errors_told.pop(name_of(gone), None)
         self._wake_blocked()
@@ -271,7 +274,7 @@ class PersistentVolumeAttachDetachController(Controller[Node]):
     async def _detach(self, detach: Detach, node: str, state: NodeState) -> bool:
         """Order the detachment; False if the node has just begun to use the volume."""
         present = detach.attachment
-        if present is not None and is_deleting(present):
+        if present is not None and (is_deleting(present) or uid_of(present) in self._deleted):
             return True
         if detach.name.startswith(_LEFT_OVER) and present is not None and await self._exists(_volume(present)):
             return False
@@ -285,6 +288,8 @@ class PersistentVolumeAttachDetachController(Controller[Node]):
                 await self.client.delete(VolumeAttachment, name_of(present))
             except errors.NotFound:
                 pass
+            if self.attachments.named(name_of(present)) is not None:
+                self._deleted.add(uid_of(present))
             self._ordered.pop(name_of(present), None)
         return True
 
