@@ -179,9 +179,9 @@ async def test_a_restart_in_the_middle_binds_every_pod_once(live: MakeLive) -> N
         await creating
         async with _another_scheduler(s):
             await s.until(lambda: _number_bound(s, 120), "all are bound", within=30)
+            events = await s.until(lambda: _when(s.events("Scheduled"), 120), "an event for each")
         counts = Counter(each.spec.node_name for each in await _pods(s))
         assert sum(counts.values()) == 120
-        events = await s.until(lambda: _when(s.events("Scheduled"), 120), "an event for each")
         assert len({each.involved_object.name for each in events}) == 120
         assert not await s.events("FailedScheduling")
 

@@ -72,18 +72,20 @@ def as_root(work: Callable[[], None]) -> None:
             theirs.send(b"!")
             if theirs.recv(1):
                 work()
-        except OSError as error:
-            said = str(error).encode()
+        except BaseException as error:
+            said = (str(error) or repr(error)).encode()
         finally:
             theirs.send(said)
             os._exit(0)
     theirs.close()
     try:
-        if ours.recv(1) == b"!":
+        said = ours.recv(4096) or b"the child that was to become root has ended"
+        if said == b"!":
             map_child(child, ranges(os.geteuid()))
             ours.send(b"!")
-            if said := ours.recv(4096):
-                raise OSError(said.decode())
+            said = ours.recv(4096)
+        if said:
+            raise OSError(said.decode())
     finally:
         ours.close()
         os.waitpid(child, 0)
