@@ -3,8 +3,9 @@
 While the disk works beside the loop (`syncing`), others are served; that is right for a batch of many writes, and for a
 slow disk. But a lone write pays for it: the sync is done by a worker of the kernel, which gets its turn on a busy
 processor after 1 to 4 ms though the disk needs a tenth of one, and whoever wrote then waits for two more rounds of the
-loop, in each of which everybody else is served first. Under a flood of reads that made a write four to eight times as
-slow as in quiet. So the loop syncs a lone write itself, at once, as long as that is usually quick.
+loop, in each of which everybody else is served first. So the loop syncs a lone write itself, at once, as long as that
+is usually quick. p99 of a PUT beside a flood of lists, in terms of the quiet server: 3.2 without this, 0.5 with it
+(`tests/apiserver/flowcontrol/test_flood.py`).
 
 A write is alone if nobody else is about to write, or if others who are have not written for a while (they may only say
 what they would write); but never right behind another. So who writes one after another on one connection is alone,
