@@ -54,6 +54,16 @@ def test_one_who_writes_one_after_another_is_alone(monkeypatch: pytest.MonkeyPat
     assert all(clock.lone_write(patience, QUICK / 10) for _ in range(10))
 
 
+def test_a_server_without_rest_does_not_wait_for_one_write_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, patience = Clock(monkeypatch), Patience(lambda: 1)
+    monkeypatch.setattr(module, "thread_time", lambda: clock.time)
+    assert clock.lone_write(patience, QUICK / 10)
+    assert clock.lone_write(patience, QUICK / 10)
+    assert not clock.lone_write(patience, QUICK / 10)
+    clock.time += RARE  # a flood of reads is no reason
+    assert clock.lone_write(patience, QUICK / 10)
+
+
 def test_a_slow_disk_is_waited_for_now_and_then_only(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, patience = Clock(monkeypatch), Patience(int)
     assert all(clock.lone_write(patience, QUICK / 10) for _ in range(100))

@@ -9,19 +9,22 @@ is usually quick. p99 of a PUT beside a flood of lists, in terms of the quiet se
 
 A write is alone if nobody else is about to write, or if others who are have not written for a while (they may only say
 what they would write); but never right behind another. So who writes one after another on one connection is alone,
-those who write on many connections are not, and gather: few large batches cost less than many small ones.
+those who write on many connections are not, and gather: few large batches cost less than many small ones. And where
+one write follows another while the server has no moment of rest, nobody is waited for: it has better to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, thread_time
 
 APART = 0.0002
 """Seconds. One client needs longer to read an answer and ask again, on the same machine; a server with other requests
 at hand does not."""
 RARE = 0.005
 """Seconds in which at most one write, or batch of writes, was acknowledged, though several are under way."""
+BUSY = 0.85
+"""The share of time at work since the last write from which on there was no rest."""
 QUICK = 0.003
 """Seconds that a disk may usually need. Everybody waits for that long."""
 PUT_OFF = 256
@@ -38,11 +41,15 @@ class Patience:
         self._usual = 0.0
         self._put_off = 0
         self._before = self._last = 0.0  # when the last writes but one, and the last, were acknowledged
+        self._worked = 0.0  # how long our thread had worked until the last
 
     def has(self) -> bool:
         """Whether to wait for a write that comes now."""
         now = monotonic()
-        if now - self._last < APART or (now - self._before < RARE and self._writing() > 1):
+        since = now - self._last
+        if since < APART:
+            return False
+        if now - self._before < RARE and (self._writing() > 1 or thread_time() - self._worked > BUSY * since):
             return False
         if self._put_off:
             self._put_off -= 1
@@ -59,6 +66,7 @@ class Patience:
     def acknowledged(self) -> None:
         """Writes are durable."""
         self._before, self._last = self._last, monotonic()
+        self._worked = thread_time()
 
     def waited(self, seconds: float) -> None:
         """The loop has waited for the disk."""
