@@ -13,6 +13,7 @@ from pybernetes.store import patience as module
 from pybernetes.store import sqlite
 from pybernetes.store.base import StoreUnavailable
 from pybernetes.store.patience import APART, PUT_OFF, QUICK, RARE, Patience
+from pybernetes.store.sqlite import SQLiteStore
 
 
 class Clock:
@@ -83,13 +84,19 @@ async def test_a_lone_write_waits_for_nobody_on_the_loop(tmp_path: Path) -> None
         assert (await store.get("/a")).revision == revision  # type: ignore[union-attr]
 
 
+def noted(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of batches from now on."""
+    batches: list[int] = []
+    append = store._file.append
+    monkeypatch.setattr(store._file, "append", lambda rows: (batches.append(len(rows)), append(rows)))
+    return batches
+
+
 async def test_writes_at_once_gather(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Clock(monkeypatch)  # which stands still: each comes right behind the others
     async with opened(str(tmp_path / "store.db")) as store:
         await store.create("/first", b"")
-        batches = []
-        append = store._file.append
-        monkeypatch.setattr(store._file, "append", lambda rows: (batches.append(len(rows)), append(rows)))
+        batches = noted(store, monkeypatch)
         await asyncio.gather(*(store.create(f"/{number}", b"") for number in range(100)))
         assert batches == [100]
 
@@ -102,9 +109,7 @@ async def test_writes_that_come_one_after_another_gather_while_more_are_expected
         for number in range(3):
             await store.create(f"/before/{number}", b"")
         monkeypatch.setattr(sqlite, "GATHER", 30.0)
-        batches = []
-        append = store._file.append
-        monkeypatch.setattr(store._file, "append", lambda rows: (batches.append(len(rows)), append(rows)))
+        batches = noted(store, monkeypatch)
         writes = []
         for number in range(10):
             assert not batches

@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from cri.embedded.images.registries import FakeRegistry, layer
 
 from pybernetes.cluster.images import oci
@@ -34,12 +32,6 @@ while True:
     for image in store.images():
         store.remove(image.id)
 """
-
-
-@pytest.fixture
-def registry() -> Iterator[FakeRegistry]:
-    with FakeRegistry().serving() as serving:
-        yield serving
 
 
 def sound(store: ImageStore) -> None:

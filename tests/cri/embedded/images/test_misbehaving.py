@@ -22,18 +22,6 @@ from pybernetes.cri.embedded.images.pulling import PullError, pull
 from pybernetes.cri.embedded.images.registry import challenges
 from pybernetes.cri.embedded.images.store import ImageStore
 
-
-@pytest.fixture
-def registry() -> Iterator[FakeRegistry]:
-    with FakeRegistry().serving() as serving:
-        yield serving
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> ImageStore:
-    return ImageStore(tmp_path / "images")
-
-
 # -- who comes in
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,6 @@ from pybernetes.cri.embedded.images.pulling import PullError, pull
 from pybernetes.cri.embedded.images.registry import Credentials
 from pybernetes.cri.embedded.images.service import ImageService
 from pybernetes.cri.embedded.images.store import ImageStore
-
-
-@pytest.fixture
-def registry() -> Iterator[FakeRegistry]:
-    with FakeRegistry().serving() as serving:
-        yield serving
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> ImageStore:
-    return ImageStore(tmp_path / "images")
 
 
 def hosts(tmp_path: Path, name: str, text: str) -> Path:

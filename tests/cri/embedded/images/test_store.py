@@ -27,11 +27,6 @@ if os.geteuid() != 0:
     pytest.skip("needs root: owners and whiteouts", allow_module_level=True)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ImageStore:
-    return ImageStore(tmp_path / "images")
-
-
 def write(path: Path, members: dict[str, bytes]) -> Path:
     with tarfile.open(path, "w") as tar:
         for name, content in members.items():
