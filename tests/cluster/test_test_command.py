@@ -6,6 +6,7 @@ apt-get, dpkg-deb and sudo are played by scripts that write down their arguments
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -106,6 +107,43 @@ def test_the_first_failing_stage_is_named_and_the_rest_does_not_run(
     machine.program("python")
     assert command.main(["-k", "x"]) == 0
     assert machine.calls()[-1].endswith("-k x")
+
+
+@pytest.mark.parametrize(
+    ("unsteady", "broken", "tries"),
+    [
+        pytest.param(0, 0, 1, id="nothing fails"),
+        pytest.param(2, 0, 2, id="what passes alone is named"),
+        pytest.param(1, 1, 2, id="what is broken fails both times"),
+        pytest.param(command.UNSTEADY + 1, 0, 1, id="so many are not by chance"),
+    ],
+)
+def test_few_tests_that_fail_beside_others_have_a_second_try_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    unsteady: int, broken: int, tries: int,
+) -> None:  # fmt: skip
+    (tmp_path / "test_all.py").write_text(
+        "import pathlib, pytest\n"
+        f"@pytest.mark.parametrize('number', range({unsteady}))\n"
+        "def test_unsteady(number):\n"
+        "    seen = pathlib.Path(f'seen-{number}')\n"
+        "    seen.touch(exist_ok=False) if not seen.exists() else seen.rename('again')\n"
+        "    assert pathlib.Path('again').exists()\n"
+        f"@pytest.mark.parametrize('number', range({broken}))\n"
+        "def test_broken(number): raise AssertionError\n"
+        "def test_steady(): print('steady', file=open('runs', 'a'))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    python = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(tmp_path)]
+    if passes := broken == 0 and unsteady <= command.UNSTEADY:
+        command.run_tests(tmp_path, python, ["-n", "2"], [])
+    else:
+        with pytest.raises(subprocess.CalledProcessError):
+            command.run_tests(tmp_path, python, ["-n", "2"], [])
+    shown = capfd.readouterr().out
+    assert ("once more, alone" in shown) == (tries == 2)
+    assert ("UNSTEADY, passed only alone: test_all.py::test_unsteady[0]" in shown) == (passes and unsteady > 0)
+    assert (tmp_path / "runs").read_text() == "steady\n"  # what passed is not run again
 
 
 def test_the_extra_is_installed_once_and_again_when_the_project_changes(

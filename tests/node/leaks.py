@@ -49,7 +49,7 @@ def count(init: int, cgroup: str, addresses: str = ADDRESSES, folders: Sequence[
     given = Path(f"/proc/{init}/root{addresses}").glob("*/*")
     places = {folder: Path(f"/proc/{init}/root{folder}") for folder in (*FOLDERS, *folders)}
     return Count(
-        processes=Counter(command(pid) for pid in members),
+        processes=Counter(command(pid) for pid in members if not _between_rounds(pid)),
         mounts=Counter(_mounts(init)),
         namespaces=_namespaces(members, init),
         links=Counter(_links(init)),
@@ -82,6 +82,14 @@ def command(pid: int) -> str:
             return f"pyb {words[words.index('pybernetes') + 1]}"
         return "launcher" if program.startswith("python") and LAUNCHER in " ".join(words) else program
     return "gone"
+
+
+def _between_rounds(pid: int) -> bool:
+    """Whether it is the short sleep of a shell's loop, which comes and goes."""
+    with contextlib.suppress(OSError):
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
+        return command(pid) == "sleep" and command(parent) == "sh"
+    return False
 
 
 def _mounts(init: int) -> list[str]:
@@ -127,6 +135,14 @@ def _cgroups(cgroup: str) -> list[str]:
     return found
 
 
+IDS = re.compile(
+    r"[0-9a-f]{64}"  # a container's
+    r"|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a pod's
+    r"|(?<=kube-api-access-)\w{5}"  # of the volume with its token
+    r"|(?<=snapshots/)\d+"
+)
+
+
 def nameless(path: str) -> str:
-    """A path without ids of containers and pods."""
-    return re.sub(r"[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=snapshots/)\d+", "ID", path)
+    """A path without the ids in it."""
+    return IDS.sub("ID", path)
