@@ -178,9 +178,10 @@ def _into(
 
 def _resolve(registry: Registry, reference: Reference) -> str:
     """The digest that the name stands for at this server. Asked without the bytes: registries count only those."""
-    found = registry.resolve(reference.identifier).digest
-    if not manifests._DIGEST.fullmatch(found):
-        found = _digest(registry.manifest(reference.identifier).body)
+    manifest = registry.resolve(reference.identifier)
+    found = manifest.digest
+    if manifest.body or not manifests._DIGEST.fullmatch(found):
+        found = _digest(manifest.body or registry.manifest(reference.identifier).body)
     if reference.by_digest and found != reference.identifier:
         raise RegistryError(f"the registry answered {found}", "FailedPrecondition")
     return found

@@ -37,6 +37,8 @@ READ_TIMEOUT = 60.0
 LARGEST_MANIFEST = 4 << 20  # what registries take
 LARGEST_ANSWER = 1 << 20
 REDIRECTS = 10
+WITHOUT_HEAD = (400, 403, 405, 501)
+"""What servers answer to HEAD that know only GET; containerd asks anew after 405."""
 PATIENCE = 60.0
 """Seconds that one request waits, in all, for a server that says when to come back."""
 LEAST_PAUSE = 1.0
@@ -113,9 +115,14 @@ class Registry:
         self._query = "" if host.authority in own else "?" + urlencode({"ns": registry})
 
     def resolve(self, reference: str) -> Manifest:
-        """What a tag or digest stands for, without the bytes; the digest is empty if the server does not tell."""
-        with self._ask("HEAD", f"manifests/{reference}", _accepting(MANIFESTS)) as answer:
-            return Manifest(b"", _media_type(answer), answer.headers.get("Docker-Content-Digest", ""))
+        """What a tag or digest stands for, without the bytes if the server can tell so; the digest may be empty."""
+        try:
+            with self._ask("HEAD", f"manifests/{reference}", _accepting(MANIFESTS)) as answer:
+                return Manifest(b"", _media_type(answer), answer.headers.get("Docker-Content-Digest", ""))
+        except RegistryError as error:
+            if error.status not in WITHOUT_HEAD:
+                raise
+        return self.manifest(reference)
 
     def manifest(self, reference: str, accept: tuple[str, ...] = MANIFESTS) -> Manifest:
         """The manifest or index of a tag or digest."""
@@ -146,26 +153,29 @@ class Registry:
             sent = dict(headers)
             if self._authorization:
                 sent["Authorization"] = self._authorization
-            with self._follow(method, url, sent) as answer:
+            with self._follow(method, url, sent) as (answer, at):
                 if answer.status in (200, 206):
                     yield answer
                     return
-                if answer.status == 401 and not introduced and self._authorize(answer):
+                # Whoever a redirect leads to may not ask for what is meant for the registry.
+                own = urlsplit(at).netloc == self.host.authority
+                if answer.status == 401 and own and not introduced and self._authorize(answer):
                     introduced = True
                     continue
-                pause, refusal = _retry_after(answer), _refusal(method, url, answer)
+                pause, refusal = _retry_after(answer), _refusal(method, at, answer)
             if pause is None or waited + pause > PATIENCE or self._wait(pause):
                 raise refusal
             waited += pause
 
     @contextmanager
-    def _follow(self, method: str, url: str, headers: dict[str, str]) -> Iterator[http.client.HTTPResponse]:
+    def _follow(self, method: str, url: str, headers: dict[str, str]) -> Iterator[tuple[http.client.HTTPResponse, str]]:
+        """The answer, and who gave it."""
         here = urlsplit(url)
         for _ in range(REDIRECTS):
             with self._send(method, url, headers) as answer:
                 target = answer.headers.get("Location", "")
                 if answer.status not in (301, 302, 303, 307, 308) or not target:
-                    yield answer
+                    yield answer, url
                     return
                 url = urljoin(url, target)
             there = urlsplit(url)
@@ -242,7 +252,8 @@ class Registry:
 
     def _authorize(self, refused: http.client.HTTPResponse) -> bool:
         """Prepares the answer to a 401; whether there is any."""
-        for kind, parameters in challenges(refused.headers.get_all("WWW-Authenticate") or []):
+        offered = challenges(refused.headers.get_all("WWW-Authenticate") or [])
+        for kind, parameters in sorted(offered, key=lambda each: each[0] != "bearer"):  # a password is shown last
             if kind == "bearer" and not self._credentials.registry_token:
                 self._authorization = f"Bearer {self._token(parameters)}"
                 return True
@@ -255,31 +266,27 @@ class Registry:
         realm = parameters.get("realm", "")
         if urlsplit(realm).scheme not in ("http", "https"):
             raise RegistryError(f"failed to authorize: {self.host.authority} names no realm for tokens: {realm!r}")
-        fields = {"service": parameters["service"]} if "service" in parameters else {}
-        fields["scope"] = parameters.get("scope") or f"repository:{self.repository}:pull"
-        if self._credentials.identity_token:
-            wanted = {"grant_type": "refresh_token", "refresh_token": self._credentials.identity_token}
-            body = urlencode({**wanted, **fields, "client_id": USER_AGENT}).encode()
-            headers = {"Content-Type": "application/x-www-form-urlencoded"}
-            what = "oauth token"
-            sending = self._send("POST", realm, headers, body)
-        else:
-            headers = {"Authorization": self._credentials.basic} if self._credentials.basic else {}
-            what = "oauth token" if headers else "anonymous token"
-            sending = self._follow("GET", f"{realm}{'&' if '?' in realm else '?'}{urlencode(fields)}", headers)
+        fields = [("service", parameters["service"])] if "service" in parameters else []
+        scopes = parameters.get("scope", "").split() or [f"repository:{self.repository}:pull"]
         try:
-            with sending as answer:
-                if answer.status != 200:
-                    raise _refusal("GET", realm, answer)
-                content = json.loads(answer.read(LARGEST_ANSWER))
-                token = content.get("token") or content.get("access_token")
+            if self._credentials.identity_token:
+                what = "oauth token"
+                wanted = [("grant_type", "refresh_token"), ("refresh_token", self._credentials.identity_token)]
+                fields = [*wanted, *fields, ("scope", " ".join(scopes)), ("client_id", USER_AGENT)]
+                headers = {"Content-Type": "application/x-www-form-urlencoded"}
+                with self._send("POST", realm, headers, urlencode(fields).encode()) as answer:
+                    token = _token_in("POST", realm, answer)
+            else:
+                headers = {"Authorization": self._credentials.basic} if self._credentials.basic else {}
+                what = "oauth token" if headers else "anonymous token"
+                query = urlencode([*fields, *(("scope", each) for each in scopes)])
+                with self._follow("GET", f"{realm}{'&' if '?' in realm else '?'}{query}", headers) as (answer, at):
+                    token = _token_in("GET", at, answer)
         except RegistryError as error:
             raise RegistryError(
                 f"failed to authorize: failed to fetch {what}: {error}", error.code, error.status
             ) from None
-        except (ValueError, AttributeError):
-            token = None
-        if not isinstance(token, str) or not token or any(character.isspace() for character in token):
+        if not token:
             raise RegistryError(f"failed to authorize: failed to fetch {what}: the answer has no token")
         return token
 
@@ -310,6 +317,18 @@ def challenges(headers: list[str]) -> list[tuple[str, dict[str, str]]]:
                 break
             rest = rest[match.end() :]
     return found
+
+
+def _token_in(method: str, url: str, answer: http.client.HTTPResponse) -> str:
+    """The token that an answer has, in Docker's or in OAuth's place; empty if it has none."""
+    if answer.status != 200:
+        raise _refusal(method, url, answer)
+    try:
+        content = json.loads(answer.read(LARGEST_ANSWER))
+        token = content.get("token") or content.get("access_token")
+    except (ValueError, AttributeError):
+        return ""
+    return token if isinstance(token, str) and not any(character.isspace() for character in token) else ""
 
 
 def _accepting(kinds: tuple[str, ...]) -> dict[str, str]:
