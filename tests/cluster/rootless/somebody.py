@@ -7,7 +7,6 @@ The second is a user namespace in which all users are there and no other user na
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import shutil
@@ -129,31 +128,34 @@ def _open_to_all(path: Path) -> bool:
     return all(each.stat().st_mode & 0o005 == 0o005 for each in [path, *path.parents])
 
 
+WITHOUT_NAMESPACES = f"""
+import ctypes, sys
+from pathlib import Path
+
+if ctypes.CDLL(None).unshare({_NEWUSER}) == 0:
+    print("made", flush=True)
+    sys.stdin.readline()
+    Path("/proc/sys/user/max_user_namespaces").write_text("0")
+    print("forbidden", flush=True)
+    sys.stdin.readline()
+"""
+
+
 @contextlib.contextmanager
 def _without_namespaces() -> Iterator[int]:
-    """A process in a user namespace with all users, in which nobody may make another."""
-    made, mapped = os.pipe(), os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            if ctypes.CDLL(None).unshare(_NEWUSER) == 0:
-                os.write(made[1], b"!")
-                os.read(mapped[0], 1)
-                Path("/proc/sys/user/max_user_namespaces").write_text("0")
-                os.write(made[1], b"!")
-                os.close(mapped[1])
-                os.read(mapped[0], 1)
-        finally:
-            os._exit(0)
-    os.close(made[1])
-    try:
-        if os.read(made[0], 1):
+    """A process in a user namespace with all users, in which nobody may make another.
+
+    Not a fork of this one: gRPC, once used, starts its threads again there, and who has threads cannot make one.
+    """
+    command = [sys.executable, "-c", WITHOUT_NAMESPACES]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        if child.stdout.readline():
             for name in ("uid_map", "gid_map"):
-                Path(f"/proc/{child}/{name}").write_text("0 0 4294967295")
-            os.write(mapped[1], b"!")
-        if not os.read(made[0], 1):
+                Path(f"/proc/{child.pid}/{name}").write_text("0 0 4294967295")
+            child.stdin.write("mapped\n")
+            child.stdin.flush()
+        if not child.stdout.readline():
             pytest.skip("no user namespace can be made in which there are none")
-        yield child
-    finally:
-        os.close(mapped[1])
-        os.waitpid(child, 0)
+        yield child.pid
