@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from kubelet.conftest import Connect
 
 from pybernetes.api import errors
@@ -182,6 +184,43 @@ async def test_a_node_that_was_there_before_keeps_what_others_gave_it(connect: C
             assert node.metadata is not None
             labels = node.metadata.labels or {}
             assert (labels["mine"], labels["zone"]) == ("x", "a")
+        finally:
+            running.cancel()
+            await client.delete(Node, name)
+
+
+async def test_a_node_that_is_deleted_comes_back_with_a_new_kubelet_or_by_another_hand(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connect() as (client, namespace):
+        name = f"{namespace}-gone"
+        subject = Reporting(client, name)
+        running = asyncio.create_task(subject.reporter.run())
+        try:
+            await until(client, name, lambda node: ready(node) == "True")
+            subject.more["problems"] = ["something broke"]
+            await client.delete(Node, name)
+            subject.reporter.gone()
+            with contextlib.suppress(errors.NotFound):
+                await client.delete(Lease, name, "kube-node-lease")  # as the garbage collector does
+            for time in range(1, 4):
+                async with asyncio.timeout(10):
+                    while caplog.text.count(f"node {name} not found") < time:  # noqa: ASYNC110
+                        await asyncio.sleep(0.01)
+                subject.clock.advance(11.0)
+            for kind, where in ((Node, ""), (Lease, "kube-node-lease")):
+                with pytest.raises(errors.NotFound):
+                    await client.get(kind, name, where)
+            await client.create(new_node(name, name, {"by": "hand"}, []))
+            subject.reporter.seen()
+            found = await until(client, name, lambda node: bool(node.status and node.status.conditions))
+            assert ready(found) == "False"
+            assert found.metadata is not None
+            assert (found.metadata.labels or {})["by"] == "hand"
+            running.cancel()
+            await client.delete(Node, name)
+            running = asyncio.create_task(Reporting(client, name).reporter.run())
+            await until(client, name, lambda node: ready(node) == "True")
         finally:
             running.cancel()
             await client.delete(Node, name)

@@ -369,7 +369,7 @@ class Kubelet:
         enforce = "pods" in (self.settings.config.enforce_node_allocatable or ())
         self.cgroups.start(self.view.enforced if enforce else self.view.machine_capacity)
         self._enforce_reserved()
-        self.nodes.add_handler(self._node_seen, lambda _, new: self._node_seen(new))
+        self.nodes.add_handler(self._node_seen, lambda _, new: self._node_seen(new), lambda _: self.reporter.gone())
         self.informers.start()
         self.eviction = await upkeep.eviction_manager(self)
         self.node_event(NORMAL, "Starting", "Starting kubelet.")
@@ -499,6 +499,7 @@ class Kubelet:
             self.workers.wake(uid_of(pod))
 
     def _node_seen(self, node: Node) -> None:
+        self.reporter.seen()
         self.facts.labels = (node.metadata.labels if node.metadata else None) or {}
         cidr = (node.spec.pod_cidr if node.spec else None) or ""
         if cidr and cidr != self._pod_cidr:

@@ -2,6 +2,9 @@
 
 The status is sent when it says something new, and every five minutes; the Lease every ten seconds. Whoever learns of a
 change (the network is ready, a pressure has begun) calls `wake`, so that the cluster hears of it at once.
+
+A node registers once in the life of its kubelet. Whoever deletes a Node wants it gone: it comes back when its kubelet
+is started anew, or when somebody else creates it.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ class NodeReporter:
         assert node.metadata is not None
         self.name = node.metadata.name or ""
         self.node: Node | None = None
-        """The Node as the server has it."""
+        """The Node as the server has it; None if there is none, or it has to be asked for."""
         self.registered = asyncio.Event()
         self._client = client
         self._clock = clock
@@ -74,6 +77,16 @@ class NodeReporter:
     def wake(self) -> None:
         """Something about the node may be different."""
         self._wake.set()
+
+    def gone(self) -> None:
+        """The Node has been deleted."""
+        self.node = None
+        self.wake()
+
+    def seen(self) -> None:
+        """There is a Node; perhaps a new one."""
+        if self.node is None:
+            self.wake()
 
     async def run(self) -> None:
         """Register, then report until cancelled."""
@@ -133,8 +146,9 @@ class NodeReporter:
                     await self._report()
                     break
                 except errors.NotFound:
-                    log.warning("node %s has been deleted, it is registered again", self.name)
-                    await self._registration()
+                    log.warning("node %s not found: its kubelet registers it only when started anew", self.name)
+                    self.node = None
+                    break
                 except (errors.APIError, OSError, TimeoutError) as error:
                     log.warning("the status of node %s cannot be sent: %s", self.name, error)
                     self.node = None
@@ -176,11 +190,13 @@ class NodeReporter:
                 lease = None
                 await self._clock.sleep(backoff.next())
 
-    async def _renewed(self, lease: Lease | None) -> Lease:
+    async def _renewed(self, lease: Lease | None) -> Lease | None:
         if lease is None:
             try:
                 lease = await self._client.get(Lease, self.name, LEASES)
             except errors.NotFound:
+                if self.node is None:
+                    return None  # it would belong to nobody, and never go
                 return await self._client.create(self._lease(None))
         return await self._client.update(self._lease(lease))
 

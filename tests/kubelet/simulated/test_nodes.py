@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from kubelet.simulated.cluster import Simulation, pod
+from kubelet.simulated.cluster import RULES, Simulation, pod
 
 import tools
 from pybernetes.api.core.v1 import Pod
@@ -95,6 +95,32 @@ def test_a_silent_node_does_nothing_until_it_is_back(simulation: Simulation) -> 
     gone = lambda: simulation.run("get", "pod", "left-alone").returncode == 1  # noqa: E731
     tools.wait_until(gone, "the deleted pod ends", every=0.2)
     simulation.kubectl("delete", "pod", "unseen", "seen", "--wait=false")
+
+
+def test_a_node_that_is_deleted_stays_away_until_it_is_created_or_its_machine_goes_on_again(
+    simulation: Simulation,
+) -> None:
+    node = "sim-0003"
+    simulation.apply(pod("orphan", on(node)))
+    simulation.ready("orphan")
+    simulation.kubectl("delete", "node", node)
+    gone = lambda: simulation.run("get", "lease", node, "-n", "kube-node-lease").returncode == 1  # noqa: E731
+    tools.wait_until(gone, "its lease goes with it", every=0.2)
+    log = simulation.folder / "data" / "logs" / "simulated-nodes.log"
+    tools.wait_until(lambda: f"node {node} not found" in log.read_text(), "it is told", every=0.2)
+    assert simulation.run("get", "node", node).returncode == 1
+    simulation.kubectl("delete", "pod", "orphan")  # its kubelet still lives
+    simulation.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+    simulation.kubectl("wait", f"node/{node}", "--for=condition=Ready", "--timeout=60s")
+    try:
+        simulation.rules.write_text(f"{RULES}nodes:\n- name: {node}\n  settings: {{silent: true}}\n")
+        proxied = f"/api/v1/nodes/{node}/proxy/healthz"
+        tools.wait_until(lambda: simulation.run("get", "--raw", proxied).returncode, "its machine is off", every=0.2)
+        simulation.kubectl("delete", "node", node)
+    finally:
+        simulation.rules.write_text(RULES)
+    tools.wait_until(lambda: simulation.run("get", "node", node).returncode == 0, "it is registered", every=0.2)
+    simulation.kubectl("wait", f"node/{node}", "--for=condition=Ready", "--timeout=60s")
 
 
 def test_a_node_is_not_ready_or_short_of_something_as_annotations_say(simulation: Simulation) -> None:

@@ -67,7 +67,9 @@ class Place:
 class _One:
     """A node that is pretended."""
 
-    def __init__(self, reporter: NodeReporter, findings: NodeFindings, behaviour: NodeBehaviour) -> None:
+    def __init__(self, node: Node, reporter: NodeReporter, findings: NodeFindings, behaviour: NodeBehaviour) -> None:
+        self.node = node
+        """As it was seen last: one whose Node is deleted does as it did."""
         self.reporter = reporter
         self.findings = findings
         self.behaviour = behaviour
@@ -103,7 +105,7 @@ class SimulatedNodes:
             name: self._one(name, place, number, shape, self.quantities)
             for number, (name, place) in enumerate(places.items())
         }
-        informer.add_handler(self._seen, lambda _, new: self._seen(new), lambda _: None)
+        informer.add_handler(self._seen, lambda _, new: self._seen(new), self._deleted)
 
     async def run(self) -> None:
         """Keep them alive until cancelled; `started` is set when all are registered."""
@@ -126,8 +128,8 @@ class SimulatedNodes:
     def set_rules(self, rules: Sequence[Rule]) -> None:
         """From now on these are in force."""
         self._rules = rules
-        for node in self._informer.items():
-            self._seen(node)
+        for name, one in self._ones.items():
+            self._consider(name, one)
 
     # -- what others ask
 
@@ -183,11 +185,18 @@ class SimulatedNodes:
         one.reporter.wake()
 
     def _seen(self, node: Node) -> None:
-        name = (node.metadata.name if node.metadata else None) or ""
-        one = self._ones.get(name)
-        if one is None:
-            return
-        found, problems = node_behaviour(node, self._rules)
+        name = _name(node)
+        if one := self._ones.get(name):
+            one.node = node
+            one.reporter.seen()
+            self._consider(name, one)
+
+    def _deleted(self, node: Node) -> None:
+        if one := self._ones.get(_name(node)):
+            one.reporter.gone()
+
+    def _consider(self, name: str, one: _One) -> None:
+        found, problems = node_behaviour(one.node, self._rules)
         if problems != one.problems:
             one.problems = problems
             for problem in problems:
@@ -248,4 +257,8 @@ class SimulatedNodes:
             update_every=REPORT_EVERY,
             report_every=REPORT_EVERY,
         )
-        return _One(reporter, findings, node_behaviour(node, self._rules)[0])
+        return _One(node, reporter, findings, node_behaviour(node, self._rules)[0])
+
+
+def _name(node: Node) -> str:
+    return (node.metadata.name if node.metadata else None) or ""
