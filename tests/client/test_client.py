@@ -10,6 +10,7 @@ import pytest
 
 from pybernetes.api import errors
 from pybernetes.api.apps.v1 import Deployment, DeploymentSpec, ReplicaSet
+from pybernetes.api.authentication.v1 import SelfSubjectReview
 from pybernetes.api.core.v1 import (
     ConfigMap,
     Container,
@@ -76,6 +77,15 @@ async def test_the_program_is_the_field_manager(connect: Connect, namespace: str
         await in_namespace(client, namespace)
         made = await client.for_component("part").create(config_map("a", namespace, x="1"))
         assert [entry.manager for entry in made.metadata.managed_fields] == ["test-client"]
+
+
+async def test_who_acts_as_somebody_else_does_so_in_all_its_components(connect: Connect) -> None:
+    async with connect() as client:
+        somebody = client.acting_as("somebody", ["a-group"], "program")
+        for each in (somebody, somebody.for_component("part")):
+            review = await each.create(SelfSubjectReview())
+            assert review.status.user_info.username == "somebody"
+            assert "a-group" in review.status.user_info.groups
 
 
 async def test_all_kinds_of_patches(connect: Connect, namespace: str) -> None:

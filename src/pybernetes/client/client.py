@@ -65,14 +65,15 @@ class Client:
             transport = Transport(config, clock=clock, qps=qps, burst=burst)
         self.transport = transport
         self.program = program
+        self._more_headers = headers or {}
         self._headers: dict[str, str | Sequence[str]] = {
             "User-Agent": user_agent(program, component),
-            **(headers or {}),
+            **self._more_headers,
         }
 
     def for_component(self, component: str) -> Client:
         """The same server, user and connections under another User-Agent."""
-        return Client(transport=self.transport, program=self.program, component=component)
+        return Client(transport=self.transport, program=self.program, component=component, headers=self._more_headers)
 
     def acting_as(self, user: str, groups: Sequence[str], program: str) -> Client:
         """Somebody else (impersonation, which must be allowed to us) on the same connections."""
