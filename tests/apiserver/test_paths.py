@@ -8,6 +8,9 @@ import urllib.request
 import pytest
 from apiserver.client import Client
 
+from pybernetes.apiserver.health import Health
+from pybernetes.apiserver.requestinfo import request_info
+from pybernetes.net.http import Request
 from tools import ApiServer
 
 
@@ -60,6 +63,21 @@ def test_health_in_detail(client: Client) -> None:
     assert client.get("/readyz/nope").status == 404
     excluded = client.get("/readyz?verbose&exclude=etcd").body.decode()
     assert "[+]etcd excluded: ok" in excluded
+
+
+async def test_why_a_check_failed_is_in_the_log_and_nowhere_else(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken() -> None:
+        raise OSError("the disk is on fire")
+
+    health = Health()
+    health.add("disk", broken)
+    request = Request(None, "GET", "/livez", "verbose", {}, b"")
+    request.info = request_info("GET", "/livez", "verbose")
+    with caplog.at_level("INFO"):
+        answer = await health(request)
+    assert (answer.status, b"[-]disk failed: reason withheld\n" in answer.body) == (500, True)
+    assert b"fire" not in answer.body
+    assert "health check disk failed: the disk is on fire" in caplog.text
 
 
 @pytest.mark.parametrize("path", ["healthz", "livez", "readyz"])

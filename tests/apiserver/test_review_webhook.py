@@ -18,7 +18,7 @@ V1, KIND = "authorization.k8s.io/v1", "SubjectAccessReview"
 
 def answer(status: int, *headers: str) -> bytes:
     lines = [f"HTTP/1.1 {status} Whatever", "Content-Length: 2", *headers]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n{}"
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n{}"
 
 
 class Hook:
@@ -132,6 +132,13 @@ async def test_a_time_to_come_back_is_kept_as_long_as_there_is_time(tmp_path: Pa
     async with Hook(answer(503, "Retry-After: 9")) as hook:
         with pytest.raises(WebhookFailed, match="deadline exceeded"):
             await hook.client(tmp_path, 0.05).post(b"{}")
+    assert len(hook.asked) == 1
+
+
+async def test_a_time_to_come_back_that_is_no_number_is_none(tmp_path: Path) -> None:
+    async with Hook(answer(503, "Retry-After: \N{SUPERSCRIPT TWO}")) as hook:
+        with pytest.raises(WebhookFailed, match="answered 503"):
+            await hook.client(tmp_path).post(b"{}")
     assert len(hook.asked) == 1
 
 

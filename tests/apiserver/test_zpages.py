@@ -129,6 +129,7 @@ def test_how_much_is_logged_can_be_changed(client: Client) -> None:
         (b"", 400, 'strconv.ParseUint: parsing "": invalid syntax'),
         (b"99999999999", 400, 'strconv.ParseUint: parsing "99999999999": value out of range'),
         (b"5", 200, "successfully set klog.logging.verbosity to 5"),
+        (b"0" * 5000 + b"4", 200, "successfully set klog.logging.verbosity to 4"),
         (b"0", 200, "successfully set klog.logging.verbosity to 0"),
     ):
         answer = client.put("/debug/flags/v", body)

@@ -54,11 +54,12 @@ def encrypted(store: Store, options: argparse.Namespace) -> Store:
 def _counting(reloads: Reloads, read: Callable[[Path], Rules]) -> Callable[[Path], Rules]:
     def counted(file: Path) -> Rules:
         try:
+            data = file.read_bytes()
             rules = read(file)
         except (OSError, ValueError):
             reloads.failed()
             raise
-        reloads.succeeded(file.read_bytes())
+        reloads.succeeded(data)
         return rules
 
     return counted

@@ -14,7 +14,7 @@ from pybernetes.api.errors import BadRequest, MethodNotAllowed, NotFound, PathNo
 from pybernetes.api.quote import quote
 from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
-from pybernetes.net.http import OVERDUE, Answer, Request, Response
+from pybernetes.net.http import OVERDUE, Answer, Handler, Request, Response
 
 from .bodies import read_ahead
 from .registry.registry import Registry
@@ -29,7 +29,6 @@ from .verbs.patch import patch
 from .verbs.update import update
 from .verbs.watch import watch
 
-PathHandler = Callable[[Request], Answer]
 WriteVerb = Callable[[Registry, ResourceStore, Request], Answer]
 
 _READS: dict[str, Callable[[ResourceStore, Request], Answer]] = {"get": get, "list": list_, "watch": watch}
@@ -62,7 +61,7 @@ DEPRECATED = _deprecated()
 class Dispatcher:
     """Calls the verb."""
 
-    def __init__(self, registry: Registry, paths: PathHandler, longest: float = LONGEST_TIMEOUT) -> None:
+    def __init__(self, registry: Registry, paths: Handler, longest: float = LONGEST_TIMEOUT) -> None:
         """`longest`: seconds that any request may take; looked at only where it is less than upstream's default."""
         self.registry = registry
         self.paths = paths

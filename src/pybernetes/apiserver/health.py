@@ -5,15 +5,19 @@ How the checks went when all were asked for is counted, for `/metrics/slis`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from pybernetes.api.errors import PathNotFound
 from pybernetes.net.http import Request, Response
+from pybernetes.net.messages import NOSNIFF
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+log = logging.getLogger(__name__)
 
 Check = Callable[[], Awaitable[None]]
 """Raises when something is wrong; the reason goes to the log, not to the caller."""
@@ -78,7 +82,7 @@ class Health:
                 lines.append(f"[+]{name} excluded: ok")
                 continue
             if check not in outcomes:
-                outcomes[check] = await _is_well(check)
+                outcomes[check] = await _is_well(name, check)
             well = outcomes[check]
             if well:
                 lines.append(f"[+]{name} ok")
@@ -93,18 +97,16 @@ class Health:
             names = ", ".join(f'"{name}"' for name in sorted(unknown))
             lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
         if failed:
-            return Response("\n".join([*lines, f"{path} check failed", ""]).encode(), 500, _TEXT, _HEADERS)
+            return Response("\n".join([*lines, f"{path} check failed", ""]).encode(), 500, _TEXT, [NOSNIFF])
         if "verbose" in query and not single:
-            return Response("\n".join([*lines, f"{path} check passed", ""]).encode(), 200, _TEXT, _HEADERS)
-        return Response(b"ok", 200, _TEXT, None if slash else _HEADERS)
+            return Response("\n".join([*lines, f"{path} check passed", ""]).encode(), 200, _TEXT, [NOSNIFF])
+        return Response(b"ok", 200, _TEXT, None if slash else [NOSNIFF])
 
 
-async def _is_well(check: Check) -> bool:
+async def _is_well(name: str, check: Check) -> bool:
     try:
         await check()
-    except Exception:
+    except Exception as error:  # whatever it is, it is what the check has found
+        log.info("health check %s failed: %s", name, str(error) or type(error).__name__)
         return False
     return True
-
-
-_HEADERS = [("X-Content-Type-Options", "nosniff")]

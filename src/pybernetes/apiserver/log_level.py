@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from pybernetes.api.quote import quote
-from pybernetes.net.http import Request, Response
-
-if TYPE_CHECKING:
-    from .paths import PathHandler
+from pybernetes.net.http import Handler, Request, Response
+from pybernetes.net.messages import NOSNIFF
 
 _INDEX = b"<html><head><title>/debug/flags/</title></head><body>flags that can be changed: v</body></html>\n"
 _MAXIMUM = 2**32 - 1
@@ -20,7 +17,7 @@ def level_of(verbosity: int) -> int:
     return logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity >= 2 else logging.WARNING
 
 
-def handlers() -> dict[str, PathHandler]:
+def handlers() -> dict[str, Handler]:
     """What to serve, by path."""
     return {"/debug/flags": _index, "/debug/flags/": _index, "/debug/flags/v": _verbosity}
 
@@ -34,12 +31,13 @@ async def _verbosity(request: Request) -> Response:
         return _text("unsupported http method", 406)
     body = request.body.decode(errors="replace")
     digits = body.isascii() and body.isdigit()
-    if not digits or int(body[:20]) > _MAXIMUM:
+    value = int(body.lstrip("0")[:20] or 0) if digits else 0
+    if not digits or value > _MAXIMUM:
         what = "value out of range" if digits else "invalid syntax"
         return _text(f"strconv.ParseUint: parsing {quote(body[:100])}: {what}", 400)
-    logging.getLogger().setLevel(level_of(int(body)))
-    return _text(f"successfully set klog.logging.verbosity to {int(body)}", 200)
+    logging.getLogger().setLevel(level_of(value))
+    return _text(f"successfully set klog.logging.verbosity to {value}", 200)
 
 
 def _text(text: str, status: int) -> Response:
-    return Response(f"{text}\n".encode(), status, "text/plain", [("X-Content-Type-Options", "nosniff")])
+    return Response(f"{text}\n".encode(), status, "text/plain", [NOSNIFF])

@@ -10,6 +10,7 @@ from pybernetes.api import scheme
 from pybernetes.api.errors import APIError, NotAcceptable, PathNotFound
 from pybernetes.api.resources import Resource
 from pybernetes.net.http import Request, Response
+from pybernetes.net.messages import NOSNIFF
 
 from .negotiation import JSON, YAML, Format, output_format, wants_pretty
 
@@ -114,7 +115,7 @@ def table(
 def error_response(error: APIError, request: Request | None = None) -> Response:
     """A failure as a Status, in the form the request asks for if that can be had."""
     if isinstance(error, PathNotFound) and request is not None and not _in_built_in_group(request.path):
-        return Response(b"404 page not found\n", 404, "text/plain; charset=utf-8", _NOSNIFF)
+        return Response(b"404 page not found\n", 404, "text/plain; charset=utf-8", [NOSNIFF])
     form = Format()
     if request is not None and request.info is not None:
         try:
@@ -133,9 +134,6 @@ def _in_built_in_group(path: str) -> bool:
     first, _, rest = path[1:].partition("/")
     group = rest.partition("/")[0]
     return first in ("api", "version") or (first == "apis" and group != "" and scheme.group(group) is not None)
-
-
-_NOSNIFF = [("X-Content-Type-Options", "nosniff")]
 
 
 def _go_list(resource: Resource) -> str:

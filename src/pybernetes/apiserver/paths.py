@@ -6,12 +6,11 @@ Most of it is answered whatever the method, as upstream's is; what its router se
 from __future__ import annotations
 
 import platform
-from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from pybernetes.api.errors import MethodNotAllowed, PathNotFound
-from pybernetes.net.http import Request, Response
+from pybernetes.net.http import Handler, Request, Response
 from pybernetes.version import GIT_VERSION
 
 from .discovery import Discovery
@@ -21,7 +20,6 @@ from .negotiation import output_format
 from .output import write
 from .zpages import Statusz
 
-PathHandler = Callable[[Request], Awaitable[Response | None]]
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 _WITH_SLASH = ("/api", "/version", "/.well-known/openid-configuration", "/openid/v1/jwks")
 """Paths that are the same with a slash at the end, and so is what is below them."""
@@ -34,7 +32,7 @@ class Paths:
         self._health = health
         self._metrics = metrics
         self._discovery = discovery
-        self._exact: dict[str, PathHandler] = {
+        self._exact: dict[str, Handler] = {
             "/": self._index,
             "/version": _version,
             "/metrics": self._metrics_page,
@@ -44,11 +42,11 @@ class Paths:
         self._unlisted: set[str] = {"/"}
         self._only_get: set[str] = {"/version"}
         self._more: list[str] = []
-        self._prefixes: dict[str, PathHandler] = {"/api": discovery, "/apis": discovery}
+        self._prefixes: dict[str, Handler] = {"/api": discovery, "/apis": discovery}
         for path in health.checks:
             self._prefixes[f"/{path}"] = health
 
-    def add(self, path: str, handler: PathHandler, *, listed: bool = True, only_get: bool = False) -> None:
+    def add(self, path: str, handler: Handler, *, listed: bool = True, only_get: bool = False) -> None:
         """Serve one more path, and tell of it in the index if it is to be `listed`."""
         self._exact[path] = handler
         if not listed:
@@ -56,7 +54,7 @@ class Paths:
         if only_get:
             self._only_get.add(path)
 
-    def add_folder(self, path: str, handler: PathHandler, *listed: str) -> None:
+    def add_folder(self, path: str, handler: Handler, *listed: str) -> None:
         """Serve everything below a path of one part; the index tells of the `listed` ones."""
         self._prefixes[path] = handler
         self._more += listed

@@ -88,7 +88,7 @@ class ReviewWebhook:
                     headers = await transport.headers_for(body)
                     answer = await transport.http.request("POST", self._target, headers, body, self._timeout)
                     later = answer.headers.get("retry-after", "")
-                    if not later.isdigit() or not (answer.status == 429 or answer.status >= 500):
+                    if not later.isdecimal() or not (answer.status == 429 or answer.status >= 500):
                         break
                     await asyncio.sleep(int(later))
         except TimeoutError:

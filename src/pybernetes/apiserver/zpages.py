@@ -102,7 +102,8 @@ def _negotiate(accept: str, kind: str) -> tuple[str, str]:
         main, _, sub = media.partition("/")
         version = parameters.get("v", "")
         structured = (parameters.get("g"), parameters.get("as")) == (_GROUP, kind) and version in _VERSIONS
-        for offered in (JSON, YAML) if structured else (_TEXT,) if "as" not in parameters else ():
+        text = () if "as" in parameters else (_TEXT,)
+        for offered in (JSON, YAML) if structured else text:
             if main in ("*", offered.partition("/")[0]) and sub in ("*", offered.partition("/")[2]):
                 return offered, version
     raise NotAcceptable((JSON, YAML, _TEXT))

@@ -98,6 +98,9 @@ class Request:
         return any(each.strip() == "gzip" for each in self.headers.get("accept-encoding", "").split(","))
 
 
+NOSNIFF = ("X-Content-Type-Options", "nosniff")
+"""A header: browsers are not to guess what an answer is. Go's server sends it with errors in plain text."""
+
 Answer = Awaitable[Response | None]
 """A Response, or None when the answer was streamed or the connection taken over."""
 

@@ -335,3 +335,23 @@ def test_a_changed_file_may_not_say_anything_else_of_anonymous_users(
     file.write_text(f"{head}anonymous: {{enabled: true}}\njwt: []\n")
     assert look() == ""
     assert changes == [True]
+
+
+def test_a_file_that_goes_away_while_it_is_read_again_is_told_of_or_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "authentication.yaml"
+    head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n"
+    file.write_text(f"{head}jwt: []\n")
+    changes: list[bool] = []
+    authenticator = OIDC(read(file), file=file, changed=lambda: changes.append(True))
+
+    def read_and_remove(path: Path) -> AuthenticationConfiguration:
+        found = read(path)
+        path.unlink()
+        return found
+
+    monkeypatch.setattr("pybernetes.apiserver.authn.oidc.authenticator.read", read_and_remove)
+    file.write_text(f"{head}jwt: []\n\n")
+    authenticator._refresh()
+    assert changes == [True]

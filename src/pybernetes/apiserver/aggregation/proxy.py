@@ -21,6 +21,7 @@ from pybernetes.api.errors import Timeout
 from pybernetes.api.randomness import new_uid
 from pybernetes.api.times import parse_duration
 from pybernetes.net.http import Request, Response
+from pybernetes.net.messages import NOSNIFF
 
 from ..webhooks.client import words
 from ..webhooks.services import Unresolved
@@ -85,8 +86,7 @@ async def proxy(service: RemoteService, request: Request) -> Response | None:
 
 def failure(text: str, status: int = 503) -> Response:
     """An answer of the proxy itself."""
-    headers = [("X-Content-Type-Options", "nosniff")]
-    return Response(f"{text}\n".encode(), status, "text/plain; charset=utf-8", headers)
+    return Response(f"{text}\n".encode(), status, "text/plain; charset=utf-8", [NOSNIFF])
 
 
 def _within(request: Request) -> float | None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from pybernetes.api.errors import Forbidden
+from pybernetes.net.messages import NOSNIFF
 
 from ..authn.user import User
 from ..requestinfo import RequestInfo
@@ -60,5 +61,5 @@ def forbidden(user: User, info: RequestInfo, reason: str) -> Forbidden:
         )
     else:
         error = Forbidden.path(user.name, info.verb, info.path, reason)
-    error.headers = (("X-Content-Type-Options", "nosniff"),)
+    error.headers = (NOSNIFF,)
     return error

@@ -22,8 +22,8 @@ _DIRECTIVE = re.compile(r"includeSubDomains|preload|max-age=[^=]*")
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     add = parser.add_argument_group("browsers").add_argument
-    which = "patterns for origins of pages that may talk to this server, such as '//example\\.com(:|$$)'"
-    add("--cors-allowed-origins", type=origins, action="extend", default=[], help=which.replace("$$", "$"))
+    which = "patterns for origins of pages that may talk to this server, such as '//example\\.com(:|$)'"
+    add("--cors-allowed-origins", type=origins, action="extend", default=[], help=which)
     what = "max-age=SECONDS,includeSubDomains,preload"
     add("--strict-transport-security-directives", type=directives, action="extend", default=[], help=what)
 

@@ -20,6 +20,7 @@ from pybernetes.api.field import aggregate, invalid
 from pybernetes.api.names import is_dns1123_label, is_dns1123_subdomain, is_http_path
 from pybernetes.api.quote import quote
 from pybernetes.net.http import Handler, Request, Response
+from pybernetes.net.messages import NOSNIFF
 
 from ..authn.serviceaccount import NODE_NAME, USER_PREFIX
 from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User, extra_key
@@ -112,7 +113,7 @@ def wanted_user(request: Request) -> User | None:
         return User(name, uid, groups, extra)
     if uid or groups or extra:
         error = BadRequest(f"requested {_go_syntax(uid, groups, extra)} without impersonating a user name")
-        error.headers = (("X-Content-Type-Options", "nosniff"),)
+        error.headers = (NOSNIFF,)
         raise error
     return None
 

@@ -10,6 +10,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from pybernetes.net.http import Handler, Request, Response
+from pybernetes.net.messages import NOSNIFF
 
 from ..flowcontrol.controller import Flow, FlowController
 from ..flowcontrol.estimating import ONE, estimate
@@ -123,6 +124,6 @@ def _refuse(flow: Flow, reason: str) -> Response:
     key = (flow.schema, reason)
     flow.level.rejected[key] = flow.level.rejected.get(key, 0) + 1
     seconds = flow.level.retry_after.refused(int(time()))
-    headers = [("Retry-After", str(seconds)), ("X-Content-Type-Options", "nosniff")]
+    headers = [("Retry-After", str(seconds)), NOSNIFF]
     text = b"Too many requests, please try again later.\n"
     return Response(text, 429, "text/plain; charset=utf-8", headers)

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pybernetes.api.times import format_duration
-from pybernetes.net.http import Request, Response
+from pybernetes.net.http import Handler, Request, Response
 
 if TYPE_CHECKING:
-    from ..paths import PathHandler
     from .controller import FlowController
     from .levels import Asked
 
@@ -34,7 +33,7 @@ _LATE = "time-out"
 Row = Sequence[object]
 
 
-def handlers(controller: FlowController) -> dict[str, PathHandler]:
+def handlers(controller: FlowController) -> dict[str, Handler]:
     """What to serve, by path."""
     return {
         f"{FOLDER}/dump_priority_levels": _serving(lambda _: [_LEVELS, *_levels(controller)]),
@@ -43,7 +42,7 @@ def handlers(controller: FlowController) -> dict[str, PathHandler]:
     }
 
 
-def _serving(rows: Callable[[Request], Sequence[Row]]) -> PathHandler:
+def _serving(rows: Callable[[Request], Sequence[Row]]) -> Handler:
     async def handler(request: Request) -> Response:
         return Response(table(rows(request)).encode(), content_type="text/plain; charset=utf-8")
 

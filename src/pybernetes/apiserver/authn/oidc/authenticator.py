@@ -66,13 +66,14 @@ class OIDC:
         if self._file is None or self._reloads is None or not self._watched.changed():
             return
         try:
+            data = self._file.read_bytes()
             self._issuers = self._made(read(self._file))
         except (OSError, ValueError) as error:
             log.error("%s has changed and cannot be used, the old one stays: %s", self._file, error)
             self._reloads.failed()
             return
         self._changed()
-        self._reloads.succeeded(self._file.read_bytes())
+        self._reloads.succeeded(data)
         log.info("%s was read again", self._file)
 
 
