@@ -31,15 +31,20 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
-def annotations(client: Client, bearer: str, agent: str) -> dict[str, str]:
+def annotations(client: Client, bearer: str, agent: str, status: int = 200) -> dict[str, str]:
     """What the log says of a request with a token, beside what was decided about it."""
-    assert Client(client.server, bearer).get("/version", User_Agent=agent).status == 200
+    assert Client(client.server, bearer).get("/version", User_Agent=agent).status == status
     lines = Path(client.server.folder / "audit.log").read_text().splitlines()
-    (event,) = (
-        each for each in map(json.loads, lines) if each.get("userAgent") == agent and "Complete" in each["stage"]
-    )
+    stage = "ResponseComplete" if status == 200 else "ResponseStarted"
+    (event,) = (each for each in map(json.loads, lines) if (each.get("userAgent"), each["stage"]) == (agent, stage))
     said: dict[str, str] = event["annotations"]
     return {name: value for name, value in said.items() if name.startswith(AUDIT)}
+
+
+def uses(client: Client, name: str) -> float:
+    lines = client.get("/metrics").body.decode().splitlines()
+    (line,) = (each for each in lines if each.startswith(f"serviceaccount_{name}_total "))
+    return float(line.split()[1])
 
 
 def signed(client: Client, claims: dict[str, Any]) -> str:
@@ -51,6 +56,8 @@ def test_a_stale_token_is_told_of_each_time(audited: Client) -> None:
     made = audited.post("/api/v1/namespaces/default/serviceaccounts/robot/token", {}).json["status"]["token"]
     assert annotations(audited, made, "fresh") == {}
     claims = claims_of(made)
+    claims["kubernetes.io"]["warnafter"] = int(time.time()) + 1000
+    assert annotations(audited, signed(audited, claims), "extended") == {}
     claims["kubernetes.io"]["warnafter"] = int(time.time()) - 100
     stale = signed(audited, claims)
     for agent in ("first", "second"):
@@ -58,6 +65,7 @@ def test_a_stale_token_is_told_of_each_time(audited: Client) -> None:
         subject, _, seconds = told.rpartition(": ")
         assert subject == "subject: system:serviceaccount:default:robot, seconds after warning threshold"
         assert 100 <= int(seconds) < 160
+    assert (uses(audited, "valid_tokens"), uses(audited, "stale_tokens")) == (1, 1), "each once while it is remembered"
 
 
 def test_a_token_in_a_secret_is_told_of(audited: Client) -> None:
@@ -74,3 +82,10 @@ def test_a_token_in_a_secret_is_told_of(audited: Client) -> None:
         f"{AUDIT}legacy-token": "system:serviceaccount:default:robot",
         f"{AUDIT}legacy-token-manual-secret": "old",
     }
+    assert (uses(audited, "legacy_tokens"), uses(audited, "legacy_manual_token_uses")) == (1, 1)
+
+    label = "kubernetes.io/legacy-token-invalid-since"
+    marked = {"metadata": {"labels": {label: "2026-01-01"}}}
+    assert audited.patch("/api/v1/namespaces/default/secrets/old", marked).status == 200
+    assert annotations(audited, old, "marked", 401) == {f"{AUDIT}legacy-token-invalidated": "old/default"}
+    assert uses(audited, "invalid_legacy_auto_token_uses") == 1

@@ -114,7 +114,7 @@ def test_a_token_dies_with_its_account(world: World, account: tuple[str, str, st
     assert world.name(f"Bearer {good}") == "401"
     assert world.admin.post(path, {"metadata": {"name": name}}).status == 201
     assert world.name(f"Bearer {good}") == "401", "another account of the same name"
-    assert f"serviceaccounts {namespace}/{name}: the UID" in world.log()
+    assert "service account UID (" in world.log()
     assert good not in world.log()
 
 
@@ -406,6 +406,7 @@ def test_token_reviews(world: World, account: tuple[str, str, str]) -> None:
     vault = request_token(world, namespace, "robot", {"audiences": ["vault", "api"]})
     assert ask(vault)["audiences"] == ["api"]
     assert ask(vault, "vault", "other")["audiences"] == ["vault"]
+    assert ask(vault, "api", "vault")["audiences"] == ["api", "vault"], "in the order they were asked for"
     refused_ = ask(vault, "other")
     assert refused_["user"] == {}
     assert refused_["error"] == (
@@ -415,6 +416,9 @@ def test_token_reviews(world: World, account: tuple[str, str, str]) -> None:
     assert world.name(f"Bearer {only_vault}") == "401"
     assert ask(only_vault, "vault")["authenticated"] is True
     assert ask(world.admin.token)["audiences"] == [SA_ISSUER, "api"]
+    assert ask(world.admin.token, "api", SA_ISSUER)["audiences"] == ["api", SA_ISSUER]
+    assert ask(f"{world.admin.token}\n")["authenticated"] is True, "as the header of a request is read"
+    assert ask(f" {world.admin.token}") == {"user": {}, "error": "invalid bearer token"}
     assert ask(world.admin.token, "other") == {"user": {}, "error": "invalid bearer token"}
     assert world.admin.post(path, {"spec": {}}).status == 400
 

@@ -219,7 +219,14 @@ def test_tokens_in_secrets(rotating: Rotating) -> None:
         "data": {"token": base64.b64encode(good.encode()).decode()},
     }
     user = f"system:serviceaccount:{namespace}:robot"
+
+    def problem(bearer: str) -> str:
+        review = client.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": bearer}})
+        text: str = review.json["status"]["error"]
+        return text.removeprefix("[invalid bearer token, ").removesuffix("]")
+
     assert who(server, good) == "401", "no Secret holds it"
+    assert problem(good) == "Token has been invalidated"
     assert client.post(f"{folder}/secrets", secret).status == 201
     assert who(server, good) == user
     labels = client.get(f"{folder}/secrets/s").json["metadata"]["labels"]
@@ -229,7 +236,9 @@ def test_tokens_in_secrets(rotating: Rotating) -> None:
     assert who(server, good) == user
     assert client.get(f"{folder}/secrets/s").json["metadata"]["resourceVersion"] == version, "once a day"
     assert who(server, legacy(sub=f"system:serviceaccount:{namespace}:other")) == "401"
+    assert problem(legacy(**{"kubernetes.io/serviceaccount/secret.name": ""})) == "secretName claim is missing"
     assert who(server, legacy(extra="x")) == "401", "signed, but not the one in the Secret"
+    assert problem(legacy(extra="x")) == "Token does not match server's copy"
 
     client.patch(f"{folder}/serviceaccounts/robot", {"secrets": [{"name": "s"}]})
     warnings = Client(server, good).post(WHO, {}).warnings
@@ -239,10 +248,53 @@ def test_tokens_in_secrets(rotating: Rotating) -> None:
     marked = {"metadata": {"labels": {"kubernetes.io/legacy-token-invalid-since": "2026-01-01"}}}
     assert client.patch(f"{folder}/secrets/s", marked).status == 200
     assert who(server, good) == "401"
+    assert problem(good) == (
+        f"the token in secret {namespace}/s for service account {namespace}/robot has been marked invalid. Use tokens "
+        "from the TokenRequest API or manually created secret-based tokens, or remove the "
+        "'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token"
+    )
     client.patch(f"{folder}/secrets/s", {"metadata": {"labels": {"kubernetes.io/legacy-token-invalid-since": None}}})
     assert who(server, good) == user
     client.delete(f"{folder}/secrets/s")
     assert who(server, good) == "401"
+
+
+def test_whoever_reviews_a_token_is_told_why_it_is_bad(rotating: Rotating) -> None:
+    client = rotating.client
+    folder = f"/api/v1/namespaces/{client.namespace()}"
+    spec = {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "robot"}
+    paths = {"Pod": f"{folder}/pods", "Secret": f"{folder}/secrets", "Node": "/api/v1/nodes"}
+
+    def make(path: str, **parts: Any) -> str:
+        made = client.post(path, {"metadata": {"name": "robot"}, **parts})
+        assert made.status == 201, made.message
+        uid: str = made.json["metadata"]["uid"]
+        return uid
+
+    def request_token(**spec: Any) -> str:
+        made: str = client.post(f"{folder}/serviceaccounts/robot/token", {"spec": spec}).json["status"]["token"]
+        return made
+
+    def problem(bearer: str) -> str:
+        review = client.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": bearer}})
+        text: str = review.json["status"]["error"]
+        return text.removeprefix("[invalid bearer token, ").removesuffix("]")
+
+    account = make(f"{folder}/serviceaccounts")
+    for kind, path in paths.items():
+        parts = {"spec": spec} if kind == "Pod" else {}
+        old = make(path, **parts)
+        bearer = request_token(boundObjectRef={"kind": kind, "apiVersion": "v1", "name": "robot"})
+        client.delete(f"{path}/robot")
+        assert problem(bearer) == "service account token has been invalidated"
+        new, noun = make(path, **parts), kind.lower()
+        assert problem(bearer) == f"{noun} UID ({new}) does not match service account {noun} ref claim ({old})"
+        client.delete(f"{path}/robot")
+    bearer = request_token()
+    client.delete(f"{folder}/serviceaccounts/robot")
+    assert problem(bearer) == 'serviceaccounts "robot" not found'
+    again = make(f"{folder}/serviceaccounts")
+    assert problem(bearer) == f"service account UID ({again}) does not match claim ({account})"
 
 
 def test_a_file_without_a_key_is_told_of_at_once(tmp_path: Path) -> None:

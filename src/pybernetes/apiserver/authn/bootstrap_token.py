@@ -35,7 +35,7 @@ class BootstrapTokens:
     async def authenticate_token(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
         """Whose token it is; like upstream, what is wrong with a token of this form is only told to the log."""
         match = _TOKEN.fullmatch(token)
-        common = tuple(each for each in self._audiences if each in audiences)
+        common = tuple(each for each in audiences if each in self._audiences)
         if match is None or not common:
             return None
         seen = Seen()

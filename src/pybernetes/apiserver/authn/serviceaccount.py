@@ -20,7 +20,7 @@ from pybernetes.store.cache import Item
 
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
-from . import jwt
+from . import jwt, metrics
 from .user import CREDENTIAL_ID, BadCredential, TokenUser, User, meant_for
 
 if TYPE_CHECKING:
@@ -210,22 +210,41 @@ class BoundTokens:
 
     async def _check(self, seen: Seen, plural: str, namespace: str, reference: Reference, now: float) -> None:
         obj = await self._objects.find(seen, plural, namespace, reference.name)
-        where = f"{plural} {namespace}/{reference.name}" if namespace else f"{plural} {reference.name}"
-        if obj is None:
-            raise BadCredential(f"service account token has been invalidated: {where} not found")
-        if obj.metadata.uid != reference.uid:
-            raise BadCredential(f"{where}: the UID {obj.metadata.uid} does not match the token's {reference.uid}")
-        if obj.metadata.deletion_timestamp:
-            seen.any_deleted = True
-            if parse_time(obj.metadata.deletion_timestamp) < now - jwt.LEEWAY:
-                raise BadCredential(f"service account token has been invalidated: {where} has been deleted")
+        gone = obj is None
+        if obj is not None:
+            if obj.metadata.uid != reference.uid:
+                raise BadCredential(_another(plural, obj.metadata.uid, reference.uid))
+            if obj.metadata.deletion_timestamp:
+                seen.any_deleted = True
+                gone = parse_time(obj.metadata.deletion_timestamp) < now - jwt.LEEWAY
+        if gone:
+            log.debug("the %s %s/%s of a service account token is gone", plural, namespace, reference.name)
+            raise BadCredential(_gone(plural, namespace, reference.name, found=obj is not None))
+
+
+# Who asks with a TokenReview reads these, so they are upstream's words.
+def _another(plural: str, uid: str, claimed: str) -> str:
+    if plural == "serviceaccounts":
+        return f"service account UID ({uid}) does not match claim ({claimed})"
+    kind = plural.removesuffix("s")
+    return f"{kind} UID ({uid}) does not match service account {kind} ref claim ({claimed})"
+
+
+def _gone(plural: str, namespace: str, name: str, *, found: bool) -> str:
+    if plural != "serviceaccounts":
+        return "service account token has been invalidated"
+    return f"service account {namespace}/{name} has been deleted" if found else f'serviceaccounts "{name}" not found'
 
 
 def _stale(claims: _Claims, now: float) -> tuple[tuple[str, str], ...]:
     """What the audit log is told of a token that its pod should have replaced by now."""
     after = claims.kubernetes.warnafter
-    if not after or now <= after:
+    if not after:
         return ()
+    if now <= after:
+        metrics.VALID.add()
+        return ()
+    metrics.STALE.add()
     told = f"subject: {claims.sub}, seconds after warning threshold: {int(now) - int(after)}"
     return (("authentication.k8s.io/stale-token", told),)
 

@@ -37,7 +37,7 @@ class ForThisServer:
 
     async def authenticate_token(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
         """Whose token it is. Raises BadCredential."""
-        common = tuple(each for each in self._audiences if each in audiences)
+        common = tuple(each for each in audiences if each in self._audiences)
         if not common:
             return None
         user = await self._kind.user_of(token)
@@ -93,18 +93,21 @@ class Tokens:
 
     async def review(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
         """Whose token for any of the audiences it is, asked anew. Raises BadCredential with all reasons."""
-        reasons = []
+        reasons: list[str] = []
+        annotations: tuple[tuple[str, str], ...] = ()
         for kind in self.kinds:
             try:
                 answer = await kind.authenticate_token(token, audiences)
             except BadCredential as bad:
                 reasons.append(str(bad))
+                annotations += bad.annotations
                 continue
             if answer is not None:
                 user = authenticated(answer.user)
                 return answer if user is answer.user else msgspec.structs.replace(answer, user=user)
         if reasons:
-            raise BadCredential(f"[{INVALID}, {', '.join(reasons)}]")  # upstream's form of several errors
+            text = f"[{INVALID}, {', '.join(reasons)}]"  # upstream's form of several errors
+            raise BadCredential(text, annotations)
         return None
 
 
@@ -120,7 +123,7 @@ class Bearer:
             scheme, _, rest = header.strip().partition(" ")
             if scheme.lower() != "bearer":
                 return None
-            token = rest.partition(" ")[0]
+            token = first_word(rest)
             if rest[:1] == " ":
                 request.warnings.append(_SPACE)
         elif "sec-websocket-protocol" in request.headers:
@@ -129,13 +132,22 @@ class Bearer:
             return None
         if not token:
             return None
-        answer = self._tokens.known(token) or await self._tokens.find(token)
+        try:
+            answer = self._tokens.known(token) or await self._tokens.find(token)
+        except BadCredential as bad:
+            request.annotations = bad.annotations
+            raise
         if answer is None:
             raise BadCredential(INVALID)
         if answer.warnings:
             request.warnings.extend(answer.warnings)
         request.annotations = answer.annotations
         return answer.user
+
+
+def first_word(text: str) -> str:
+    """What counts as the token in a text that should be nothing else; empty if a blank stands in front."""
+    return text.rstrip().partition(" ")[0]
 
 
 def _of_websocket(request: Request) -> str:

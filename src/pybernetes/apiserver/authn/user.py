@@ -38,6 +38,11 @@ CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 class BadCredential(Exception):
     """A credential was presented and is not good; the text says why, for the log and for no caller."""
 
+    def __init__(self, text: str, annotations: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(text)
+        self.annotations = annotations
+        """What to tell the audit log."""
+
 
 class Authenticator(Protocol):
     """One way to prove who one is."""
@@ -75,8 +80,8 @@ class TokenAuthenticator(Protocol):
 
 
 def meant_for(token: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
-    """Those of the audiences asked for that a token names. Raises BadCredential if it is none of them."""
-    common = tuple(each for each in token if each in asked)
+    """Those of the audiences asked for that a token names, as asked. Raises BadCredential if it is none of them."""
+    common = tuple(each for each in asked if each in token)
     if not common:
         raise BadCredential(
             f"token audiences {_quoted(token)} is invalid for the target audiences {_quoted(asked)}",

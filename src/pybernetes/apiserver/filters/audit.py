@@ -68,5 +68,7 @@ class FailedAuthenticationAudit:
             recorded = self._auditing.evaluator.evaluate(None, request.info)
             if recorded.level != NONE:
                 request.audit_id = request.headers.get("audit-id") or new_uid()
-                Recorder(request, recorded, self._auditing.emit, time.time).unauthenticated(response)
+                recorder = Recorder(request, recorded, self._auditing.emit, time.time)
+                recorder.annotations.update(request.annotations)
+                recorder.unauthenticated(response)
             return response

@@ -17,7 +17,7 @@ from pybernetes.api.resources import Resource
 from pybernetes.api.times import rfc3339
 from pybernetes.net.http import Request, Response
 
-from ..authn.tokens import INVALID
+from ..authn.tokens import INVALID, first_word
 from ..authn.user import BadCredential, User
 from ..registry.registry import Registry
 from ..subresources.body import answer_object, decode_body
@@ -47,8 +47,9 @@ async def token_reviews(registry: Registry, resource: Resource, request: Request
 
 
 async def _review(registry: Registry, token: str, audiences: list[str] | None) -> TokenReviewStatus:
-    """Whose token it is; who asks for audiences is told for which of them the token is meant."""
+    """Whose token it is, read as from a header; who asks for audiences is told for which of them it is meant."""
     tokens = registry.tokens
+    token = first_word(token)
     try:
         if tokens is None:
             found = None
