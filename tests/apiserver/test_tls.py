@@ -210,6 +210,36 @@ def test_only_what_is_asked_for_is_offered(tmp_path: Path) -> None:
             assert connection.cipher()[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"  # type: ignore[index]
 
 
+def test_only_the_key_exchanges_that_are_asked_for_are_taken_part_in(tmp_path: Path) -> None:
+    authority = pki.create_authority("curves")
+    identity = pki.issue_server(authority, "curves", ["localhost"])
+    (tmp_path / "c.crt").write_bytes(identity.certificate_pem)
+    (tmp_path / "c.key").write_bytes(identity.key_pem)
+    serving = tls.ServingTLS(tmp_path / "c.crt", tmp_path / "c.key", curves=(24, 23))
+    for curve, works in (("prime256v1", True), ("secp384r1", True), ("secp521r1", False), ("X25519", False)):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_ecdh_curve(curve)
+        assert greets(context, serving.context) == works, curve
+
+
+def greets(client: ssl.SSLContext, server: ssl.SSLContext) -> bool:
+    """Whether a handshake between the two comes to an end; all in memory."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, server_side=True)]
+    try:
+        for _ in range(4):
+            for side in list(sides):
+                try:
+                    side.do_handshake()
+                    sides.remove(side)
+                except ssl.SSLWantReadError:
+                    pass
+    except ssl.SSLError:
+        return False
+    return not sides
+
+
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="Cipher suite TLS_NULL not supported"):
         tls.cipher_suites("TLS_NULL")

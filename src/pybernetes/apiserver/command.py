@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import logging
 import os
 import signal
 import sys
@@ -15,7 +14,7 @@ from pybernetes.api import features
 from pybernetes.api.errors import APIError
 from pybernetes.store.base import StoreError
 
-from .log_level import level_of
+from .logs import log_to_stderr
 from .options import parse
 
 if TYPE_CHECKING:
@@ -30,9 +29,7 @@ def main(argv: list[str], timeouts: Timeouts | None = None) -> int:
     if features.INITIALIZERS_NAME in options.enable_admission_plugins and not features.INITIALIZERS:
         os.environ[features.VARIABLE] = features.INITIALIZERS_NAME
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-    logging.basicConfig(
-        level=level_of(options.v), format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr
-    )
+    log_to_stderr(options.v, options.logging_format)
     try:
         import uvloop
 

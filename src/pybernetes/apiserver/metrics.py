@@ -84,6 +84,8 @@ class Metrics:
         self.registry: Registry | None = None
         self.in_flight: MaxInFlight | PriorityAndFairness | None = None
         self.flows: FlowController | None = None
+        self.disabled: frozenset[str] = frozenset()
+        """Names of metrics that are not told."""
 
     def observe(self, request: Request, info: RequestInfo, code: int, seconds: float) -> None:
         """Count a request."""
@@ -113,6 +115,12 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """The metric families, for the library."""
+        for family in self._families():
+            # The library keeps counters without the end that all their names have.
+            if not self.disabled & {family.name, f"{family.name}_total" if family.type == "counter" else family.name}:
+                yield family
+
+    def _families(self) -> Iterator[Metric]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         requests = CounterMetricFamily(

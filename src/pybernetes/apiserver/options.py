@@ -5,23 +5,31 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
+from pybernetes.api.addresses import parse_cidr
 from pybernetes.api.features import INITIALIZERS_NAME
+from pybernetes.api.quote import quote
 from pybernetes.api.resources import OPTIONAL
 from pybernetes.api.times import format_duration
 from pybernetes.flags import boolean, file, seconds, words
 from pybernetes.net import tls as tls_flags
+from pybernetes.version import GIT_VERSION
 
 from . import encryption as encryption_flags
-from . import runtime_config
+from . import idle_flags, runtime_config
 from .admission.plugins import check_names
 from .audit import flags as audit_flags
 from .authn import flags as authn_flags
 from .authz.flags import add_flags, check_flags
 from .connect import flags as kubelet_flags
 from .filters import browsers as browser_flags
+
+RECONCILERS = ("lease", "none")
+LOG_FORMATS = ("text", "json")
+_NEVER_NEGATIVE = ("max_requests_inflight", "max_mutating_requests_inflight", "shutdown_delay_duration")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -36,14 +44,20 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser.error("--tls-cert-file and --tls-private-key-file go together")
     if bool(options.proxy_client_cert_file) != bool(options.proxy_client_key_file):
         parser.error("--proxy-client-cert-file and --proxy-client-key-file must be specified together")
-    problems = check_names(options.enable_admission_plugins, options.disable_admission_plugins) + check_flags(options)
+    problems = _check_numbers(options) + _check_services(options)
+    problems += check_names(
+        options.enable_admission_plugins, options.disable_admission_plugins, options.admission_control
+    )
+    problems += check_flags(options) + idle_flags.check(options)
     problems += audit_flags.check_flags(options) + runtime_config.check(options.runtime_config)
     problems += _check_initializers(options) + kubelet_flags.check_flags(options)
     if options.enable_priority_and_fairness and _total_seats(options) <= 0:
         problems.append("--max-requests-inflight and --max-mutating-requests-inflight must not sum up to 0")
     if problems:
         parser.error("; ".join(problems))
-    options.service_cidrs = tuple(part.strip() for part in options.service_cluster_ip_range.split(",") if part.strip())
+    for note in idle_flags.notes(options):
+        print(f"pyb apiserver: {note}", file=sys.stderr)
+    options.service_cidrs = tuple(words(options.service_cluster_ip_range))
     return options
 
 
@@ -85,9 +99,18 @@ def _parser() -> argparse.ArgumentParser:
     add("--etcd-certfile", type=file)
     add("--etcd-keyfile", type=file)
     add("--etcd-compaction-interval", type=seconds, default=300.0, help="0 = never compact")
+    add(
+        "--etcd-healthcheck-timeout", type=seconds, default=2.0, help="how long the store may take to be called healthy"
+    )
+    add("--etcd-readycheck-timeout", type=seconds, default=2.0, help="how long it may take to be called ready")
     add("--event-ttl", type=seconds, default=3600.0, help="how long events are kept")
     add("--service-cluster-ip-range", default="10.96.0.0/16", help="one or two CIDRs for Services")
     add("--service-node-port-range", type=_range, default=(30000, 32767))
+    port = "node port of the Service kubernetes; 0 = it has none"
+    add("--kubernetes-service-node-port", type=int, default=0, help=port)
+    add("--endpoint-reconciler-type", default="lease", help="who puts this server into the endpoints: lease or none")
+    share = "let others listen on the same address and port"
+    add("--permit-port-sharing", type=boolean, nargs="?", const=True, default=False, help=share)
     authn_flags.add_flags(parser)
     tls_flags.add_flags(parser)
     encryption_flags.add_flags(parser)
@@ -102,6 +125,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--enable-admission-plugins", type=words, action="extend", default=[], help=more)
     fewer = "usual admission plugins not to use"
     add("--disable-admission-plugins", type=words, action="extend", default=[], help=fewer)
+    alone = "deprecated: admission plugins to use, and no others"
+    add("--admission-control", type=words, action="extend", default=None, help=alone)
     add("--admission-control-config-file", type=file, help="an AdmissionConfiguration: what plugins need to know")
     add("--default-not-ready-toleration-seconds", type=int, default=300, help="how long pods stay on a lost node")
     add("--default-unreachable-toleration-seconds", type=int, default=300, help="the same for one out of reach")
@@ -110,8 +135,17 @@ def _parser() -> argparse.ArgumentParser:
     certificate = "as whom this server comes to those that extend it"
     add("--proxy-client-cert-file", type=file, help=certificate)
     add("--proxy-client-key-file", type=file, help="the key of that certificate")
+    follow = "answer 502 instead of a redirect of a server that extends this one"
+    add("--aggregator-reject-forwarding-redirect", type=boolean, nargs="?", const=True, default=True, help=follow)
+    collect = "mark what is deleted for the garbage collector; the controller-manager's flag of this name must agree"
+    add("--enable-garbage-collector", type=boolean, nargs="?", const=True, default=True, help=collect)
     add("--allow-privileged", type=boolean, nargs="?", const=True, default=False, help="let containers be privileged")
     add("--shutdown-delay-duration", type=seconds, default=0.0, help="serve on for this long after SIGTERM")
+    add("--livez-grace-period", type=seconds, default=0.0, help="for so long /livez believes in what has yet to start")
+    add("--disabled-metrics", type=words, action="extend", default=[], help="metrics that are not told")
+    add("--logging-format", default="text", help="text or json")
+    idle_flags.add_flags(parser)
+    add("--version", action="version", version=f"Kubernetes {GIT_VERSION}")
     add("-v", "--v", type=int, default=0, help="how much to log")
     return parser
 
@@ -162,6 +196,40 @@ def _range(text: str) -> tuple[int, int]:
     if not dash or not low.isdigit() or not high.isdigit() or not 0 < int(low) <= int(high) < 65536:
         raise argparse.ArgumentTypeError(f"not a range of ports: {text}")
     return int(low), int(high)
+
+
+def _check_numbers(options: argparse.Namespace) -> list[str]:
+    names = [name for name in _NEVER_NEGATIVE if getattr(options, name) < 0]
+    problems = [f"--{name.replace('_', '-')} can not be negative value" for name in names]
+    if options.livez_grace_period < 0:
+        problems.append("--livez-grace-period can not be a negative value")
+    if options.logging_format not in LOG_FORMATS:
+        problems.append(f"format: Invalid value: {quote(options.logging_format)}: Unsupported log format")
+    return problems
+
+
+def _check_services(options: argparse.Namespace) -> list[str]:
+    """The ranges of Services' addresses and ports, and how this server is found behind one."""
+    ranges = words(options.service_cluster_ip_range)
+    if len(ranges) > 2:
+        return ["--service-cluster-ip-range must not contain more than two entries"]
+    parsed = [parse_cidr(each) for each in ranges]
+    problems = [f"service-cluster-ip-range[{i}] is not a valid cidr" for i, each in enumerate(parsed) if each is None]
+    families = [each[1].version for each in parsed if each is not None]
+    if families in ([4, 4], [6, 6]):
+        flag = "--service-cluster-ip-range"
+        problems.append(f"{flag}[0] and {flag}[1] must be of different IP family")
+    port, (low, high) = options.kubernetes_service_node_port, options.service_node_port_range
+    if not 0 <= port <= 65535:
+        problems.append(
+            f"--kubernetes-service-node-port {port} must be between 0 and 65535, inclusive. "
+            "If 0, the Kubernetes master service will be of type ClusterIP"
+        )
+    if port > 0 and not low <= port <= high:
+        problems.append(f"kubernetes service node port range {low}-{high} doesn't contain {port}")
+    if options.endpoint_reconciler_type not in RECONCILERS:
+        problems.append(f"unknown reconciler type: {options.endpoint_reconciler_type}, known are lease and none")
+    return problems
 
 
 def _check_initializers(options: argparse.Namespace) -> list[str]:

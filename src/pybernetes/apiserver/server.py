@@ -74,7 +74,6 @@ log = logging.getLogger(__name__)
 
 MAX_BODY = 3 * 1024 * 1024  # upstream's limit for a request's body
 _DRAIN = 60.0  # seconds for requests in flight after SIGTERM; upstream's --request-timeout
-_CHECK = 2.0  # seconds for the store to show that it is well; upstream's --etcd-readycheck-timeout
 _FAREWELL = 2.0  # seconds for taking this server out of the endpoints, when the store is slow or away
 
 
@@ -101,12 +100,17 @@ class APIServer:
         self.registry.initializes = INITIALIZERS_NAME in options.enable_admission_plugins
         self.registry.service_cidrs = options.service_cidrs
         self.registry.node_ports = options.service_node_port_range
+        self.registry.kubernetes_node_port = options.kubernetes_service_node_port
+        self.registry.publishes_endpoints = options.endpoint_reconciler_type != "none"
+        self.registry.collects_garbage = options.enable_garbage_collector
+        self.registry.passes_redirects = not options.aggregator_reject_forwarding_redirect
         self.registry.kubelet_options = options
         CAPABILITIES.allow_privileged = options.allow_privileged
         self.registry.admission = _admission(self.registry, options)
         self.health = Health()
         self.metrics = Metrics()
         self.metrics.registry = self.registry
+        self.metrics.disabled = frozenset(options.disabled_metrics)
         self.port = 0
         self._stopping = asyncio.Event()
         self._ready = False
@@ -177,10 +181,10 @@ class APIServer:
     async def start(self) -> None:
         """Open the store, read it, listen. Raises StoreError or OSError."""
         self.health.add("ping", _always)
-        self.health.add("etcd", self._check_store)
-        self.health.add("etcd-readiness", self._check_store, ("readyz",))
+        self.health.add("etcd", partial(self._check_store, self.options.etcd_healthcheck_timeout))
+        self.health.add("etcd-readiness", partial(self._check_store, self.options.etcd_readycheck_timeout), ("readyz",))
         self.health.add("informer-sync", self._check_ready, ("readyz",))
-        hooks = Hooks(self.health, flows=self._flows is not None)
+        hooks = Hooks(self.health, flows=self._flows is not None, grace=self.options.livez_grace_period)
         self.health.add("shutdown", self._check_not_stopping, ("readyz",))
         tls = serving_tls(self.options, self._authorities)
         loop = asyncio.get_running_loop()
@@ -192,7 +196,10 @@ class APIServer:
         self._in_background(extensions.run())
         hooks.done(Step.EXTENSIONS)
         listening = partial(loop.create_server, securely(self._http, tls), backlog=1024)
-        self._servers = [await listening(self.options.bind_address, self.options.secure_port)]
+        shared = (
+            self.options.permit_port_sharing or None
+        )  # None where it is not known: asyncio asks for it only if True
+        self._servers = [await listening(self.options.bind_address, self.options.secure_port, reuse_port=shared)]
         self.port = self._servers[0].sockets[0].getsockname()[1]
         if made := inherited.listener():
             self._servers.append(await listening(sock=made))
@@ -249,7 +256,7 @@ class APIServer:
         self._http.draining = True  # from here on every answer says that it is the last of its connection
         with contextlib.suppress(APIError, StoreError, TimeoutError):
             async with asyncio.timeout(_FAREWELL):
-                if not self.store.exclusive:
+                if not self.store.exclusive and self.registry.publishes_endpoints:
                     await remove_kubernetes_endpoint(self.registry, advertised(self.options), self.port)
                 await self._identity.withdraw()
         await self.cache.end_watchers()
@@ -267,8 +274,8 @@ class APIServer:
         task.add_done_callback(_report)
         self._tasks.append(task)
 
-    async def _check_store(self) -> None:
-        async with asyncio.timeout(_CHECK):
+    async def _check_store(self, patience: float) -> None:
+        async with asyncio.timeout(patience):
             await self.store.check()
 
     async def _check_ready(self) -> None:
@@ -287,7 +294,9 @@ def _admission(registry: Registry, options: argparse.Namespace) -> Chain:
         "unreachable": options.default_unreachable_toleration_seconds,
     }
     configured["DefaultTolerationSeconds"] = seconds  # upstream has flags for these, and no place in the file
-    names = plugins.selected(options.enable_admission_plugins, options.disable_admission_plugins)
+    names = plugins.selected(
+        options.enable_admission_plugins, options.disable_admission_plugins, options.admission_control
+    )
     return plugins.chain(registry, names, configured)
 
 
@@ -305,6 +314,7 @@ def serving_tls(options: argparse.Namespace, authorities: authn.Authorities) -> 
         minimum=options.tls_min_version,
         ciphers=options.tls_cipher_suites,
         named=options.tls_sni_cert_key,
+        curves=options.tls_curve_preferences,
     )
 
 

@@ -36,15 +36,24 @@ def unverified(tls: Any) -> bool:
 
 def be_patient(context: ssl.SSLContext) -> bool:
     """Let handshakes with this context go on whatever certificate the client has; tells whether that is possible."""
+    found = native(context)
+    if found is None:
+        return False
+    library, pointer = found
+    library.SSL_CTX_set_verify(pointer, _VERIFY_PEER, _callback)
+    return True
+
+
+def native(context: ssl.SSLContext) -> tuple[ctypes.CDLL, ctypes.c_void_p] | None:
+    """OpenSSL and what is a context to it; None where it cannot be reached."""
     library = _library()
     if library is None:
-        return False
+        return None
     # The first field behind the head of Python's object. That it is a context is seen before anything is changed.
     pointer = ctypes.c_void_p.from_address(id(context) + object.__basicsize__)
     if library.SSL_CTX_get_options(pointer) & 0xFFFFFFFF != context.options & 0xFFFFFFFF:
-        return False
-    library.SSL_CTX_set_verify(pointer, _VERIFY_PEER, _callback)
-    return True
+        return None
+    return library, pointer
 
 
 _loaded: list[ctypes.CDLL | None] = []

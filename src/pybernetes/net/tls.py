@@ -21,6 +21,7 @@ from typing import Protocol
 
 import msgspec
 
+from . import curves as key_exchanges
 from .handshakes import be_patient
 from .watched import Watched
 
@@ -98,6 +99,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--tls-min-version", choices=VERSIONS, default="VersionTLS12", help="the oldest version of TLS")
     add("--tls-cipher-suites", type=cipher_suites, default=tuple(CIPHERS), help="ciphers for TLS 1.2, by Go's names")
     add(
+        "--tls-curve-preferences", type=curve_preferences, default=(), help="key exchanges, by Go's numbers; empty: all"
+    )
+    add(
         "--tls-sni-cert-key", type=named_certificate, action="append", default=[], help="CERT,KEY[:NAME,*.NAME,ADDRESS]"
     )
 
@@ -109,6 +113,17 @@ def cipher_suites(text: str) -> tuple[str, ...]:
         if name not in CIPHERS and name not in INSECURE_CIPHERS and name not in TLS13_CIPHERS:
             raise argparse.ArgumentTypeError(f"Cipher suite {name} not supported or doesn't exist")
     return tuple(names) or tuple(CIPHERS)
+
+
+def curve_preferences(text: str) -> tuple[int, ...]:
+    """The key exchanges of a flag. Raises ArgumentTypeError."""
+    try:
+        found = tuple(int(each) for each in text.split(",") if each.strip())
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not numbers with commas between them: {text}") from None
+    for problem in key_exchanges.check(found):
+        raise argparse.ArgumentTypeError(problem)
+    return found
 
 
 def named_certificate(text: str) -> NamedCertificate:
@@ -136,12 +151,14 @@ class ServingTLS:
         minimum: str = "VersionTLS12",
         ciphers: Sequence[str] = tuple(CIPHERS),
         named: Sequence[NamedCertificate] = (),
+        curves: Sequence[int] = (),
     ) -> None:
         self._default = NamedCertificate(certificate, key)
         self._authorities = tuple(authorities)
         self._minimum = VERSIONS[minimum]
         self._ciphers = tuple(ciphers)
         self._named = tuple(named)
+        self._curves = tuple(curves)
         files = [file for each in (self._default, *named) for file in (each.certificate, each.key)]
         self._watched = Watched(files)
         self._trusted: list[int] = []
@@ -207,6 +224,7 @@ class ServingTLS:
         suites = ":".join(known[name] for name in old or CIPHERS)
         # What came before TLS 1.2 signs with SHA-1, which OpenSSL allows only at its lowest level.
         context.set_ciphers(f"{suites}:@SECLEVEL=0" if self._minimum < ssl.TLSVersion.TLSv1_2 else suites)
+        key_exchanges.restrict(context, self._curves)
         context.load_cert_chain(files.certificate, files.key)
         context.set_alpn_protocols(["http/1.1"])
         for authority in self._authorities:

@@ -204,6 +204,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif name == "echo":
             headers = {key: self.headers.get_all(key) for key in {each.lower() for each in self.headers}}
             self.answer({"path": self.path, "headers": headers}, 200, Warning='299 - "be careful"', X_Own="yes")
+        elif name == "elsewhere":
+            self.answer({"message": "go there"}, 302, Location="https://elsewhere.example/")
         elif name == "big":
             self.answer({"items": ["x" * 100] * 20000})
         elif name:

@@ -91,6 +91,13 @@ def test_heads_are_passed_on(available: Registered) -> None:
     assert available.admin("HEAD", f"{ROOT}/namespaces/default/flunders").status == 200
 
 
+def test_clients_are_not_sent_elsewhere(available: Registered) -> None:
+    answer = available.admin.get(f"{ROOT}/namespaces/default/flunders/elsewhere")
+    assert (answer.status, answer.headers["Content-Type"]) == (502, "text/plain; charset=utf-8")
+    assert answer.body == b"the backend attempted to redirect this request, which is not permitted"
+    assert "Location" not in answer.headers
+
+
 def test_connections_are_used_again(available: Registered) -> None:
     path = f"{ROOT}/namespaces/default/flunders"
     available.admin.get(path)

@@ -26,6 +26,14 @@ def addresses(api: Server) -> list[str]:
     return [address["ip"] for subset in subsets for address in subset["addresses"]]
 
 
+async def test_endpoints_are_left_to_others_where_so_wished() -> None:
+    async with server() as api:
+        api.registry.publishes_endpoints = False
+        await ensure_kubernetes_service(api.registry, "192.0.2.2", 6443)
+        assert shown(api, "", "services")
+        assert api.registry.store("", "v1", "endpoints").peek("default", "kubernetes") is None
+
+
 async def test_everything_is_there_after_the_first_call() -> None:
     async with server() as api:
         await ensure_kubernetes_service(api.registry, "192.0.2.2", 6443)

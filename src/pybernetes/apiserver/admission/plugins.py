@@ -114,10 +114,17 @@ PLUGINS: Final = (
 NAMES: Final = frozenset(each.name for each in PLUGINS)
 
 
-def check_names(enabled: Iterable[str], disabled: Iterable[str]) -> list[str]:
-    """What is wrong with the names in the two flags."""
+def check_names(enabled: Iterable[str], disabled: Iterable[str], alone: Iterable[str] | None = None) -> list[str]:
+    """What is wrong with the names in the flags; `alone` is the old flag that says all."""
     enabled, disabled = list(enabled), list(disabled)
-    problems = [f"enable-admission-plugins plugin {quote(each)} is unknown" for each in enabled if each not in NAMES]
+    problems = []
+    if alone is not None:
+        if enabled or disabled:
+            problems.append(
+                "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive"
+            )
+        problems += [f"admission-control plugin {quote(each)} is unknown" for each in alone if each not in NAMES]
+    problems += [f"enable-admission-plugins plugin {quote(each)} is unknown" for each in enabled if each not in NAMES]
     problems += [f"disable-admission-plugins plugin {quote(each)} is unknown" for each in disabled if each not in NAMES]
     both = sorted(set(enabled) & set(disabled))
     if both:
@@ -125,9 +132,10 @@ def check_names(enabled: Iterable[str], disabled: Iterable[str]) -> list[str]:
     return problems
 
 
-def selected(enabled: Iterable[str], disabled: Iterable[str]) -> list[str]:
+def selected(enabled: Iterable[str], disabled: Iterable[str], alone: Iterable[str] | None = None) -> list[str]:
     """The names of the plugins that are on, in order."""
-    on = {each.name for each in PLUGINS if each.default} - set(disabled) | set(enabled)
+    usual = {each.name for each in PLUGINS if each.default} if alone is None else set(alone)
+    on = usual - set(disabled) | set(enabled)
     return [each.name for each in PLUGINS if each.name in on]
 
 

@@ -47,6 +47,7 @@ HOP = frozenset(
 _OURS = frozenset(("host", "content-length", "authorization", "expect", "audit-id", "x-forwarded-for"))
 _SET = frozenset(("x-forwarded-uri", "x-forwarded-host", "x-forwarded-proto"))
 _SAID = frozenset(("content-type", "content-length", "date", "audit-id"))  # of an answer; written by our own server
+_REDIRECTED = b"the backend attempted to redirect this request, which is not permitted"
 PATH = "/:@!$&'()*+,;=-._~"  # what may stand in a path as it is
 
 
@@ -75,6 +76,9 @@ async def proxy(service: RemoteService, request: Request) -> Response | None:
         raise Timeout("request did not complete within the allotted timeout") from None
     except (OSError, ssl.SSLError, ValueError) as error:
         return failure(f"error trying to reach service: {words(error)}")
+    if 300 <= backend.status < 400 and _first(backend.headers, "location") and not service.passes_redirects:
+        service.transport.abort(backend)
+        return Response(_REDIRECTED, 502, "text/plain; charset=utf-8")
     try:
         answer = await pass_back(request, backend)
     except BaseException:

@@ -87,6 +87,11 @@ class RemoteService:
         self._forget_transport()
         self.look()
 
+    @property
+    def passes_redirects(self) -> bool:
+        """Whether it may send our clients elsewhere."""
+        return self._registry.passes_redirects
+
     async def __call__(self, request: Request) -> Response | None:
         """Serve a request."""
         return await proxy(self, request)

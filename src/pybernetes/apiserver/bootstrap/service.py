@@ -52,6 +52,8 @@ async def ensure_kubernetes_service(registry: Registry, address: str, port: int)
     """Make the range, the Service, and its endpoints what they should be; `address` is where this server is reached."""
     await ensure_default_service_cidr(registry)
     await _ensure_service(registry, port)
+    if not registry.publishes_endpoints:
+        return
     if ipaddress.ip_address(address).is_loopback:
         return  # nobody else could come here, and endpoints may not say so
     if not registry.cache.store.exclusive:
@@ -123,16 +125,17 @@ async def _ensure_service(registry: Registry, port: int) -> None:
     if await store.find(NAMESPACE, NAME) is not None:
         return
     parsed = parse_cidr(registry.service_cidrs[0]) if registry.service_cidrs else None
+    node_port = registry.kubernetes_node_port or None
     service = Service(
         metadata=ObjectMeta(
             name=NAME, namespace=NAMESPACE, labels={"component": "apiserver", "provider": "kubernetes"}
         ),
         spec=ServiceSpec(
-            ports=[ServicePort(name="https", protocol="TCP", port=_PORT, target_port=port)],
+            ports=[ServicePort(name="https", protocol="TCP", port=_PORT, target_port=port, node_port=node_port)],
             cluster_ip=str(parsed[1].network_address + 1) if parsed else None,
             ip_family_policy="SingleStack",
             session_affinity="None",
-            type="ClusterIP",
+            type="NodePort" if node_port else "ClusterIP",
         ),
     )
     await create(registry, store, service)

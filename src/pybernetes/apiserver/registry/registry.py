@@ -43,6 +43,14 @@ class Registry:
         self.rule_resolver: RuleResolver | None = None
         self.service_cidrs: tuple[str, ...] = ()
         self.node_ports = (30000, 32767)
+        self.kubernetes_node_port = 0
+        """The node port of the Service `kubernetes`; 0 = it has none."""
+        self.publishes_endpoints = True
+        """Whether this server puts itself into the endpoints of that Service."""
+        self.collects_garbage = True
+        """Whether somebody works off the finalizers of the garbage collector."""
+        self.passes_redirects = False
+        """Whether clients may be sent elsewhere by those who extend this server."""
         self.listers: dict[tuple[str, str, str], Lister[Any]] = {}
         self._event_ttl = event_ttl
         self._stores: dict[tuple[str, str, str], ResourceStore] = {}

@@ -56,7 +56,8 @@ async def delete_object(
         store.strategy.check_delete(obj)
         if admit:
             await _admit(store, obj, options, context)
-        decision = decide(store, obj, options, context.registry.clock.now())
+        registry = context.registry
+        decision = decide(store, obj, options, registry.clock.now(), collects=registry.collects_garbage)
         if decision == "wait":
             return item, False
         if decision in ("mark", "finish"):
@@ -75,10 +76,11 @@ async def delete_object(
         item = await store.get(context.namespace, name)
 
 
-def decide(store: ResourceStore, obj: Any, options: DeleteOptions, now: float) -> str:
+def decide(store: ResourceStore, obj: Any, options: DeleteOptions, now: float, *, collects: bool = True) -> str:
     """What a delete does to the object: `remove` it, `mark` it (it has been changed then), or `wait`.
 
     `finish` marks and then removes it: those who watch a graceful kind see that its time is over before it is gone.
+    Wishes about dependents are passed over if nobody `collects` garbage.
     """
     meta = obj.metadata
     strategy = store.strategy
@@ -93,7 +95,7 @@ def decide(store: ResourceStore, obj: Any, options: DeleteOptions, now: float) -
             seconds = strategy.grace_period(obj, 1 if seconds is not None and seconds < 0 else seconds)
             _mark(meta, now, seconds)
             graceful = True
-    finalizers = _finalizers(store, obj, options)
+    finalizers = _finalizers(store, obj, options) if collects else list(meta.finalizers or ())
     if finalizers != list(meta.finalizers or ()):
         meta.finalizers = finalizers or None
     if graceful:
