@@ -9,10 +9,10 @@ from pybernetes.api.core.v1 import Pod, PodCondition, PodStatus
 from pybernetes.api.times import rfc3339
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import WARNING, EventRecorder
+from pybernetes.client.keys import uid_of
 
 from .events import PREEMPTING
 from .phase import FAILED, SUCCEEDED
-from .podmanager import uid_of
 from .podworkers import PodWorkers
 from .preemption import MESSAGE, disruption
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.v1 import Container, Pod
+from pybernetes.client.keys import uid_of
 from pybernetes.cri import v1 as cri
 
 from .container_config import ContainerExtras
 from .cpumanager.manager import CPUManager
 from .devices.manager import DeviceManager
-from .podmanager import uid_of
 
 
 async def container_extras(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pybernetes.client.clock import Clock
+from pybernetes.client.keys import uid_of
 
 from .backoff import BackOff
 from .cgroups.manager import CgroupManager
@@ -15,7 +16,7 @@ from .garbage import remove_orphaned_logs
 from .mirrors import Mirrors
 from .pleg import PLEG
 from .pod_intake import PodIntake
-from .podmanager import PodManager, uid_of
+from .podmanager import PodManager
 from .podworkers import PodWorkers
 from .resources.actuation import ResizeActuator
 from .resources.allocation import AllocationManager

@@ -17,6 +17,7 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, EventBroadcaster
 from pybernetes.client.informers import InformerFactory
+from pybernetes.client.keys import uid_of
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.containerd_snapshots import ImageViews
 from pybernetes.cri.errors import CRIError
@@ -55,7 +56,7 @@ from .pleg import PLEG
 from .pod_facts import PodFacts
 from .pod_intake import PodIntake
 from .pod_syncer import KubeletPodSyncer, Parts
-from .podmanager import PodManager, uid_of
+from .podmanager import PodManager
 from .podworkers import PodWorkers
 from .probes.manager import ProbeManager
 from .probes.prober import Prober

@@ -6,13 +6,13 @@ import contextlib
 from dataclasses import dataclass
 
 from pybernetes.api.core.v1 import Pod, PodStatus
+from pybernetes.client.keys import uid_of
 
 from .cgroups.hierarchy import CgroupError
 from .cgroups.manager import CgroupManager
 from .devices.manager import DeviceManager
 from .node_facts import NodeFacts
 from .phase import RUNNING, is_terminal
-from .podmanager import uid_of
 from .probes.manager import ProbeManager
 from .resources.actuation import ResizeActuator
 from .resources.allocation import AllocationManager

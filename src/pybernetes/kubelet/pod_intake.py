@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.events import WARNING, EventRecorder
-from pybernetes.client.keys import copy
+from pybernetes.client.keys import copy, uid_of
 
 from .conditions import BY_KUBELET
 from .critical import is_mirror
 from .phase import is_terminal
-from .podmanager import PodManager, uid_of
+from .podmanager import PodManager
 from .podworkers import PodState, PodWorkers
 from .refusal import PodRefused, refused_status
 from .resources.allocation import AllocationManager

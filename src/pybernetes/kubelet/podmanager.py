@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pybernetes.api.core.v1 import Pod
+from pybernetes.client.keys import uid_of
 
 from .critical import is_mirror, is_static
 
@@ -62,11 +63,6 @@ class PodManager:
         """The pod in the API: itself, or a static pod's mirror."""
         pod = self._pods.get(uid)
         return self.mirror_of(pod) if pod is not None and is_static(pod) else pod
-
-
-def uid_of(pod: Pod) -> str:
-    """A pod's uid."""
-    return (pod.metadata.uid if pod.metadata else None) or ""
 
 
 def name_of(pod: Pod) -> FullName:

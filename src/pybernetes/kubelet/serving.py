@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pybernetes.api.core.v1 import Pod, PodStatus
+from pybernetes.client.keys import uid_of
 from pybernetes.net.chains import Trust
 from pybernetes.net.tls import ServingTLS
 
 from .config.load import seconds
-from .podmanager import uid_of
 from .server.authn import Authenticator
 from .server.authz import AlwaysAllow, Authorizer, WebhookAuthorizer
 from .server.server import KubeletServer

@@ -19,7 +19,7 @@ from pybernetes.api.times import rfc3339
 from pybernetes.client.backoff import ItemBackoff
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, Timer
-from pybernetes.client.keys import copy
+from pybernetes.client.keys import copy, uid_of
 
 from .container_status import CONTAINER_CREATING, KILLED, POD_INITIALIZING, STATUS_UNKNOWN
 from .critical import is_mirror, is_static
@@ -83,7 +83,7 @@ class StatusManager:
 
     def terminate(self, pod: Pod) -> None:
         """Nothing of the pod is left on the node: whatever has no known end has ended, and the pod may be deleted."""
-        uid = _uid(pod)
+        uid = uid_of(pod)
         cached = self.get(uid)
         status = copy(cached or pod.status or PodStatus())
         end = ContainerState(
@@ -104,7 +104,7 @@ class StatusManager:
 
     def finish(self, pod: Pod) -> None:
         """The pod was never here: its status says all, and it may be deleted."""
-        uid = _uid(pod)
+        uid = uid_of(pod)
         entry = self._entries.setdefault(uid, _Entry(copy(pod.status or PodStatus())))
         if not entry.finished:
             entry.finished = True
@@ -145,7 +145,7 @@ class StatusManager:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _update(self, pod: Pod, status: PodStatus, *, finished: bool) -> None:
-        uid = _uid(pod)
+        uid = uid_of(pod)
         assert pod.spec is not None
         entry = self._entries.get(uid)
         shown = self._api_pod(uid) or pod
@@ -208,7 +208,7 @@ class StatusManager:
         if (
             entry.reported is not None
             and _version(entry.reported) >= _version(pod)
-            and _uid(entry.reported) == _uid(pod)
+            and uid_of(entry.reported) == uid_of(pod)
         ):
             pod = entry.reported
         assert pod.metadata is not None
@@ -224,7 +224,7 @@ class StatusManager:
             shown = self._api_pod(uid)
             entry.reported = shown if shown is not None and _version(shown) == _version(pod) else pod
             if entry.finished and self._may_be_deleted(pod):
-                await self._client.delete(Pod, name, namespace, grace_period_seconds=0, uid=_uid(pod))
+                await self._client.delete(Pod, name, namespace, grace_period_seconds=0, uid=uid_of(pod))
                 entry.deleted = True
         except errors.NotFound:
             return
@@ -243,10 +243,6 @@ def _is_being_made(status: PodStatus) -> bool:
     states = [each.state for each in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))]
     reasons = {each.waiting.reason if each and each.waiting else None for each in states}
     return status.phase == PENDING and bool(reasons) and reasons <= {CONTAINER_CREATING, POD_INITIALIZING}
-
-
-def _uid(pod: Pod) -> str:
-    return (pod.metadata.uid if pod.metadata else None) or ""
 
 
 def _version(pod: Pod) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybernetes.client.keys import uid_of
 from pybernetes.cri import v1 as cri
 
 from .config.load import seconds
@@ -14,7 +15,6 @@ from .eviction.thresholds import parse_thresholds
 from .garbage import ContainerCollector, ImageCollector
 from .housekeeping import Housekeeping
 from .logrotation import LogRotator
-from .podmanager import uid_of
 from .shutdown import ShutdownManager, periods
 
 if TYPE_CHECKING:

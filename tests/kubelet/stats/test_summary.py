@@ -30,6 +30,9 @@ class Cgroups:
     def __init__(self) -> None:
         self.found: dict[str, Usage] = {}
 
+    async def refresh(self) -> None:
+        pass
+
     def read(self, name: str) -> Usage | None:
         return self.found.get(name)
 

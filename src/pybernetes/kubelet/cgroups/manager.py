@@ -112,8 +112,7 @@ class CgroupManager:
         )
 
     def ensure(self, pod: Pod, *, exclusive: bool = False) -> str:
-        """Make a pod's cgroup if it is not there; returns its name, empty if it has none. `pod` has its allocated
-        resources."""
+        """Make a pod's cgroup, by its allocated resources, if it is not there; its name, empty if it has none."""
         name = self.name(pod)
         if not self.hierarchy.exists(name):
             self._weigh({**self._burstable, **_burstable([pod])})

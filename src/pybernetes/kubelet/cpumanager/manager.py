@@ -16,6 +16,7 @@ from typing import Final
 from pybernetes.api.core.podrequests import has_pod_level_resources
 from pybernetes.api.core.podresources import is_sidecar, parsed, qos_class
 from pybernetes.api.core.v1 import Container, Pod, PodSpec
+from pybernetes.client.keys import uid_of
 
 from ..refusal import PodRefused
 from .assignment import take_cpus
@@ -75,7 +76,7 @@ class CPUManager:
         spec = pod.spec or PodSpec()
         if self.policy != "static" or qos_class(spec) != "Guaranteed" or has_pod_level_resources(spec):
             return
-        uid = _uid(pod)
+        uid = uid_of(pod)
         reusable: CPUs = frozenset()
         try:
             for container in (*(spec.init_containers or ()), *(spec.containers or ())):
@@ -230,8 +231,3 @@ def _whole_cpus(container: Container) -> int:
     if cpu is None or cpu.milli_value() % 1000:
         return 0
     return cpu.value()
-
-
-def _uid(pod: Pod) -> str:
-    assert pod.metadata is not None
-    return pod.metadata.uid or ""

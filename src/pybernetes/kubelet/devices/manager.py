@@ -17,6 +17,7 @@ from typing import Any, Final
 from pybernetes.api.core.podresources import is_sidecar, parsed
 from pybernetes.api.core.v1 import Container, ContainerStatus, Pod, PodSpec, ResourceHealth, ResourceStatus
 from pybernetes.client.clock import Clock, Timer
+from pybernetes.client.keys import uid_of
 
 from ..checkpoints import CorruptCheckpoint
 from ..refusal import PodRefused
@@ -123,7 +124,7 @@ class DeviceManager:
         spec = pod.spec or PodSpec()
         if not any(self._wanted(each) for each in (*(spec.init_containers or ()), *(spec.containers or ()))):
             return
-        uid = _uid(pod)
+        uid = uid_of(pod)
         async with self._turn:
             known = {*active, uid}
             self._entries = {key: entry for key, entry in self._entries.items() if key[0] in known}
@@ -145,7 +146,7 @@ class DeviceManager:
         entries = [
             entry
             for (uid, name, _), entry in sorted(self._entries.items())
-            if (uid, name) == (_uid(pod), container.name)
+            if (uid, name) == (uid_of(pod), container.name)
         ]
         if not entries:
             return None
@@ -162,7 +163,7 @@ class DeviceManager:
         for status in statuses:
             found = []
             for (uid, name, resource), entry in sorted(self._entries.items()):
-                if (uid, name) == (_uid(pod), status.name):
+                if (uid, name) == (uid_of(pod), status.name):
                     devices = self._resources[resource].devices if resource in self._resources else {}
                     health = [
                         ResourceHealth(
@@ -315,8 +316,3 @@ def _merge(options: DeviceOptions, response: Any, entry: Entry) -> None:
     for each in response.cdi_devices:
         if each.name not in options.cdi_devices:
             options.cdi_devices.append(each.name)
-
-
-def _uid(pod: Pod) -> str:
-    assert pod.metadata is not None
-    return pod.metadata.uid or ""

@@ -17,6 +17,7 @@ from pybernetes.api.core.podresources import qos_class
 from pybernetes.api.core.tolerations import tolerates
 from pybernetes.api.core.v1 import Pod, PodCondition, PodSpec, Taint
 from pybernetes.client.clock import Clock
+from pybernetes.client.keys import uid_of
 
 from ..critical import is_critical
 from ..refusal import PodRefused
@@ -157,7 +158,7 @@ class EvictionManager:
         usages = await self._source.pods(limited, disk=True)
         evicted = []
         for pod in limited:
-            usage = usages.get(_uid(pod))
+            usage = usages.get(uid_of(pod))
             message = exceeded(pod, usage, dedicated_imagefs=self._source.dedicated_imagefs) if usage else ""
             if message and await self._evict_pod(pod, HARD_GRACE, message, None, {}):
                 evicted.append(pod)
@@ -221,7 +222,3 @@ class EvictionManager:
         while self._clock.monotonic() < until and not all(map(self._cleaned_up, pods)):
             await self._clock.sleep(CLEANUP_INTERVAL)
         await asyncio.sleep(0)
-
-
-def _uid(pod: Pod) -> str:
-    return (pod.metadata.uid or "") if pod.metadata else ""

@@ -9,6 +9,7 @@ from pybernetes.api.core.podrequests import has_pod_level_resources, pod_request
 from pybernetes.api.core.podresources import parsed
 from pybernetes.api.core.v1 import Pod, PodSpec
 from pybernetes.api.quantity import BINARY_SI, Quantity
+from pybernetes.client.keys import uid_of
 
 from .thresholds import EPHEMERAL_STORAGE, INODES, RESOURCES, Level, Threshold
 from .usage import PodUsage
@@ -47,7 +48,7 @@ def eviction_message(
             least, left = threshold.amount.of(level.capacity), Quantity(level.available, 0, _format(resource))
             message += f"Threshold quantity: {least}, available: {left}. "
             break
-    usage = usages.get(_uid(pod))
+    usage = usages.get(uid_of(pod))
     if usage is None:
         return message, {}
     annotations: dict[str, str] = {}
@@ -82,7 +83,7 @@ def _ordered(
     pods: Iterable[Pod], usages: Usages, used: Callable[[PodUsage], int], exceeds: str, relative_to: str
 ) -> list[Pod]:
     def key(pod: Pod) -> tuple[int, int, int]:
-        usage = usages.get(_uid(pod))
+        usage = usages.get(uid_of(pod))
         if usage is None:
             return _UNKNOWN, _priority(pod), 0
         amount = used(usage)
@@ -97,16 +98,12 @@ def _request(pod: Pod, resource: str) -> int:
 
 
 def _processes(pod: Pod, usages: Usages) -> tuple[int, int]:
-    usage = usages.get(_uid(pod))
+    usage = usages.get(uid_of(pod))
     return (_UNKNOWN, 0) if usage is None else (0, -usage.processes)
 
 
 def _priority(pod: Pod) -> int:
     return (pod.spec.priority or 0) if pod.spec else 0
-
-
-def _uid(pod: Pod) -> str:
-    return (pod.metadata.uid or "") if pod.metadata else ""
 
 
 def _bytes(value: int) -> Quantity:

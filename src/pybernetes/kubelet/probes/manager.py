@@ -11,6 +11,7 @@ from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Container, ContainerStatus, Pod, PodSpec, PodStatus
 from pybernetes.api.times import parse_time
 from pybernetes.client.clock import Clock
+from pybernetes.client.keys import uid_of
 from pybernetes.client.metrics import Registry
 
 from .prober import Prober
@@ -41,7 +42,7 @@ class ProbeManager:
 
     def add_pod(self, pod: Pod) -> None:
         """Begin to probe a pod; nothing for probes that there are already. Call before its first status is made."""
-        uid = _uid(pod)
+        uid = uid_of(pod)
         for container in _probed(pod):
             for type, spec, results in (
                 (ProbeType.STARTUP, container.startup_probe, self.startup),
@@ -90,7 +91,7 @@ class ProbeManager:
             terminated = each.state.terminated if each.state else None
             if terminated is not None and not terminated.exit_code:
                 each.ready = True
-        uid = _uid(pod)
+        uid = uid_of(pod)
         for key, worker in self._workers.items():
             if key[0] == uid:
                 worker.see(status)
@@ -106,13 +107,13 @@ class ProbeManager:
         result = self.startup.get(status.container_id or "")
         if result is not None:
             return result is Result.SUCCESS
-        return bool(status.started) or (_uid(pod), status.name or "", ProbeType.STARTUP) not in self._workers
+        return bool(status.started) or (uid_of(pod), status.name or "", ProbeType.STARTUP) not in self._workers
 
     def _is_ready(self, pod: Pod, status: ContainerStatus, container: Container | None) -> bool:
         result = self.readiness.get(status.container_id or "")
         if result is Result.SUCCESS:
             return True
-        ready = (_uid(pod), status.name or "", ProbeType.READINESS) not in self._workers
+        ready = (uid_of(pod), status.name or "", ProbeType.READINESS) not in self._workers
         # A container that ran before this kubelet began was judged by the last one: that stands until a probe has run.
         if container is None or not restart_grace(_started_at(status), self._started_at):
             return ready
@@ -123,10 +124,6 @@ class ProbeManager:
     def _stop(self, keys: list[_Key]) -> None:
         for key in keys:
             self._workers.pop(key).stop()
-
-
-def _uid(pod: Pod) -> str:
-    return (pod.metadata.uid if pod.metadata else None) or ""
 
 
 def _all(pod: Pod) -> list[Container]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pybernetes.api.core.v1 import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
 from pybernetes.api.quantity import BINARY_SI, Quantity
 from pybernetes.api.types import Quantity as QuantityField
-from pybernetes.client.keys import copy
+from pybernetes.client.keys import copy, uid_of
 
 from ..cgroups.config import CgroupConfig
 from ..cgroups.container import ContainerSettings, linux_resources
@@ -60,7 +60,7 @@ class ResizeActuator:
 
     def pod_started(self, pod: Pod) -> None:
         """Call when the pod's cgroup has been made: `pod` has what it was allocated."""
-        uid = _uid(pod)
+        uid = uid_of(pod)
         if self._actuated.get(uid) is None:
             self._actuated.set(uid, resources_of(pod))
             self._actuated.save()
@@ -69,7 +69,7 @@ class ResizeActuator:
         """Call when a container has been started with what its spec says."""
         if isinstance(container, Container):
             own = container.resources or ResourceRequirements()
-            self._actuated.set_container(_uid(pod), container.name or "", own)
+            self._actuated.set_container(uid_of(pod), container.name or "", own)
             self._actuated.save()
 
     def keep_as_it_is(self, pod: Pod) -> Callable[[AnyContainer, ObservedContainer], bool]:
@@ -77,24 +77,24 @@ class ResizeActuator:
 
         def keep(container: AnyContainer, found: ObservedContainer) -> bool:
             observed = ObservedPod(ref=_ref(pod), containers=(found,))
-            return container.name not in plan_resize(pod, self._actuated.get(_uid(pod)), observed).restarts
+            return container.name not in plan_resize(pod, self._actuated.get(uid_of(pod)), observed).restarts
 
         return keep
 
     def in_progress(self, pod: Pod, observed: ObservedPod) -> bool:
         """Whether something that runs does not have what is allocated: for `AllocationManager.note_progress`."""
-        return in_progress(pod, self._actuated.get(_uid(pod)), observed)
+        return in_progress(pod, self._actuated.get(uid_of(pod)), observed)
 
     def given(self, pod: Pod) -> Pod:
         """The pod with what it and its containers were last given."""
-        found = self._actuated.get(_uid(pod))
+        found = self._actuated.get(uid_of(pod))
         return pod if found is None else with_resources(pod, found.containers, found.pod)
 
     def reported(
         self, pod: Pod
     ) -> Callable[[AnyContainer, ObservedContainer, ContainerStatus | None], ResourceRequirements]:
         """For the statuses of a pod's containers: what each really has."""
-        actuated = self._actuated.get(_uid(pod)) or PodResources()
+        actuated = self._actuated.get(uid_of(pod)) or PodResources()
 
         def resources(
             container: AnyContainer, found: ObservedContainer, old: ContainerStatus | None
@@ -108,7 +108,7 @@ class ResizeActuator:
 
         Whether anything was changed; `ResizeError` tells why not. Containers that must be restarted for it are left.
         """
-        plan = plan_resize(pod, self._actuated.get(_uid(pod)), observed)
+        plan = plan_resize(pod, self._actuated.get(uid_of(pod)), observed)
         if plan.nothing:
             return False
         try:
@@ -126,7 +126,7 @@ class ResizeActuator:
         self._actuated.keep(known)
 
     async def _apply(self, pod: Pod, plan: ResizePlan) -> None:
-        exclusive = self._cpus is not None and self._cpus.exclusive(_uid(pod))
+        exclusive = self._cpus is not None and self._cpus.exclusive(uid_of(pod))
         wanted, now = self._cgroups.config(pod, exclusive=exclusive), self._cgroups.read(pod)
         await self._check_memory(pod, plan, wanted, now)
         if plan.updates["memory"] or plan.pod:
@@ -172,7 +172,7 @@ class ResizeActuator:
         from pybernetes.cri import v1 as cri
         from pybernetes.cri.errors import CRIError
 
-        now = self._actuated.get(_uid(pod)) or PodResources()
+        now = self._actuated.get(uid_of(pod)) or PodResources()
         current, desired = update.current, update.desired
         if resource == "memory":  # the CPU's turn comes later
             mixed = desired._replace(cpu_limit=current.cpu_limit, cpu_request=current.cpu_request)
@@ -180,7 +180,7 @@ class ResizeActuator:
             mixed = desired
         container = copy(update.container)
         container.resources = _requirements(mixed)
-        uid, name = _uid(pod), container.name or ""
+        uid, name = uid_of(pod), container.name or ""
         fields = linux_resources(
             pod,
             container,
@@ -204,7 +204,7 @@ class ResizeActuator:
 
     def _note_pod(self, pod: Pod, resource: Resource) -> None:
         """Remember that the pod has what was allocated."""
-        uid, spec = _uid(pod), pod.spec or PodSpec()
+        uid, spec = uid_of(pod), pod.spec or PodSpec()
         before = self._actuated.get(uid) or PodResources()
         if spec.resources is not None or before.pod is not None:
             self._actuated.set_pod(uid, _merged(before.pod, spec.resources or ResourceRequirements(), resource))
@@ -284,8 +284,3 @@ def _limit(value: int | None, otherwise: int | None = None) -> int:
 def _ref(pod: Pod) -> PodRef:
     assert pod.metadata is not None
     return PodRef(pod.metadata.uid or "", pod.metadata.namespace or "", pod.metadata.name or "")
-
-
-def _uid(pod: Pod) -> str:
-    assert pod.metadata is not None
-    return pod.metadata.uid or ""

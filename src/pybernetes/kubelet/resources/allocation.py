@@ -15,6 +15,7 @@ from pybernetes.api.core.podrequests import pod_requests
 from pybernetes.api.core.podresources import qos_class
 from pybernetes.api.core.v1 import Pod, PodCondition, PodSpec
 from pybernetes.api.times import Clock
+from pybernetes.client.keys import uid_of
 
 from ..refusal import PodRefused
 from . import summary
@@ -56,7 +57,7 @@ class AllocationManager:
 
     def allocated(self, pod: Pod) -> Pod:
         """The pod with what it has been allocated in its spec; the same object if nothing differs."""
-        found = self._allocated.get(_uid(pod))
+        found = self._allocated.get(uid_of(pod))
         return pod if found is None else with_resources(pod, found.containers, found.pod)
 
     def add(self, pod: Pod) -> Pod:
@@ -66,10 +67,10 @@ class AllocationManager:
         """
         mine = self.allocated(pod)
         self._admit(mine, self._others(mine))
-        self._allocated.set(_uid(mine), resources_of(mine))
+        self._allocated.set(uid_of(mine), resources_of(mine))
         self.resize_conditions.backfill(pod)
         if mine is not pod:
-            self.push(_uid(pod))
+            self.push(uid_of(pod))
         return mine
 
     def save(self) -> None:
@@ -93,12 +94,12 @@ class AllocationManager:
         """
         if not self._waiting:
             return []
-        pods = {_uid(each): each for each in self._active_pods()}
+        pods = {uid_of(each): each for each in self._active_pods()}
         waiting = sorted((pods[uid] for uid in self._waiting if uid in pods), key=self._order)
         self._waiting = []
         to_sync = []
         for pod in waiting:
-            uid = _uid(pod)
+            uid = uid_of(pod)
             before = _said(self.resize_conditions.list(uid))
             resized = self._resize(pod)
             if self.resize_conditions.pending_reason(uid) not in ("", INFEASIBLE):
@@ -114,7 +115,7 @@ class AllocationManager:
 
     def note_progress(self, pod: Pod, in_progress: bool) -> bool:
         """Call in each sync with `ResizeActuator.in_progress`; whether the pod's status has to say something new."""
-        uid = _uid(pod)
+        uid = uid_of(pod)
         if in_progress:
             return self.resize_conditions.set_in_progress(uid, _generation(pod))[1]
         generation = self.resize_conditions.clear_in_progress(uid)
@@ -125,7 +126,7 @@ class AllocationManager:
 
     def note_error(self, pod: Pod, message: str) -> bool:
         """Call when what was allocated could not be given to the containers; whether that is something new."""
-        generation, new = self.resize_conditions.set_in_progress(_uid(pod), _generation(pod), "Error", message)
+        generation, new = self.resize_conditions.set_in_progress(uid_of(pod), _generation(pod), "Error", message)
         if new:
             self._event(pod, "Warning", "ResizeError", summary.failed(pod, generation, message))
         return new
@@ -148,11 +149,11 @@ class AllocationManager:
         return self._allocated.get(uid)
 
     def _others(self, pod: Pod) -> list[Pod]:
-        return [self.allocated(each) for each in self._active_pods() if _uid(each) != _uid(pod)]
+        return [self.allocated(each) for each in self._active_pods() if uid_of(each) != uid_of(pod)]
 
     def _resize(self, pod: Pod) -> bool:
         """Whether something was allocated."""
-        uid = _uid(pod)
+        uid = uid_of(pod)
         now = self.allocated(pod)
         if now is pod:
             self.resize_conditions.clear_pending(uid)
@@ -187,7 +188,7 @@ class AllocationManager:
     def _order(self, pod: Pod) -> tuple[bool, int, bool, bool, str]:
         old, new = (pod_requests(each, use_status=False) for each in (self.allocated(pod), pod))
         grows = any(name in new and (name not in old or new[name] > old[name]) for name in ("cpu", "memory"))
-        since = self.resize_conditions.pending_since(_uid(pod))
+        since = self.resize_conditions.pending_since(uid_of(pod))
         priority = (pod.spec.priority or 0) if pod.spec else 0
         return grows, -priority, qos_class(pod.spec) != "Guaranteed", since is None, since or ""
 
@@ -195,11 +196,6 @@ class AllocationManager:
 def _said(conditions: list[PodCondition]) -> list[tuple[str | None, str | None, str | None, int | None]]:
     """What conditions say, without the times at which they were looked at."""
     return [(each.type, each.reason, each.message, each.observed_generation) for each in conditions]
-
-
-def _uid(pod: Pod) -> str:
-    assert pod.metadata is not None
-    return pod.metadata.uid or ""
 
 
 def _generation(pod: Pod) -> int:

@@ -88,7 +88,6 @@ class KubeletServer:
         self._server: asyncio.Server | None = None
         self._added: dict[str, Handler] = {}
         self._prefixes: dict[str, Handler] = {}
-        self._checks: dict[str, Callable[[], str]] = {"syncloop": source.sync_loop_problem}
         self._routes: dict[str, tuple[tuple[str, ...], Route]] = {}
         if not health_only:
             self._routes["pods"] = (("GET",), pods)
@@ -121,10 +120,6 @@ class KubeletServer:
         """Answer what begins with this part in another way: for a node whose runtime speaks no CRI."""
         methods, _ = self._routes[root]
         self._routes[root] = (methods, self._streaming(serve) if root in _STREAMS else serve)
-
-    def add_check(self, name: str, problem: Callable[[], str]) -> None:
-        """One more thing that /healthz looks at; the text says what is wrong, and is empty if nothing is."""
-        self._checks[name] = problem
 
     async def start(self, address: str, port: int, tls: ServingTLS | None) -> int:
         """Listen; the port. Without `tls` in the clear, as the read-only port does. Raises OSError."""
@@ -230,7 +225,7 @@ class KubeletServer:
     def _healthz(self, request: Request, name: str) -> Response:
         if request.method not in ("GET", "HEAD"):
             raise Refused(405, "405: Method Not Allowed", [("Allow", "GET, HEAD")])
-        problems = {"ping": "", "log": "", **{each: problem() for each, problem in self._checks.items()}}
+        problems = {"ping": "", "log": "", "syncloop": self._source.sync_loop_problem()}
         if name:
             if name not in problems:
                 raise Refused(404, "404 page not found\n")

@@ -4,6 +4,9 @@ behaviour   what pods and nodes shall do, from their annotations and a file of r
 settings    the settings by name, and how their texts are read: pure
 curves      how much of something a container uses, over its life: pure
 answers     lines of logs, answers to commands and on ports: pure
+probing     what probes find out, and when (`pod_probes`: all of a pod's): pure
+hooks       how long a container's hooks take, and whether they fail: pure
+ending      when containers end that are told to: pure
 pod         a pod that pretends: sandbox, containers and their ends in simulated time, by the kubelet's own decisions
 usage       what a container uses, and when that is too much: pure
 references  ConfigMaps and Secrets that a pod waits for: pure
@@ -18,5 +21,6 @@ identities  each node speaks for itself
 server      the kubelets' servers, a port for each
 connecting  logs, exec, attach, port-forward
 stats       what is used, as a kubelet measures it: pure
-command     `pyb simulated-nodes`
+rules_file  the file of rules, read again when it has changed
+command     `pyb simulated-nodes`; its flags are in `options`
 """

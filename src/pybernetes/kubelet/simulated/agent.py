@@ -17,7 +17,7 @@ from pybernetes.api.core.v1 import ConfigMap, Node, Pod, PodCondition, PodStatus
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.informers import InformerFactory
-from pybernetes.client.keys import copy, resource_of
+from pybernetes.client.keys import copy, resource_of, uid_of
 
 from ..backoff import CRASH_LOOP_BASE, CRASH_LOOP_LONGEST, BackOff
 from ..events import container_reference
@@ -115,7 +115,7 @@ class Agent:
 
     def status_of(self, pod: Pod) -> PodStatus:
         """The newest status."""
-        return self._statuses.get(_uid(pod)) or pod.status or PodStatus()
+        return self._statuses.get(uid_of(pod)) or pod.status or PodStatus()
 
     # -- what the server shows
 
@@ -123,7 +123,7 @@ class Agent:
         node = _node_of(pod)
         if node not in self._nodes or pod.metadata is None:
             return
-        uid = _uid(pod)
+        uid = uid_of(pod)
         before = self._pods.get(uid)
         self._pods[uid] = pod
         if self._nodes.silent(node):
@@ -142,7 +142,7 @@ class Agent:
         self._statuses.pod_changed(uid)
 
     def _gone(self, pod: Pod) -> None:
-        uid, node = _uid(pod), _node_of(pod)
+        uid, node = uid_of(pod), _node_of(pod)
         if self._pods.pop(uid, None) is None:
             return
         self._on.get(node, {}).pop(uid, None)
@@ -269,7 +269,7 @@ class Agent:
         """The node is short of something."""
         recorder = self._identities.recorder(_node_of(pod))
         recorder.event(pod, "Warning", EVICTED, message, dict(annotations))
-        self._end(_uid(pod), Eviction(EVICTED, message), condition)
+        self._end(uid_of(pod), Eviction(EVICTED, message), condition)
 
     def _end(self, uid: str, eviction: Eviction, condition: PodCondition | None) -> None:
         simulated = self._simulated.get(uid)
@@ -371,7 +371,3 @@ def _resources_differ(before: Pod, now: Pod) -> bool:
 
 def _node_of(pod: Pod | None) -> str:
     return (pod.spec.node_name if pod and pod.spec else None) or ""
-
-
-def _uid(pod: Pod) -> str:
-    return (pod.metadata.uid if pod.metadata else None) or ""

@@ -7,6 +7,7 @@ Node authorizer and NodeRestriction have their say, and audit logs and events na
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from pybernetes.api.core.v1 import Event
@@ -80,7 +81,7 @@ class _Patient:
 class NodesClient:
     """A client for what belongs to some node's pod, by the pod's uid: what `StatusManager` needs of one."""
 
-    def __init__(self, identities: Identities, node_of: Any) -> None:
+    def __init__(self, identities: Identities, node_of: Callable[[str], str]) -> None:
         """`node_of(uid)` is the node of a pod."""
         self._identities = identities
         self._node_of = node_of

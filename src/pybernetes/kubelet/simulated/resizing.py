@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pybernetes.api.core.v1 import ContainerStatus, Pod, PodCondition, PodStatus, ResourceRequirements
 from pybernetes.client.clock import Clock
+from pybernetes.client.keys import uid_of
 
 from ..refusal import PodRefused
 from ..resources import summary
@@ -29,7 +30,7 @@ class Resizing:
 
     def allocated(self, pod: Pod) -> Pod:
         """The pod with what it has been allocated in its spec."""
-        kept = self._kept.get(_uid(pod))
+        kept = self._kept.get(uid_of(pod))
         return pod if kept is None else with_resources(pod, kept.containers, kept.pod)
 
     def waits(self, uid: str) -> bool:
@@ -48,14 +49,14 @@ class Resizing:
         self._conditions.backfill(pod)
         statuses = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
         found = {each.name or "": _resources(each) for each in statuses}
-        self._kept[_uid(pod)] = PodResources(found, pod.spec.resources if pod.spec else None)
+        self._kept[uid_of(pod)] = PodResources(found, pod.spec.resources if pod.spec else None)
 
     def wanted(self, pod: Pod, before: Pod, observed: ObservedPod, fits: Callable[[Pod], None]) -> set[str]:
         """A pod asks for something else than before: it gets it, or waits. The containers that restart for it.
 
         `fits` raises `PodRefused` if the node has not what the pod asks for.
         """
-        uid, generation = _uid(pod), (pod.metadata.generation if pod.metadata else None) or 0
+        uid, generation = uid_of(pod), (pod.metadata.generation if pod.metadata else None) or 0
         had = self._kept.get(uid) or resources_of(before)
         if with_resources(pod, had.containers, had.pod) is pod:
             self._kept.pop(uid, None)
@@ -85,7 +86,3 @@ class Resizing:
 
 def _resources(status: ContainerStatus) -> ResourceRequirements:
     return status.resources or ResourceRequirements()
-
-
-def _uid(pod: Pod) -> str:
-    return (pod.metadata.uid if pod.metadata else None) or ""

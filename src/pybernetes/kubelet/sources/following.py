@@ -17,10 +17,10 @@ from pybernetes.api.core.v1 import Pod
 from pybernetes.api.times import rfc3339
 from pybernetes.client.clock import Clock
 from pybernetes.client.http import HTTPClient
+from pybernetes.client.keys import uid_of
 
 from ..config.load import seconds
 from ..config.types import KubeletConfiguration
-from ..podmanager import uid_of
 from ..server.inotify import FolderWatch
 from .invalid import InvalidManifest
 

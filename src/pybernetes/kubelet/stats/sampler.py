@@ -14,7 +14,6 @@ from typing import Final
 from pybernetes.client.clock import Clock
 
 from ..types import ObservedContainer, ObservedPod
-from .runtime_usage import RuntimeUsage
 from .usage import Usage, UsageReader
 
 INTERVAL: Final = 10.0
@@ -90,8 +89,7 @@ class Sampler:
         """Read every ten seconds until cancelled."""
         while True:
             try:
-                if isinstance(self._reader, RuntimeUsage):
-                    await self._reader.refresh()
+                await self._reader.refresh()
                 self.sample()
             except Exception:
                 log.exception("the node's usage could not be read")

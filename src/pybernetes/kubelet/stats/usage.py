@@ -59,6 +59,10 @@ class Usage:
 class UsageReader(Protocol):
     """Reads cgroups."""
 
+    async def refresh(self) -> None:
+        """Get new readings, where they do not come with `read`."""
+        ...
+
     def read(self, name: str) -> Usage | None:
         """What the cgroup has used; None if it is not there (any more)."""
         ...
@@ -74,7 +78,14 @@ def reader(mountinfo: Path = Path("/proc/self/mountinfo")) -> UsageReader:
     raise CgroupError("failed to find cgroup mounts")
 
 
-class _V1:
+class _Files:
+    """What both versions have in common: files are read when somebody asks."""
+
+    async def refresh(self) -> None:
+        pass
+
+
+class _V1(_Files):
     def __init__(self, mounts: Mounts) -> None:
         controllers = {name: str(mount) for name, mount in mounts.controllers.items()}
         self._memory, self._cpuacct = controllers["memory"], controllers["cpuacct"]
@@ -116,7 +127,7 @@ class _V1:
         )
 
 
-class _V2:
+class _V2(_Files):
     def __init__(self, root: Path) -> None:
         self._root = str(root)
 

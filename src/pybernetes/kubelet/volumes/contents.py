@@ -7,12 +7,13 @@ from typing import Final, TypeVar
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import ConfigMap, Pod, PodSpec, Secret
+from pybernetes.client.keys import uid_of
 
 from ..types import all_containers
 from .atomic_writer import Payload, write
 from .base import MountedVolume
 from .empty_dir import wrap
-from .host import Host, fs_group, uid_of
+from .host import Host, fs_group
 from .ownership import set_group
 
 K = TypeVar("K", ConfigMap, Secret)

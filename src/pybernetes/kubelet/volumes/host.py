@@ -41,11 +41,6 @@ class Host:
         return self.pod_folder(uid) / "plugins" / "kubernetes.io~empty-dir" / name
 
 
-def uid_of(pod: Pod) -> str:
-    """The pod's uid."""
-    return (pod.metadata.uid if pod.metadata else None) or ""
-
-
 def fs_group(pod: Pod) -> int | None:
     """The group that volumes are given to."""
     context = pod.spec.security_context if pod.spec else None

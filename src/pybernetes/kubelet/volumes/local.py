@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from pybernetes.api.core.v1 import LocalVolumeSource, PersistentVolume, PersistentVolumeSpec, Pod
+from pybernetes.client.keys import uid_of
 
 from .base import MountedVolume
-from .host import Host, fs_group, uid_of
+from .host import Host, fs_group
 from .mounting import bind, is_mount_point, mounts
 from .ownership import set_group
 

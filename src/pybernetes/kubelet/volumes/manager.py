@@ -18,6 +18,7 @@ from pybernetes.api.core.v1 import Pod, PodSpec, Volume
 from pybernetes.client.backoff import ItemBackoff
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, Timer
+from pybernetes.client.keys import uid_of
 from pybernetes.cri.errors import CRIError
 
 from ..node_facts import NodeFacts
@@ -27,7 +28,7 @@ from ..types import all_containers
 from ..wording import why
 from . import config_map, downward_api, empty_dir, host_path, image, persistent_volume_claim, projected, secret, subpath
 from .base import MountedVolume, ProcessingError, StepError, VolumeError, Volumes
-from .host import Host, uid_of
+from .host import Host
 from .image import ImageMounts
 from .mounting import mounts, unmount
 

@@ -22,12 +22,13 @@ from pybernetes.api.core.v1 import (
     Volume,
 )
 from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.client.keys import uid_of
 
 from ..types import all_containers
 from ..wording import why
 from . import host_path, local
 from .base import MountedVolume, ProcessingError, StepError
-from .host import Host, uid_of
+from .host import Host
 
 PROTECTION: Final = "kubernetes.io/pvc-protection"
 
