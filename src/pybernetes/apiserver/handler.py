@@ -81,6 +81,8 @@ class Dispatcher:
             if registry.aggregated:
                 server = registry.aggregated.get(group_version(info))
                 if server is not None:
+                    if request.audit is not None:
+                        request.audit.passed_on()
                     return await server(request)
             if not info.is_resource:
                 return await self.paths(request)

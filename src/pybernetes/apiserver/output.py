@@ -34,12 +34,22 @@ _metadata = msgspec.json.Decoder(_OnlyMetadata).decode
 _encode = msgspec.json.Encoder().encode
 
 
+class YamlResponse(Response):
+    """An answer in YAML that remembers what it was made from, for those who would have to read it again."""
+
+    __slots__ = ("json",)
+
+    def __init__(self, json: bytes, body: bytes, status: int) -> None:
+        super().__init__(body, status, YAML)
+        self.json = json
+
+
 def write(raw: bytes, form: Format, status: int = 200) -> Response:
     """JSON bytes as an answer. Upstream ends a line of JSON, but not an indented document."""
     if form.media == YAML:
         from pybernetes.api.yaml import json_to_yaml
 
-        return Response(json_to_yaml(raw), status, YAML)
+        return YamlResponse(raw, json_to_yaml(raw), status)
     if form.pretty:
         return Response(msgspec.json.format(raw, indent=2), status, JSON)
     return Response(raw + b"\n", status)

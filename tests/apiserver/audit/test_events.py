@@ -195,10 +195,17 @@ def test_what_was_sent_is_recorded_as_it_was_understood(log: Log, place: str) ->
     container = {"name": "c", "image": "i"}
     log.client.post(f"{core}/pods", {"metadata": {"name": "p"}, "spec": {"containers": [container]}}, User_Agent="sent")
     log.client.post(f"{core}/pods/p/eviction", {"metadata": {"name": "p"}}, User_Agent="sent")
-    pod, eviction = (each["requestObject"] for each in log("sent") if each["stage"] == "ResponseComplete")
+    log.client.post(f"{core}/serviceaccounts", {"metadata": {"name": "a"}})
+    log.client.post(f"{core}/serviceaccounts/a/token", {}, User_Agent="sent")
+    log.client.put(f"/api/v1/namespaces/{place}/finalize", {"metadata": {"name": place}}, User_Agent="sent")
+    pod, eviction, token, finalized = (
+        each["requestObject"] for each in log("sent") if each["stage"] == "ResponseComplete"
+    )
     assert (pod["kind"], pod["spec"]["restartPolicy"]) == ("Pod", "Always")
     assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Always"
     assert eviction == {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "p"}}
+    assert (token["kind"], token["metadata"], token["spec"]["expirationSeconds"]) == ("TokenRequest", {}, 3600)
+    assert (finalized["kind"], finalized["status"]["phase"]) == ("Namespace", "Active")
 
 
 def test_nothing_of_a_body_is_recorded_that_nobody_has_read(log: Log, place: str) -> None:
@@ -208,6 +215,55 @@ def test_nothing_of_a_body_is_recorded_that_nobody_has_read(log: Log, place: str
     (complete,) = [each for each in log("unread") if each["stage"] == "ResponseComplete"]
     assert "requestObject" not in complete
     assert "name" not in complete["objectRef"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "status"),
+    [
+        ("POST", "/apis/none/v1/things", {"a": 1}, {}, 404),
+        ("POST", "/api/v1/pods", {"a": 1}, {}, 405),
+        ("PATCH", "/api/v1/namespaces/default/configmaps/a", {"a": 1}, {"Content_Type": "x/y"}, 415),
+        ("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}}, {"Accept": "x/y"}, 406),
+        ("POST", "/api/v1/namespaces/default/configmaps", {"kind": "Pod", "metadata": {"name": "a"}}, {}, 400),
+    ],
+)
+def test_bodies_that_nobody_could_read_are_not_recorded(
+    log: Log, method: str, path: str, body: dict[str, Any], headers: dict[str, str], status: int
+) -> None:
+    agent = f"unreadable-{status}"
+    assert log.client(method, path, body, User_Agent=agent, **headers).status == status
+    complete = log(agent)[-1]
+    assert complete["responseStatus"]["code"] == status
+    assert "requestObject" not in complete
+    assert ("responseObject" in complete) == (status not in (404, 406)), "a page of text, and no form agreed on"
+
+
+@pytest.mark.parametrize(
+    ("path", "token", "kind"),
+    [
+        ("/apis", None, "APIGroupList"),
+        ("/api/v1", None, "APIResourceList"),
+        ("/nowhere", "", "Status"),
+        ("/api", "nonsense", "Status"),
+        ("/version", None, None),
+        ("/openid/v1/jwks", None, None),
+    ],
+)
+def test_objects_are_recorded_wherever_they_are_answered(
+    log: Log, path: str, token: str | None, kind: str | None
+) -> None:
+    agent = f"everywhere-{path}"
+    client = log.client if token is None else Client(log.client.server, token)
+    client.get(path, User_Agent=agent)
+    assert log(agent)[-1].get("responseObject", {}).get("kind") == kind
+
+
+def test_an_answer_in_yaml_is_recorded_in_json(log: Log, place: str) -> None:
+    path = f"/api/v1/namespaces/{place}/configmaps"
+    log.client.post(path, {"metadata": {"name": "a"}}, User_Agent="yaml", Accept="application/yaml")
+    assert log("yaml")[-1]["responseObject"]["metadata"]["name"] == "a"
+    log.client.get(f"{path}/none", User_Agent="yaml-refused", Accept="application/yaml")
+    assert log("yaml-refused")[-1]["responseStatus"]["reason"] == "NotFound"
 
 
 @pytest.mark.parametrize("name", [True, 7, None, {"a": "b"}])
@@ -237,6 +293,7 @@ def test_what_would_have_lasted_has_begun_before_it_ends(log: Log, place: str) -
         ("1.2.3.4, nonsense", "1.2.3.4", ["1.2.3.4", "127.0.0.1"]),
         ("1.2.3.4, 127.0.0.1", "", ["1.2.3.4", "127.0.0.1"]),
         ("", "9.9.9.9", ["9.9.9.9", "127.0.0.1"]),
+        ("01.2.3.4, ::ffff:5.6.7.8, fe80::1%eth0", "2001:DB8:0::1", ["1.2.3.4", "5.6.7.8", "2001:db8::1", "127.0.0.1"]),
     ],
 )
 def test_where_a_request_comes_from(log: Log, forwarded: str, real: str, expected: list[str]) -> None:

@@ -40,7 +40,7 @@ def flags(folder: Path) -> list[str]:
     names = {"certificate": "kubelet-client-certificate", "key": "kubelet-client-key"}
     client = folder / f"{certificates.KUBELET_CLIENT}"
     policy = folder / "audit.json"
-    policy.write_text('{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"Metadata"}]}')
+    policy.write_text('{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"RequestResponse"}]}')
     return [
         f"--audit-policy-file={policy}",
         f"--audit-log-path={folder}/audit.log",

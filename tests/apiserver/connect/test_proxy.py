@@ -208,3 +208,16 @@ async def _endpoints(here: Place, port: int, target: Any) -> None:
     if answer.status == 404:
         answer = await here.ask("POST", base, body)
     assert answer.status < 300, answer.body
+
+
+async def test_what_is_said_through_a_proxy_is_not_in_the_audit_log(connected: ApiServer, tmp_path: Path) -> None:
+    async with web(connected, tmp_path) as (here, path, _):
+        for target in ("/hidden", "/teapot"):
+            await here.ask("POST", f"{path}{target}", {"password": "sesame"}, User_Agent="through")
+        await here.ask("POST", f"{here.pod}none/proxy/", {"password": "sesame"}, User_Agent="through")
+    lines = (connected.folder / "pki" / "audit.log").read_text().splitlines()
+    events = [event for event in map(json.loads, lines) if event.get("userAgent") == "through"]
+    ends = [event for event in events if event["stage"] == "ResponseComplete"]
+    assert [event["responseStatus"]["code"] for event in ends] == [200, 418, 404]
+    assert "sesame" not in str(events)
+    assert ["responseObject" in event for event in ends] == [False, False, True]

@@ -7,16 +7,15 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api import scheme, zeros
-from pybernetes.api.resources import Resource, Subresource
 from pybernetes.api.times import rfc3339_micro
 from pybernetes.net.http import Request, Response
 
 from ..authn.user import User
-from ..bodies import as_json
-from ..registry.strategy import defaults_of
+from ..negotiation import JSON, YAML
+from ..output import YamlResponse
 from ..requestinfo import lasts
 from .event import Event, ObjectReference, agent, new_event, user_info
+from .objects import as_decoded, as_sent, kind_at
 from .policy import LEVELS, REQUEST, REQUEST_RESPONSE, Recorded
 
 Sink = Callable[[Event], bool]
@@ -34,7 +33,9 @@ class _Meta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
 
-class _Named(msgspec.Struct):
+class _Named(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
     metadata: _Meta | None = None
 
 
@@ -44,7 +45,7 @@ _decode_named = msgspec.json.Decoder(_Named).decode
 class Recorder:
     """The audit record of one request; filters and verbs tell it what they find out."""
 
-    __slots__ = ("_clock", "_recorded", "_request", "_sink", "_started", "annotations", "event")
+    __slots__ = ("_clock", "_passed_on", "_recorded", "_request", "_sink", "_started", "annotations", "event")
 
     def __init__(self, request: Request, recorded: Recorded, sink: Sink, clock: Callable[[], float]) -> None:
         info = request.info
@@ -68,6 +69,7 @@ class Recorder:
         self._sink = sink
         self._clock = clock
         self._started = False
+        self._passed_on = False
 
     def received(self) -> bool:
         """The request is here."""
@@ -79,6 +81,10 @@ class Recorder:
         if constraint:
             self.event.authentication_metadata = {"impersonationConstraint": constraint}
 
+    def passed_on(self) -> None:
+        """Another server is to answer: what the two tell each other is not for this log."""
+        self._passed_on = True
+
     def started(self, status: int) -> None:
         """An answer that takes long has begun."""
         if not self._started:
@@ -87,13 +93,16 @@ class Recorder:
             self.event.response_status = {"metadata": {}, "code": status}
             self._emit("ResponseStarted")
 
-    def complete(self, response: Response | None) -> None:
-        """The answer is made, or a long one has ended."""
+    def complete(self, response: Response | None, *, refused: bool = False) -> None:
+        """The answer is made, or a long one has ended; `refused` is an answer that an error of ours was made into."""
         event = self.event
         if not self._started:
-            self._describe_request()
-        if response is not None:
+            self._describe_request(response)
+        if response is not None and self._passed_on and not refused:
+            event.response_status = {"metadata": {}, "code": response.status}
+        elif response is not None:
             self._describe_response(response)
+        if response is not None:
             if not self._started and lasts(self._request.info):  # it would have lasted, had it not been refused
                 self._emit("ResponseStarted")
         elif event.response_status is None:
@@ -121,34 +130,39 @@ class Recorder:
         self.event.stage_timestamp = when or rfc3339_micro(self._clock())
         return self._sink(self.event)
 
-    def _describe_request(self) -> None:
+    def _describe_request(self, response: Response | None = None) -> None:
         request, event = self._request, self.event
         verb = request.info.verb
-        if not request.body or not request.info.is_resource:
+        if not request.body or not request.info.is_resource or self._passed_on:
+            return
+        if response is not None and _unread(response):
             return
         if self.annotations.get(DECISION) != ALLOWED:  # nobody has looked at what was sent
             return
         try:
-            body = _json(request)
+            body = as_sent(request)
             if verb in ("create", "update") and event.object_ref is not None:
-                _complete(event.object_ref, body)
-        except Exception:  # what is no object was refused, and is not recorded
+                _complete(event.object_ref, body, kind_at(request))
+        except Exception:  # what is no object, or not of this kind, was refused and is not recorded
             return
         if self._recorded.level >= REQUEST:
-            whole = body if verb in ("patch", "delete", "deletecollection") else _as_decoded(request, body)
+            whole = body if verb in ("patch", "delete", "deletecollection") else as_decoded(request, body)
             event.request_object = msgspec.Raw(self._without_managed_fields(whole))
 
     def _describe_response(self, response: Response) -> None:
-        event, body = self.event, response.body
+        event = self.event
+        body: bytes = response.json if isinstance(response, YamlResponse) else response.body
         status: dict[str, Any] = {"metadata": {}, "code": response.status}
-        is_json = response.content_type.startswith("application/json") and body.lstrip()[:1] == b"{"
+        is_json = response.content_type.startswith((JSON, YAML)) and body.lstrip()[:1] == b"{"
+        if response.status == 406:  # no form was agreed on, so upstream takes it for no object
+            is_json = False
         if is_json and b'"Status"' in body[:64]:
             said = msgspec.json.decode(body)
             if said.get("kind") == "Status":
                 kept = {key: value for key, value in said.items() if key not in ("kind", "apiVersion", "code")}
                 status = {**kept, "code": response.status}
         event.response_status = status
-        if self._recorded.level >= REQUEST_RESPONSE and is_json and self._request.info.is_resource:
+        if self._recorded.level >= REQUEST_RESPONSE and is_json and _is_object(body):
             event.response_object = msgspec.Raw(self._without_managed_fields(msgspec.json.format(body, indent=-1)))
 
     def _without_managed_fields(self, body: bytes) -> bytes:
@@ -164,41 +178,27 @@ class Recorder:
 
 def _source_ips(request: Request) -> list[str]:
     """Who forwarded the request for whom, as far as they say, and who is connected to us."""
-    parts = [each.strip() for each in request.first("x-forwarded-for").split(",")]
-    found = [each for each in parts if _is_address(each)]
-    real, peer = request.first("x-real-ip"), request.connection.peer_address
-    if _is_address(real) and real not in found:
-        found.append(real)
+    peer = request.connection.peer_address
+    forwarded, real = request.first("x-forwarded-for"), request.first("x-real-ip")
+    if not forwarded and not real:
+        return [peer] if peer else []
+    from pybernetes.api.addresses import parse_ip
+
+    found = [str(each) for each in map(parse_ip, map(str.strip, forwarded.split(","))) if each is not None]
+    address = parse_ip(real)
+    if address is not None and str(address) not in found:
+        found.append(str(address))
     if peer and found[-1:] != [peer]:
         found.append(peer)
     return found
 
 
-def _is_address(text: str) -> bool:
-    import ipaddress
-
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _json(request: Request) -> bytes:
-    info = request.info
-    if info.verb == "patch":
-        from pybernetes.api.yaml import yaml_to_json
-
-        is_yaml = "yaml" in request.headers.get("content-type", "")
-        return msgspec.json.format(yaml_to_json(request.body)[0] if is_yaml else request.body, indent=-1)
-    resource = scheme.resource(info.group, info.version, info.resource)
-    kind, version = (resource.kind, resource.api_version) if resource else ("", "")
-    body, _ = as_json(request, kind, version)
-    return msgspec.json.format(body, indent=-1)
-
-
-def _complete(reference: ObjectReference, body: bytes) -> None:
-    meta = _decode_named(body).metadata
+def _complete(reference: ObjectReference, body: bytes, wanted: tuple[str, str] | None) -> None:
+    """Tell what the body says of its object. Raises ValueError if it is of another kind."""
+    named = _decode_named(body)
+    if wanted is not None and (named.api_version or wanted[0], named.kind or wanted[1]) != wanted:
+        raise ValueError("an object of another kind")
+    meta = named.metadata
     if meta is not None:
         reference.namespace = reference.namespace or meta.namespace
         reference.name = reference.name or meta.name
@@ -206,34 +206,16 @@ def _complete(reference: ObjectReference, body: bytes) -> None:
         reference.resource_version = reference.resource_version or meta.resource_version
 
 
-def _with_kind(subresource: Subresource | None, resource: Resource, body: bytes) -> bytes:
-    value = msgspec.json.decode(body)
-    if subresource is None or subresource.kind is None or not isinstance(value, dict):
-        return body
-    group = resource.group if subresource.group is None else subresource.group
-    version = subresource.version or resource.version
-    own = {"kind": subresource.kind, "apiVersion": f"{group}/{version}" if group else version}
-    return msgspec.json.encode({**own, **{name: each for name, each in value.items() if each or name not in own}})
+def _unread(response: Response) -> bool:
+    """Whether the answer says that nobody has looked at the body: no such path or method, or not in this form."""
+    if response.status == 404:
+        return response.content_type.startswith("text/plain")
+    return response.status in (405, 406, 415)
 
 
-def _as_decoded(request: Request, body: bytes) -> bytes:
-    """With its kind, defaults, and the fields that are always there.
-
-    Subresources get their kind; a body that is not strictly its kind stays as it came.
-    """
-    info = request.info
-    resource = scheme.resource(info.group, info.version, info.resource)
-    if resource is None:
-        return body
-    if info.subresource not in ("", "status"):
-        return _with_kind(resource.subresource(info.subresource), resource, body)
+def _is_object(body: bytes) -> bool:
+    """Whether it is an object of the API: resources, their lists, Statuses and discovery, and no other document."""
     try:
-        obj = scheme.decoder(resource).decode(body)
-        default = defaults_of(resource)
-        if default is not None:
-            default(obj)
-        obj.kind, obj.api_version = resource.kind, resource.api_version
-        zeros.fill(obj)
-        return zeros.encode(obj)
-    except (ValueError, RecursionError):
-        return body
+        return bool(_decode_named(body).kind)
+    except msgspec.MsgspecError:
+        return False

@@ -37,6 +37,8 @@ async def connect(registry: Registry, store: ResourceStore, request: Request) ->
     if info.subresource in ("exec", "attach", "portforward"):
         await _may_create(registry, request)
     request.connection.lasting = True
+    if request.audit is not None:
+        request.audit.passed_on()
     info.verb = "connect"  # as what metrics count it; who may has been asked, and the audit log has it as it came
     return await _SERVES[info.subresource](registry, store, request, options)
 

@@ -35,6 +35,7 @@ class Audit:
             text = f'Internal Server Error: "{request.path}": {_STORE_FAILED}\n'
             return Response(text.encode(), 500, "text/plain; charset=utf-8")
         response: Response | None = None
+        refused = False
         try:
             response = await self._next(request)
         except Exception as error:
@@ -45,11 +46,11 @@ class Audit:
                     raise
                 recorder.complete(None)
                 raise
-            response = answer
+            response, refused = answer, True
         except BaseException:  # the client is gone
             recorder.complete(None)
             raise
-        recorder.complete(response)
+        recorder.complete(response, refused=refused)
         return response
 
 

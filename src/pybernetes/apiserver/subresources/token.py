@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from pybernetes.api.authentication.defaults import set_token_request_defaults
 from pybernetes.api.authentication.v1 import TokenRequest, TokenRequestSpec, TokenRequestStatus
 from pybernetes.api.errors import BadRequest, Conflict, InternalError, Invalid, PathNotFound
 from pybernetes.api.field import FieldError, invalid
@@ -26,7 +27,6 @@ from .body import answer_object, decode_body
 
 API_VERSION = "authentication.k8s.io/v1"
 GROUP, KIND = "authentication.k8s.io", "TokenRequest"
-DEFAULT_SECONDS = 3600
 MINIMUM_SECONDS = 600
 MAXIMUM_SECONDS = 1 << 32
 
@@ -52,9 +52,10 @@ async def token(registry: Registry, store: ResourceStore, request: Request) -> R
     options = write_options(info.query, "CreateOptions")
     asked = decode_body(request, TokenRequest, API_VERSION, options.field_validation)
     meta = asked.metadata = asked.metadata or ObjectMeta()
-    spec = asked.spec = asked.spec or TokenRequestSpec()
-    if spec.expiration_seconds is None:
-        spec.expiration_seconds = DEFAULT_SECONDS
+    set_token_request_defaults(asked)
+    spec = asked.spec
+    assert spec is not None
+    assert spec.expiration_seconds is not None
     now = registry.clock.now()
     meta.managed_fields = record_update(
         asked,
