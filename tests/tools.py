@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = [sys.executable, "-P", "-m", "pybernetes"]
+# A start is half a second of one processor's time; beside a dozen others that want it too, much more.
+STARTING = 60.0
 
 
 def kubectl() -> str:
@@ -104,7 +106,7 @@ def api_server(folder: Path, *flags: str, store: str = "memory://", accounts: bo
             assert process.poll() is None, f"the API server ended while starting:\n{log.read_text()}"
             return ready()
 
-        wait_until(ready_or_dead, f"the API server is ready ({log})")
+        wait_until(ready_or_dead, f"the API server is ready ({log})", timeout=STARTING)
         yield ApiServer(url, token, pki / "ca.crt", folder / "kubeconfig", process.pid, folder)
     finally:
         process.terminate()

@@ -69,7 +69,7 @@ def pod_on(h: Harness, name: str, where: str, *tolerations: Toleration) -> Pod:
 
 
 class Nodes:
-    """The nodes of a test, under names that no other test has."""
+    """The nodes of a test, under names that no other test has. Changes are in the caches when a method returns."""
 
     def __init__(self, h: Harness) -> None:
         self.h = h
@@ -86,6 +86,7 @@ class Nodes:
         if made.status and made.status.conditions:  # a patch: controllers may have been faster
             patch = {"status": {"conditions": made.status.conditions}}
             await self.h.client.patch(Node, name, patch, type="strategic", subresource="status")
+        await self.h.caught_up()
         return name
 
     async def get(self, name: str) -> Node:
@@ -100,6 +101,7 @@ class Nodes:
             for kind, status in {"Ready": ready, **conditions}.items()
         ]
         await self.h.client.patch(Node, name, {"status": {"conditions": told}}, type="strategic", subresource="status")
+        await self.h.caught_up()
 
     async def renew(self, name: str) -> None:
         """The other heartbeat of a kubelet."""
@@ -112,6 +114,7 @@ class Nodes:
                 "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": time},
             }
             await self.h.client.call("POST", f"/apis/coordination.k8s.io/v1/namespaces/{LEASES}/leases", body)
+        await self.h.caught_up()
 
     async def set_taints(self, name: str, *taints: Taint) -> None:
         """Put these taints on a node, and no others."""

@@ -39,7 +39,9 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import JumpingClock
 from pybernetes.client.events import EventBroadcaster
 from pybernetes.client.http import ConnectionFailed, Stream
+from pybernetes.client.informer import Informer
 from pybernetes.client.informers import InformerFactory
+from pybernetes.client.keys import key_of
 from pybernetes.client.transport import Transport
 from pybernetes.controllers.base import Controller, ControllerContext
 from pybernetes.controllers.manager import Manager
@@ -49,6 +51,8 @@ K = TypeVar("K", bound=Kind)
 T = TypeVar("T")
 
 _numbers = itertools.count(1)
+# Whoever waits for a condition goes on when it holds; this is for when it never will.
+WITHIN = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +101,11 @@ class Faults:
         """Break all watches."""
         for stream in list(self.streams):
             stream.close()
+
+    @property
+    def active(self) -> bool:
+        """Whether anything may go wrong."""
+        return bool(self.conflict or self.unavailable or self.lost)
 
     def stop(self) -> None:
         """Be good again."""
@@ -150,29 +159,75 @@ class Harness:
         return [event for event in await self.list(Event) if reason is None or event.reason == reason]
 
     async def until(
-        self, condition: Callable[[], T | Awaitable[T]], what: str = "the condition holds", within: float = 15.0
+        self, condition: Callable[[], T | Awaitable[T]], what: str = "the condition holds", within: float = WITHIN
     ) -> T:
-        """Wait until a condition (a function or a coroutine function) is true; its value."""
+        """Wait until a condition (a function or a coroutine function) is true; its value.
+
+        A coroutine function asks the server, which may be ahead of the caches; when it is true, they have caught up.
+        """
         deadline = time.monotonic() + within
         while True:
             value = condition()
-            if inspect.isawaitable(value):
+            if asks_the_server := inspect.isawaitable(value):
                 value = await value
             if value:
+                if asks_the_server:
+                    await self.caught_up()
                 return value
             assert time.monotonic() < deadline, f"{what}: not within {within} s"
             await asyncio.sleep(0.01)
 
-    async def settled(self, quiet: float = 0.1, within: float = 15.0) -> None:
-        """Wait until no controller has had work for a while. Delayed work does not count."""
+    async def caught_up(self, within: float = WITHIN) -> None:
+        """Wait until the caches have all that the server has now: it answers a writer before it tells the others."""
+        if self.faults.active:
+            return
+        for informer in self.manager.context.informers.informers:
+            with contextlib.suppress(errors.APIError):  # a kind that is served no more
+                if informer.has_synced:
+                    await self._caught_up(informer, within)
+
+    async def _caught_up(self, informer: Informer[Any], within: float) -> None:
         deadline = time.monotonic() + within
-        since = time.monotonic()
-        while time.monotonic() - since < quiet:
-            busy = [each.name for each in self.manager.controllers.values() if len(each.queue) or each.queue.processing]
-            if busy:
-                since = time.monotonic()
-                assert since < deadline, f"still busy after {within} s: {busy}"
+        now = await informer._source.list(limit=0, continue_token="")
+        there = {key_of(obj): _revision(obj) for obj in now.items or ()}
+        newest = max(there.values(), default=0)
+        moment = int(now.resource_version)
+
+        def behind() -> bool:
+            gone = (obj for obj in informer.items() if key_of(obj) not in there and _revision(obj) <= moment)
+            return int(informer.resource_version or 0) < newest or any(gone)
+
+        while behind():
+            assert time.monotonic() < deadline, f"the cache of {informer.name} is behind after {within} s"
             await asyncio.sleep(0.005)
+
+    async def settled(self, quiet: float = 0.1, within: float = WITHIN) -> None:
+        """Wait until the caches have everything and nobody has had work for a while. Delayed work does not count."""
+        deadline = time.monotonic() + within
+        since, seen = time.monotonic(), self._revisions()
+        while True:
+            if self._busy() or self._revisions() != seen:
+                since, seen = time.monotonic(), self._revisions()
+                assert since < deadline, f"still busy after {within} s: {self._busy()}"
+            if time.monotonic() - since >= quiet:
+                await self.caught_up()
+                if not self._busy() and self._revisions() == seen:
+                    return
+            await asyncio.sleep(0.005)
+
+    def _busy(self) -> list[str]:
+        queues = [each.queue for each in self.manager.controllers.values()]
+        if self.kubelet and not self.kubelet.paused:
+            queues.append(self.kubelet.queue)
+        return [queue.name for queue in queues if len(queue) or queue.processing]
+
+    def _revisions(self) -> list[str]:
+        return [informer.resource_version for informer in self.manager.context.informers.informers]
+
+
+def _revision(obj: Kind) -> int:
+    assert obj.metadata is not None
+    return int(obj.metadata.resource_version or 0)
 
 
 class MakeHarness(Protocol):

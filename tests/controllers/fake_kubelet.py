@@ -45,7 +45,7 @@ class FakeKubelet:
         self._client = client.for_component("fake-kubelet")
         self._clock = clock
         self._bound_only = bound_only
-        self._queue: WorkQueue[Key] = WorkQueue("fake-kubelet", clock)
+        self.queue: WorkQueue[Key] = WorkQueue("fake-kubelet", clock)
         self._addresses = (
             f"10.{a}.{b}.{c}" for a, b, c in itertools.product(range(64, 255), range(256), range(1, 255))
         )
@@ -71,24 +71,24 @@ class FakeKubelet:
             self._seen(pod)
 
     def _seen(self, pod: Kind) -> None:
-        self._queue.add(key_of(pod))
+        self.queue.add(key_of(pod))
 
     async def _work(self) -> None:
         while True:
             try:
-                key = await self._queue.get()
+                key = await self.queue.get()
             except ShutDown:
                 return
             try:
                 if not self.paused:
                     await self._play(key)
-                self._queue.forget(key)
+                self.queue.forget(key)
             except (errors.NotFound, errors.Conflict):
-                self._queue.forget(key)
+                self.queue.forget(key)
             except (errors.APIError, OSError, TimeoutError):
-                self._queue.add_rate_limited(key)
+                self.queue.add_rate_limited(key)
             finally:
-                self._queue.done(key)
+                self.queue.done(key)
 
     async def _play(self, key: Key) -> None:
         pod = self.pods.get(key)

@@ -160,8 +160,8 @@ async def test_last_condition_waits_until_the_last_pod_has_ended(harness) -> Non
         h.clock.advance(601)
         ending = await until(h, lambda found: found.status.terminating == 1, "the pod is on its way out")
         assert told(ending) == [("FailureTarget", "DeadlineExceeded")]
-        (pod,) = await h.list(Pod)
-        assert pod.metadata.finalizers is None
+        (pod,) = h.cached(Pod)
+        await h.until(lambda: h.cached(Pod)[0].metadata.finalizers is None, "it is counted, and nothing holds it")
         await h.client.patch(
             Pod, pod.metadata.name, {"metadata": {"annotations": {"fake-kubelet/stuck": None}}}, h.namespace
         )

@@ -31,6 +31,7 @@ async def pass_time(h: Harness, seconds: float) -> None:
         await look()
         looks += 1
 
+    await h.caught_up()
     controller.look = counted  # type: ignore[attr-defined]
     h.clock.advance(seconds)
     await h.until(lambda: looks, "the nodes are looked at")

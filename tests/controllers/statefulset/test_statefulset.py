@@ -347,6 +347,7 @@ async def test_orphans_with_a_fitting_name_are_adopted(harness: MakeHarness) -> 
     async with harness("statefulset-controller") as h:
         for name in ("db-0", "other-0"):
             await h.client.create(bare_pod(name, h.namespace))
+        await h.caught_up()
         made = await h.client.create(statefulset(h, 1, on_delete=True))
         await h.until(lambda: is_controlled_by(h.live(Pod)[0], made))
         await h.until(lambda: labels_of(h.live(Pod)[0]).get(POD_NAME) == "db-0", "its identity is given to it")
