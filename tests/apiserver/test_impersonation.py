@@ -33,6 +33,15 @@ def test_the_request_is_that_of_the_other_user(client: Client) -> None:
     assert extra["extra"] == {"scopes": ["view"]}
 
 
+def test_names_are_utf8_without_blanks_around_them(client: Client) -> None:
+    sent = {"Impersonate_User": "josé", "Impersonate_Group": "größe", "Impersonate_Extra_Scopes": " 日本 \t"}
+    jose = who(client, **{name: value.encode().decode("latin-1") for name, value in sent.items()})
+    assert jose["username"] == "josé"
+    assert jose["groups"] == ["größe", "system:authenticated"]
+    assert jose["extra"] == {"scopes": ["日本"]}
+    assert who(client, Impersonate_User="jos\xe9")["username"] == "jos\ufffd", "what is no UTF-8 is nobody known"
+
+
 def test_a_header_that_comes_twice_has_two_values(client: Client) -> None:
     connection = client.connect()
     connection.putrequest("POST", REVIEWS)

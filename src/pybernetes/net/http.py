@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
         if self._head_complete:
             return  # behind the body: a proxy that has judged the head may not have looked there
         key = name.decode("latin-1").lower()
-        text = value.decode("latin-1")
+        text = value.rstrip(b" \t").decode("latin-1")
         if key in self._headers:
             repeated = self._repeated = self._repeated or {}
             repeated.setdefault(key, [self._headers[key]]).append(text)

@@ -48,7 +48,7 @@ def certificate(
 
 
 class Refused(Exception):
-    """By a 401."""
+    """By a 401, or a 403."""
 
 
 def who(world: World, folder: Path, identity: pki.Identity, *chain: pki.Identity, **headers: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def who(world: World, folder: Path, identity: pki.Identity, *chain: pki.Identity
         body = answer.read()
     finally:
         connection.close()
-    if answer.status == 401:
+    if answer.status in (401, 403):
         raise Refused(body.decode())
     assert answer.status == 201, body
     found: dict[str, Any] = json.loads(body)["status"]["userInfo"]
@@ -147,6 +147,14 @@ def test_a_proxy_speaks_for_others(world: World, tmp_path: Path) -> None:
     }
     with pytest.raises(Refused):
         who(world, tmp_path, proxy)
+    headers["X_Remote_User"] = " josé ".encode().decode("latin-1")
+    assert who(world, tmp_path, proxy, **headers)["username"] == "josé"
+
+
+def test_whom_a_proxy_does_not_know_is_not_authenticated(world: World, tmp_path: Path) -> None:
+    proxy = certificate(world.proxy_authority, (NameOID.COMMON_NAME, "front-proxy"))
+    with pytest.raises(Refused, match="403"):
+        who(world, tmp_path, proxy, X_Remote_User="system:anonymous")
 
 
 def test_nobody_else_speaks_for_others(world: World, tmp_path: Path) -> None:

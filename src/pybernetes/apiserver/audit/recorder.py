@@ -10,7 +10,7 @@ import msgspec
 from pybernetes.api.times import rfc3339_micro
 from pybernetes.net.http import Request, Response
 
-from ..authn.user import User
+from ..authn.user import User, as_utf8
 from ..negotiation import JSON, YAML
 from ..output import YamlResponse
 from ..requestinfo import lasts
@@ -52,7 +52,7 @@ class Recorder:
         uri = f"{request.path}?{request.query_string}" if request.query_string else request.path
         event = self.event = new_event(LEVELS[recorded.level], request.audit_id, uri, info.verb, request.user)
         event.source_ips = _source_ips(request)
-        event.user_agent = agent(request.headers.get("user-agent", ""))
+        event.user_agent = agent(as_utf8(request.headers.get("user-agent", "")))
         event.request_received_timestamp = rfc3339_micro(clock())
         if info.is_resource:
             event.object_ref = ObjectReference(

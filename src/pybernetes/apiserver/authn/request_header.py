@@ -15,7 +15,7 @@ import msgspec
 from pybernetes.net.chains import Trust, presented
 from pybernetes.net.http import Connection, Request
 
-from .user import BadCredential, User, extra_key
+from .user import BadCredential, User, as_utf8, extra_key
 
 
 class Headers(msgspec.Struct, frozen=True):
@@ -77,12 +77,13 @@ class RequestHeader:
 
     def _user(self, name: str, request: Request) -> User:
         names = self._headers
-        groups = [value for header in names.groups for value in request.values(header) if value]
+        groups = [as_utf8(value) for header in names.groups for value in request.values(header) if value]
         extra: dict[str, list[str]] = {}
         for prefix in names.extra_prefixes:
             for header in request.headers:
                 if header.startswith(prefix):
-                    extra.setdefault(extra_key(header.removeprefix(prefix)), []).extend(request.values(header))
+                    values = extra.setdefault(extra_key(header.removeprefix(prefix)), [])
+                    values.extend(map(as_utf8, request.values(header)))
         return User(name, _first(request, names.uids), tuple(groups), extra)
 
     def _clear(self, request: Request) -> None:
@@ -96,5 +97,5 @@ def _first(request: Request, headers: Sequence[str]) -> str:
     for header in headers:
         values = request.values(header)
         if values and values[0]:
-            return values[0]
+            return as_utf8(values[0])
     return ""

@@ -15,7 +15,7 @@ import msgspec
 
 from pybernetes.net.http import Request
 
-from .user import BadCredential, TokenAuthenticator, TokenUser, User, authenticated
+from .user import BadCredential, TokenAuthenticator, TokenUser, User, as_utf8, authenticated
 
 REMEMBERED = 10.0  # seconds; upstream's TokenSuccessCacheTTL
 INVALID = "invalid bearer token"
@@ -118,7 +118,7 @@ class Bearer:
         self._tokens = tokens
 
     async def authenticate(self, request: Request) -> User | None:
-        header = request.first("authorization")
+        header = as_utf8(request.first("authorization"))
         if header:
             scheme, _, rest = header.strip().partition(" ")
             if scheme.lower() != "bearer":

@@ -93,6 +93,11 @@ def _quoted(texts: Sequence[str]) -> str:
     return f"[{' '.join(map(quote, texts))}]"
 
 
+def as_utf8(header: str) -> str:
+    """The value of a header as the UTF-8 that clients mean; headers are kept as Latin-1, which any bytes are."""
+    return header if header.isascii() else header.encode("latin-1").decode("utf-8", "replace")
+
+
 _BAD_ESCAPE = re.compile("%(?![0-9a-fA-F]{2})")
 
 
@@ -102,7 +107,7 @@ def extra_key(text: str) -> str:
 
 
 def authenticated(user: User) -> User:
-    """The user with the group of all who were identified."""
-    if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
+    """The user with the group of all who were identified, which nobody in particular is not."""
+    if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups or user.name == ANONYMOUS.name:
         return user
     return msgspec.structs.replace(user, groups=(*user.groups, AUTHENTICATED))

@@ -23,7 +23,7 @@ from pybernetes.net.http import Handler, Request, Response
 from pybernetes.net.messages import NOSNIFF
 
 from ..authn.serviceaccount import NODE_NAME, USER_PREFIX
-from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User, extra_key
+from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User, as_utf8, extra_key
 from ..authz.authorizer import Authorizer
 from ..authz.union import forbidden, require
 from ..requestinfo import RequestInfo
@@ -103,12 +103,13 @@ class Impersonation:
 
 def wanted_user(request: Request) -> User | None:
     """Who one wants to be, without the groups that come by themselves; None if nobody. Raises BadRequest."""
-    name, uid = request.first("impersonate-user"), request.first("impersonate-uid")
-    groups = tuple(request.values("impersonate-group"))
+    name, uid = as_utf8(request.first("impersonate-user")), as_utf8(request.first("impersonate-uid"))
+    groups = tuple(map(as_utf8, request.values("impersonate-group")))
     extra: dict[str, list[str]] = {}
     for header in request.headers:
         if header.startswith(_EXTRA):
-            extra.setdefault(extra_key(header.removeprefix(_EXTRA)), []).extend(request.values(header))
+            values = extra.setdefault(extra_key(header.removeprefix(_EXTRA)), [])
+            values.extend(map(as_utf8, request.values(header)))
     if name:
         return User(name, uid, groups, extra)
     if uid or groups or extra:
