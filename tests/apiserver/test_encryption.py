@@ -17,6 +17,7 @@ import tools
 from pybernetes.apiserver.encryption import resource_of
 
 KEY1, KEY2 = (base64.b64encode(os.urandom(32)).decode() for _ in range(2))
+KEY = {"name": "k1", "secret": KEY1}
 SECRET = "swordfish-" * 4
 
 
@@ -99,12 +100,6 @@ def test_secrets_on_the_disk(tmp_path: Path) -> None:
             every=0.1,
         )
 
-    write(file, ("secretbox", "k2"))
-    unreadable = pytest.raises(AssertionError, match="/registry/secrets/default/old cannot be decrypted")
-    with unreadable, tools.api_server(tmp_path / "c", *flags, store=store):
-        pass
-    with pytest.raises(AssertionError, match="encrypted"), tools.api_server(tmp_path / "d", store=store):
-        pass
     write(file, ("identity", ""), ("secretbox", "k2"), ("aesgcm", "k1"))
     with tools.api_server(tmp_path / "e", *flags, store=store) as server:
         client = Client(server)
@@ -114,6 +109,104 @@ def test_secrets_on_the_disk(tmp_path: Path) -> None:
             assert client.put(f"{path}/{name}", current).status == 200
     with tools.api_server(tmp_path / "f", store=store) as server:
         assert base64.b64decode(Client(server).get(f"{path}/s").json["data"]["p"]).decode() == SECRET
+
+
+LOST = "no matching key was found for the provided AES transformer"
+INITIALIZING = "storage is (re)initializing: failed to list "
+
+
+def test_an_object_whose_key_is_lost_is_refused_and_all_others_are_served(tmp_path: Path) -> None:
+    file, store = tmp_path / "encryption.json", f"sqlite://{tmp_path / 'store.db'}"
+    flags = [f"--encryption-provider-config={file}", "--encryption-provider-config-automatic-reload"]
+    path, everywhere = "/apis/apps/v1/namespaces/default/replicasets", "/apis/apps/v1/replicasets"
+    transform = f'unable to transform key "/registry/replicasets/default/b": {LOST}'
+
+    def replicaset(name: str) -> dict[str, object]:
+        template = {"metadata": {"labels": {"a": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"a": name}}, "template": template}}
+
+    write(file, ("aesgcm", "k1"))
+    with tools.api_server(tmp_path / "a", *flags, store=store) as server:
+        assert Client(server).post(path, replicaset("b")).status == 201
+    write(file, ("aesgcm", "k2"))
+    with tools.api_server(tmp_path / "b", *flags, store=store) as server:
+        client = Client(server)
+        for name in ("a", "c"):
+            assert client.post(path, replicaset(name)).status == 201
+        assert client.get(f"{path}/a").status == 200
+        for refused in (
+            client.get(f"{path}/b"),
+            client.put(f"{path}/b", replicaset("b")),
+            client.patch(f"{path}/b", {"metadata": {"labels": {"x": "y"}}}),
+            client.delete(f"{path}/b"),
+        ):
+            assert (refused.status, refused.json["reason"]) == (500, "InternalError")
+            assert refused.message == f"Internal error occurred: {LOST}"
+        assert client.post(path, replicaset("b")).json["reason"] == "AlreadyExists"
+        for query in (path, everywhere, f"{path}?limit=2", f"{path}?labelSelector=x", f"{path}?limit=9"):
+            answer = client.get(query)
+            assert (answer.status, answer.message) == (500, f"Internal error occurred: {transform}"), query
+        first = client.get(f"{path}?limit=1").json
+        assert [each["metadata"]["name"] for each in first["items"]] == ["a"]
+        assert first["metadata"]["remainingItemCount"] == 2
+        assert client.get(f"{path}?continue={first['metadata']['continue']}").status == 500
+        assert client.get(f"{path}?fieldSelector=metadata.name=c").status == 200
+        assert client.get("/apis/apps/v1/namespaces/kube-system/replicasets").status == 200
+        assert client.delete(path).status == 500
+        for query in (f"{path}?watch=true", f"{path}?resourceVersion=0"):
+            answer = client.get(query)
+            assert (answer.status, answer.json["reason"]) == (429, "TooManyRequests")
+            assert answer.message == f"{INITIALIZING}*apps.ReplicaSet: {transform}"
+        assert client.get("/apis/apps/v1/deployments").status == 200
+
+        write(file, ("aesgcm", "k2"), ("aesgcm", "k1"))
+        tools.wait_until(lambda: client.get(path).status == 200, "the key that was given back is used", every=0.1)
+        assert [each["metadata"]["name"] for each in client.get(path).json["items"]] == ["a", "b", "c"]
+        with client.watch(f"{path}?watch=true") as watch:
+            assert [each["object"]["metadata"]["name"] for each in watch.take(3)] == ["a", "b", "c"]
+            assert client.delete(f"{path}/b").status == 200
+            assert watch.take(1)[0]["type"] == "DELETED"
+
+
+def test_a_server_is_not_ready_while_it_cannot_read_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, store = tmp_path / "encryption.json", f"sqlite://{tmp_path / 'store.db'}"
+    flags = [f"--encryption-provider-config={file}", "--v=2"]
+    path = "/api/v1/namespaces/default/secrets"
+    write(file, ("aescbc", "k1"))
+    with tools.api_server(tmp_path / "a", *flags, store=store) as server:
+        assert Client(server).post(path, {"metadata": {"name": "s"}}).status == 201
+    write(file, ("identity", ""))
+    log = tmp_path / "b" / "apiserver.log"
+    monkeypatch.setattr(tools, "Probe", lambda *_: lambda: "serving securely" in log.read_text())
+    with tools.api_server(tmp_path / "b", *flags, store=store) as server:
+        client = Client(server)
+        ready = client.get("/readyz")
+        assert ready.status == 500
+        assert [line for line in ready.body.decode().splitlines() if line.startswith("[-]")] == [
+            "[-]informer-sync failed: reason withheld"
+        ]
+        assert client.get("/livez").status == 200
+        assert client.get(f"{path}/s").message == "Internal error occurred: no matching prefix found"
+        assert client.post(path, {"metadata": {"name": "t"}}).status == 201
+
+
+def test_a_server_does_not_run_without_what_it_decides_by(tmp_path: Path) -> None:
+    file, store = tmp_path / "encryption.json", f"sqlite://{tmp_path / 'store.db'}"
+    content = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "EncryptionConfiguration",
+        "resources": [{"resources": ["resourcequotas"], "providers": [{"aesgcm": {"keys": [KEY]}}]}],
+    }
+    file.write_text(json.dumps(content))
+    with tools.api_server(tmp_path / "a", f"--encryption-provider-config={file}", store=store) as server:
+        assert (
+            Client(server).post("/api/v1/namespaces/default/resourcequotas", {"metadata": {"name": "q"}}).status == 201
+        )
+    refused = (
+        'unable to transform key "/registry/resourcequotas/default/q": identity transformer tried to read encrypted'
+    )
+    with pytest.raises(AssertionError, match=refused), tools.api_server(tmp_path / "b", store=store):
+        pass
 
 
 def test_keys_that_a_plugin_keeps(tmp_path: Path) -> None:

@@ -19,6 +19,29 @@ if TYPE_CHECKING:
     from pybernetes.store.encryption.configuration import Rules
 
 
+_ESSENTIAL_GROUPS = frozenset(
+    (
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "node.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+    )
+)
+_ESSENTIAL = frozenset(
+    (
+        *(("", plural) for plural in ("limitranges", "namespaces", "nodes", "pods", "resourcequotas", "services")),
+        *(("", plural) for plural in ("endpoints", "persistentvolumeclaims", "persistentvolumes", "serviceaccounts")),
+        *(("networking.k8s.io", plural) for plural in ("ingressclasses", "ipaddresses", "servicecidrs")),
+        ("discovery.k8s.io", "endpointslices"),
+    )
+)
+
+
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags about encryption at rest."""
     add = parser.add_argument_group("encryption at rest").add_argument
@@ -63,6 +86,19 @@ def _counting(reloads: Reloads, read: Callable[[Path], Rules]) -> Callable[[Path
         return rules
 
     return counted
+
+
+def essential_prefixes() -> frozenset[str]:
+    """Where what this server decides by is kept: it does not run without all of it.
+
+    With a policy, a quota or a disruption budget that nobody can read it would allow what is forbidden.
+    """
+    kept = [each for each in RESOURCES if each.stored]
+    return frozenset(
+        each.storage_prefix
+        for each in kept
+        if each.group in _ESSENTIAL_GROUPS or (each.group, each.plural) in _ESSENTIAL
+    )
 
 
 def resource_of(key: str) -> tuple[str, str] | None:

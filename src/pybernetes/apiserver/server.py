@@ -26,7 +26,7 @@ from pybernetes.net.http import Handler, HTTPServer, Request, Response, Timeouts
 from pybernetes.net.tls import ServingTLS
 from pybernetes.store import open_store
 from pybernetes.store.base import StoreError
-from pybernetes.store.cache import Cache
+from pybernetes.store.cache import Cache, Sealed
 
 from . import log_level, runtime_config
 from .admission import configuration, plugins
@@ -41,7 +41,7 @@ from .bootstrap.rbac import reconcile_policy
 from .bootstrap.service import remove_kubernetes_endpoint
 from .compaction import compact_regularly
 from .discovery import Discovery
-from .encryption import encrypted
+from .encryption import encrypted, essential_prefixes
 from .extensions.start import Extensions, custom_kinds
 from .filters.authentication import Authentication
 from .filters.authorization import Authorization
@@ -74,6 +74,7 @@ log = logging.getLogger(__name__)
 
 MAX_BODY = 3 * 1024 * 1024  # upstream's limit for a request's body
 _DRAIN = 60.0  # seconds for requests in flight after SIGTERM; upstream's --request-timeout
+_FOLLOWED = ("/registry/configmaps/", "/registry/secrets/")  # what upstream's server follows and ours can be without
 _FAREWELL = 2.0  # seconds for taking this server out of the endpoints, when the store is slow or away
 
 
@@ -93,7 +94,7 @@ class APIServer:
         self.store = encrypted(store, options)
         disabled = runtime_config.apply(options.runtime_config)
         prefixes = sorted({resource.storage_prefix for resource in scheme.resources() if resource.stored})
-        self.cache = Cache(self.store, prefixes)
+        self.cache = Cache(self.store, prefixes, essential_prefixes())
         self.registry = Registry(self.cache, SystemClock(), event_ttl=int(options.event_ttl))
         if disabled:
             self.registry.disable(disabled)
@@ -281,6 +282,11 @@ class APIServer:
     async def _check_ready(self) -> None:
         if not self._ready:
             raise RuntimeError("not ready")
+        for partition in (self.cache.partitions[prefix] for prefix in _FOLLOWED):
+            if partition.sealed:
+                await self.cache.unseal(partition)
+            for key, why in partition.sealed.items():
+                raise Sealed(key, why)
 
     async def _check_not_stopping(self) -> None:
         if self._stopping.is_set():

@@ -19,6 +19,19 @@ from typing import Protocol
 import msgspec
 
 
+class Ciphertext(bytes):
+    """A value as it is kept, encrypted, which none of the keys at hand opens; `why` says what is wrong."""
+
+    why = "identity transformer tried to read encrypted data"
+
+    @classmethod
+    def of(cls, value: bytes, why: str) -> Ciphertext:
+        """The value, and what is wrong with it."""
+        made = cls(value)
+        made.why = why
+        return made
+
+
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """A value as it was written at `revision`."""
 

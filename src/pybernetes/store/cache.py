@@ -7,8 +7,12 @@ whoever wrote a thing can read it.
 The cache follows the whole store, not only its own keys: only then does it learn of every revision, and `consistent`
 waits for the latest one, whoever else keeps things in the same etcd.
 
+An object that nobody can read, because the key it was encrypted with is not there, is `sealed`: it is known by its
+name, and what is said about it is left to who asks. A resource that has one has no watchers, as they would not see it
+all. What is `essential` must be read, all of it: with one such object sealed there is no cache.
+
 Invariants of a `Partition`:
-- `keys` (sorted when asked for) are exactly the keys of `items`;
+- `keys` (sorted when asked for) are exactly the keys of `items`, and none of them is in `sealed`;
 - `window` holds every change with `floor < revision <= changed`, oldest first;
 - a `Watcher` has been offered every change after the revision it was added at, in order.
 """
@@ -20,12 +24,12 @@ import contextlib
 import logging
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
 
-from .base import Compacted, Event, FutureRevision, Store, StoreUnavailable
+from .base import Ciphertext, Compacted, Entry, Event, FutureRevision, Store, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +39,7 @@ BACKLOG = 16384  # changes a watcher may be behind before it is ended
 BACKLOG_SIZE = 64 << 20  # bytes that may wait for one watcher
 PATIENCE = 10.0  # seconds for the watch of a shared store to show what its revision says is there
 _METADATA = b'"metadata":{'
+_ENCRYPTED = b"k8s:enc:"
 _RETRY = 1.0  # seconds between attempts to read a store that is away
 
 
@@ -137,6 +142,8 @@ class Partition:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.items: dict[str, Item] = {}
+        self.sealed: dict[str, str] = {}
+        """Keys of objects that nobody can read, and why."""
         self._sorted: list[str] = []  # sorted, but for what `_fresh` and `_gone` say
         self._fresh: list[str] = []  # keys of `items` that are not in `_sorted` yet
         self._gone = 0  # keys of `_sorted` that may not be in `items` any more
@@ -149,9 +156,10 @@ class Partition:
         """Parts of this process that are told of every change, before any watcher; None = everything is new."""
         self.closed = False
 
-    def load(self, entries: list[Item], revision: int) -> None:
+    def load(self, entries: list[Item], revision: int, sealed: dict[str, str] | None = None) -> None:
         """Replace everything; the past before `revision` is not known here."""
         self.items = {item.key: item for item in entries}
+        self.sealed = sealed or {}
         self._sorted, self._fresh, self._gone = sorted(self.items), [], 0
         self.window.clear()
         self.window_size = 0
@@ -159,9 +167,18 @@ class Partition:
         for follower in self.followers:
             follower(None)
 
+    def seal(self, key: str, why: str, revision: int) -> None:
+        """An object has come that nobody can read; those who watch are told to look anew."""
+        items = [item for item in self.items.values() if item.key != key]
+        self.load(items, revision, {**self.sealed, key: why})
+        for watcher in self.watchers:
+            watcher.end(Compacted(watcher.revision, revision))
+
     def apply(self, change: Change) -> None:
         """Bring the change in and offer it to the watchers."""
         key = change.key
+        if self.sealed:
+            self.sealed.pop(key, None)
         if change.item is not None:
             if key not in self.items:
                 self._fresh.append(key)
@@ -226,21 +243,29 @@ class Partition:
 class Unreadable(StoreUnavailable):
     """The store holds something under a key of ours that this program has not written."""
 
-    def __init__(self, key: str, value: bytes) -> None:
-        why = "does not hold an object as this program writes it; is the store another program's?"
-        if value.startswith(b"k8s:enc:"):
-            why = "is encrypted, and no rule of --encryption-provider-config is for it"
-        super().__init__(f"{key} {why}")
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{key} does not hold an object as this program writes it; is the store another program's?")
+
+
+class Sealed(StoreUnavailable):
+    """An object is encrypted, and nobody can read it; in upstream's words."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(f'unable to transform key "{key}": {why}')
+        self.key = key
+        self.why = why
 
 
 class Cache:
     """All partitions, kept up to date by one task."""
 
-    def __init__(self, store: Store, prefixes: list[str]) -> None:
+    def __init__(self, store: Store, prefixes: list[str], essential: Collection[str] = ()) -> None:
         self.store = store
+        self.essential = frozenset(essential)
+        """Prefixes of what must be read."""
         self.revision = 0
         self.partitions = {prefix: Partition(prefix) for prefix in prefixes}
-        self._loading: dict[Partition, list[Change]] = {}  # changes since the revision that is being read
+        self._loading: dict[Partition, list[Change | Sealed]] = {}  # changes since the revision that is being read
         self._task: asyncio.Task[None] | None = None
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._asking: asyncio.Task[int] | None = None
@@ -288,11 +313,23 @@ class Cache:
                 continue
             if (present := self.partitions.get(prefix)) is not None:
                 return present  # somebody else was faster
-            partition.load([_item(entry.key, entry.value, entry.revision) for entry in page.entries], revision)
+            items, sealed = _sorted_out(page.entries)
+            partition.load(items, revision, sealed)
             for change in changes:
-                partition.apply(change)
+                if isinstance(change, Sealed):
+                    partition.seal(change.key, change.why, revision)
+                else:
+                    partition.apply(change)
             self.partitions[prefix] = partition
             return partition
+
+    async def unseal(self, partition: Partition) -> None:
+        """Try again to read what nobody could: the key may have come back. Raises StoreUnavailable."""
+        entries = [entry for key in list(partition.sealed) if (entry := await self.store.get(key)) is not None]
+        # What has changed while these were read is not sealed any more, or is brought by the watch.
+        items, still = _sorted_out([e for e in entries if e.key in partition.sealed and e.revision <= self.revision])
+        if items:
+            partition.load([*partition.items.values(), *items], self.revision, still)
 
     def remove_partition(self, prefix: str) -> None:
         """Forget a resource; its watchers are told that no more will come."""
@@ -341,13 +378,18 @@ class Cache:
 
     async def _load(self) -> None:
         page = await self.store.range("/registry/")
-        sorted_out: dict[str, list[Item]] = {prefix: [] for prefix in self.partitions}
+        by_partition: dict[str, list[Entry]] = {prefix: [] for prefix in self.partitions}
         for entry in page.entries:
             partition = self.partition_of(entry.key)
             if partition:
-                sorted_out[partition.prefix].append(_item(entry.key, entry.value, entry.revision))
-        for prefix, items in sorted_out.items():
-            self.partitions[prefix].load(items, page.revision)
+                by_partition[partition.prefix].append(entry)
+        for prefix, entries in by_partition.items():
+            items, sealed = _sorted_out(entries)
+            for key, why in sealed.items():
+                if prefix in self.essential:
+                    raise Sealed(key, why)
+                log.error("%s", Sealed(key, why))
+            self.partitions[prefix].load(items, page.revision, sealed)
         self._loaded = page.revision
         self._advance(page.revision)
 
@@ -390,12 +432,22 @@ class Cache:
     def _apply(self, event: Event) -> None:
         partition = self.partition_of(event.key)
         if partition:
-            previous = partition.items.get(event.key)
-            partition.apply(change_of(event, previous))
+            try:
+                change = change_of(event, partition.items.get(event.key))
+            except Sealed as sealed:
+                if partition.prefix in self.essential:
+                    raise
+                log.error("%s", sealed)
+                partition.seal(event.key, sealed.why, event.revision)
+            else:
+                partition.apply(change)
         elif self._loading:
             for loading, changes in self._loading.items():
                 if event.key.startswith(loading.prefix):
-                    changes.append(change_of(event, None))
+                    try:
+                        changes.append(change_of(event, None))
+                    except Sealed as sealed:
+                        changes.append(sealed)
 
     def _advance(self, revision: int) -> None:
         self.revision = max(revision, self.revision)
@@ -412,17 +464,33 @@ class Cache:
 
 
 def change_of(event: Event, previous: Item | None) -> Change:
-    """A store's event with its objects as they are sent."""
+    """A store's event with its objects as they are sent. Raises Sealed if the object can be read no more."""
     if previous is None and event.previous is not None:
-        previous = _item(event.key, event.previous.value, event.previous.revision)
+        with contextlib.suppress(Sealed):
+            previous = item_of(event.key, event.previous.value, event.previous.revision)
     if event.value is None:
         return Change(event.key, event.revision, None, previous, {}, 0)
-    item = _item(event.key, event.value, event.revision)
+    item = item_of(event.key, event.value, event.revision)
     return Change(event.key, event.revision, item, previous, {}, len(item.raw))
 
 
-def _item(key: str, value: bytes, revision: int) -> Item:
+def item_of(key: str, value: bytes, revision: int) -> Item:
+    """A stored value as it is sent. Raises Sealed, or Unreadable if it is nothing of ours."""
     try:
         return Item(key, with_revision(value, revision), revision)
     except ValueError:
-        raise Unreadable(key, value) from None
+        if value.startswith(_ENCRYPTED):
+            raise Sealed(key, getattr(value, "why", Ciphertext.why)) from None
+        raise Unreadable(key) from None
+
+
+def _sorted_out(entries: list[Entry]) -> tuple[list[Item], dict[str, str]]:
+    """What can be read, and what cannot with the reasons."""
+    items: list[Item] = []
+    sealed: dict[str, str] = {}
+    for entry in entries:
+        try:
+            items.append(item_of(entry.key, entry.value, entry.revision))
+        except Sealed as error:
+            sealed[entry.key] = error.why
+    return items, sealed

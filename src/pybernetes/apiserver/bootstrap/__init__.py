@@ -7,7 +7,7 @@ import itertools
 import logging
 
 from pybernetes.api.core.v1 import Namespace
-from pybernetes.api.errors import APIError
+from pybernetes.api.errors import APIError, InternalError
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.store.base import StoreError
 
@@ -34,8 +34,11 @@ async def bootstrap(registry: Registry, address: str, port: int) -> None:
     for each in system_classes():
         await ensure(registry, "scheduling.k8s.io", "v1", "priorityclasses", each)
     await ensure_kubernetes_service(registry, address, port)
-    await ensure_authentication(registry)
-    await ensure_tracking(registry)
+    for ensure_config_map in (ensure_authentication, ensure_tracking):
+        try:
+            await ensure_config_map(registry)
+        except InternalError as error:  # it is encrypted, and its key is gone
+            log.error("bootstrap: %s", error)
 
 
 async def keep(registry: Registry, address: str, port: int) -> None:

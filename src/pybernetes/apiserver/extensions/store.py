@@ -162,8 +162,7 @@ class CustomResourceStore(ResourceStore):
         item.forms[1][self.resource.version] = raw
 
     async def find(self, namespace: str, name: str) -> Item | None:
-        await self.consistent()
-        item = self.partition.items.get(self.key(namespace, name))
+        item = await super().find(namespace, name)
         if item is not None and self.asks_webhook:
             await self.ready([item])
         return item

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api import scheme, zeros
-from pybernetes.api.errors import AlreadyExists, Conflict, NotFound, ServiceUnavailable
+from pybernetes.api.errors import AlreadyExists, Conflict, InternalError, NotFound, ServiceUnavailable
 from pybernetes.api.resources import Resource
 from pybernetes.store.base import Entry, KeyExists, Page, RevisionMismatch, StoreUnavailable
 from pybernetes.store.cache import Cache, Item, Partition, with_revision, without_revision
@@ -182,9 +182,27 @@ class ResourceStore:
         return self.partition.items.get(self.key(namespace, name))
 
     async def find(self, namespace: str, name: str) -> Item | None:
-        """The object as of now, or None."""
+        """The object as of now, or None. Raises InternalError if nobody can read it."""
         await self.consistent()
-        return self.partition.items.get(self.key(namespace, name))
+        item = self.partition.items.get(self.key(namespace, name))
+        if item is None and self.partition.sealed:
+            return await self._unsealed(self.key(namespace, name))
+        return item
+
+    async def _unsealed(self, key: str) -> Item | None:
+        """The object if it can be read by now. Raises InternalError if it cannot."""
+        if key in self.partition.sealed:
+            await self.unseal()
+        if key in self.partition.sealed:
+            raise InternalError(self.partition.sealed[key])
+        return self.partition.items.get(key)
+
+    async def unseal(self) -> None:
+        """Try again to read what nobody could. Raises ServiceUnavailable."""
+        try:
+            await self.cache.unseal(self.partition)
+        except StoreUnavailable as error:
+            raise ServiceUnavailable(str(error)) from error
 
     async def ready(self, items: Sequence[Item]) -> None:
         """Return when `raw` and `decode` can answer for these objects."""

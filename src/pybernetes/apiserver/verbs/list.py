@@ -3,20 +3,23 @@
 A page is served from the cache whenever the cache still shows the revision that was asked for, else from the store's
 history. Pages of one list share a revision, so that together they are a snapshot; when that has been compacted the
 client is told so, and given a token to go on with what is there now.
+
+A page on which there would be an object that nobody can read is refused (`sealed`).
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from pybernetes.api.errors import BadRequest, ResourceExpired, ServiceUnavailable
+from pybernetes.api.errors import BadRequest, InternalError, ResourceExpired, ServiceUnavailable
 from pybernetes.net.http import Request, Response
 from pybernetes.store.base import Compacted, FutureRevision, StoreUnavailable
-from pybernetes.store.cache import Item, with_revision
+from pybernetes.store.cache import Item, Sealed, item_of
 
 from ..negotiation import output_format
 from ..output import TRANSFORMS, ListMeta, answer_list
 from ..registry.resource_store import ResourceStore
+from . import sealed
 from .freshness import wait_until_fresh
 from .options import ListOptions, decode_continue, encode_continue, list_options
 
@@ -64,6 +67,8 @@ def page_meta(store: ResourceStore, namespace: str, options: ListOptions, page: 
 async def read_page(store: ResourceStore, namespace: str, options: ListOptions) -> ListPage:
     """The objects that are asked for, as of the revision that is asked for."""
     scope = store.scope(namespace)
+    if store.partition.sealed:
+        await sealed.check_list(store, options)
     if store.asks_webhook and options.selects:
         await store.ready([store.partition.items[key] for key in store.partition.scan(scope)])
     if options.continue_:
@@ -94,7 +99,10 @@ def _from_cache(store: ResourceStore, scope: str, after: str, options: ListOptio
     if not options.selects:
         chosen = keys[:limit] if limit else keys
         more = len(keys) - len(chosen)
-        return ListPage([items[key] for key in chosen], store.cache.revision, chosen[-1] if more else "", more)
+        page = ListPage([items[key] for key in chosen], store.cache.revision, chosen[-1] if more else "", more)
+        if partition.sealed:
+            sealed.check_page(store, scope, after, options, page)
+        return page
     found: list[Item] = []
     last = ""
     for key in keys:
@@ -104,7 +112,10 @@ def _from_cache(store: ResourceStore, scope: str, after: str, options: ListOptio
                 last = found[-1].key
                 break
             found.append(item)
-    return ListPage(found, store.cache.revision, last)
+    page = ListPage(found, store.cache.revision, last)
+    if partition.sealed:
+        sealed.check_page(store, scope, after, options, page)
+    return page
 
 
 async def _at(store: ResourceStore, scope: str, after: str, revision: int, options: ListOptions) -> ListPage:
@@ -124,7 +135,10 @@ async def _at(store: ResourceStore, scope: str, after: str, revision: int, optio
             raise _expired(store, scope, after, revision, options) from error
         except StoreUnavailable as error:
             raise ServiceUnavailable(str(error)) from error
-        items = [Item(e.key, with_revision(e.value, e.revision), e.revision) for e in past.entries]
+        try:
+            items = [item_of(e.key, e.value, e.revision) for e in past.entries]
+        except Sealed as error:
+            raise InternalError(error) from error
         found += [item for item in items if not options.selects or options.matches(store.attributes(item))]
         if not past.remaining or not items:
             return ListPage(found, revision)

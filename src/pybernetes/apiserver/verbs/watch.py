@@ -21,6 +21,7 @@ from pybernetes.store.cache import Change, Item, Watcher, change_of
 from ..negotiation import JSON, output_format
 from ..output import TRANSFORMS, event_encoder
 from ..registry.resource_store import ResourceStore
+from . import sealed
 from .freshness import wait_until_fresh
 from .options import ListOptions, list_options
 
@@ -46,6 +47,8 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
     encode = event_encoder(request, store.resource, form)
     shared = None if form.transform == "Table" else (form.transform, form.version, store.form)
     view = _view(store, options, encode, shared)
+    if store.partition.sealed:
+        await sealed.check_watch(store)
     start = options.resource_version
     if not start:  # "" and "0": the state first
         await (store.consistent() if start is None else asyncio.sleep(0))

@@ -27,6 +27,7 @@ _PATIENCE = 180.0  # seconds that the last answer counts when there is no new on
 _SEEDED = 1  # EncryptedDEKSourceType: the plugin has encrypted a seed; 0 = the key itself
 _SIZE = 32  # bytes of a seed, of what is mixed into it, and of a key
 _LARGEST = 1024  # bytes of a key's name and of an encrypted seed; upstream's
+_RETRY = 1.0  # seconds before a plugin is asked again for a seed that it has not decrypted
 _SERVICE = "/v2.KeyManagementService/"
 
 
@@ -52,6 +53,8 @@ class KMS:
         self._channel: Any = None
         self._asking = asyncio.Lock()
         self._ciphers: dict[Sealed, _Cipher] = {}
+        self._failed: dict[Sealed, tuple[float, str]] = {}
+        """Seeds that the plugin has not decrypted: when to ask again, and what it said."""
         self._writes: Sealed | None = None
         """The seed for what is written."""
         self._key_id = ""
@@ -75,20 +78,28 @@ class KMS:
                 log.error("the KMS plugin %s: %s", self._name, error)
 
     async def prepare_read(self, data: bytes) -> None:
-        """Have the seed that a value was written with. Raises Undecipherable."""
-        sealed, _ = _unpack(data)
-        if sealed in self._ciphers:
+        """Have the seed that a value was written with; `decrypt` tells if it was not to be had."""
+        try:
+            sealed, _ = _unpack(data)
+        except Undecipherable:
+            return
+        if sealed in self._ciphers or self._known_to_fail(sealed):
             return
         async with self._asking:
-            if sealed in self._ciphers:
+            if sealed in self._ciphers or self._known_to_fail(sealed):
                 return
             asked: list[tuple[int, bytes | str]] = [(1, sealed.seed), (2, new_uid()), (3, sealed.key_id)]
             asked += [(4, _entry(name, value)) for name, value in sealed.annotations]
             try:
                 answer = await self._call("Decrypt", asked)
             except _Failed as error:
-                raise Undecipherable(f"failed to decrypt DEK, error: {error}") from error
+                self._failed[sealed] = (monotonic() + _RETRY, f"failed to decrypt DEK, error: {error}")
+                return
+            self._failed.pop(sealed, None)
             self._ciphers[sealed] = _cipher(sealed.kind, _bytes(answer, 1))
+
+    def _known_to_fail(self, sealed: Sealed) -> bool:
+        return sealed in self._failed and monotonic() < self._failed[sealed][0]
 
     async def _refresh(self) -> None:
         status = await self._call("Status", [])
@@ -149,7 +160,7 @@ class KMS:
         sealed, encrypted = _unpack(data)
         cipher = self._ciphers.get(sealed)
         if cipher is None:
-            raise Undecipherable("the seed of the value was not decrypted")
+            raise Undecipherable(self._failed[sealed][1] if sealed in self._failed else "its seed was not decrypted")
         return cipher.decrypt(encrypted, key)
 
 

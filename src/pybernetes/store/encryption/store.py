@@ -2,7 +2,8 @@
 
 Whoever reads and writes above it, the cache first of all, sees plain values; below it nobody does. Values that were
 written by another provider than the one that writes now are stale: they are read, and an object that is written again
-without a change is written nevertheless (`stale`), which is how keys are changed.
+without a change is written nevertheless (`stale`), which is how keys are changed. A value that none of the keys opens
+comes up as it is kept (`Ciphertext`): it is one object that cannot be read, and no reason to withhold the others.
 """
 
 from __future__ import annotations
@@ -11,22 +12,17 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 
-from ..base import Entry, Event, Page, Receive, RevisionMismatch, Store, StoreUnavailable, Watch
+from ..base import Ciphertext, Entry, Event, Page, Receive, RevisionMismatch, Store, Watch
 from .configuration import Rules
 from .kms import KMS
 from .providers import PREFIX, Provider, Undecipherable
 
 log = logging.getLogger(__name__)
 
+_TRANSFORMERS = {"aesgcm": "AES", "aescbc": "AES", "secretbox": "Secretbox"}
+
 ResourceOf = Callable[[str], tuple[str, str] | None]
 """From a key to the group and plural of the resource that is kept there; None if it is no resource."""
-
-
-class Undecryptable(StoreUnavailable):
-    """A value that none of the configured keys reads."""
-
-    def __init__(self, key: str, why: str) -> None:
-        super().__init__(f"{key} cannot be decrypted: {why}")
 
 
 class EncryptedStore:
@@ -85,7 +81,7 @@ class EncryptedStore:
         return Page([self._up(entry) for entry in page.entries], page.revision, page.remaining)
 
     def watch(self, prefix: str, *, after: int, receive: Receive | None = None) -> Watch:
-        """See `Store`."""
+        """See `Store`. Nothing is received before its writer is told: a key may have to be fetched first."""
         return _PlainWatch(self._inner.watch(prefix, after=after), self._events)
 
     async def revision(self) -> int:
@@ -136,6 +132,7 @@ class EncryptedStore:
         return entry if value is entry.value else Entry(entry.key, value, entry.revision)
 
     def _decrypted(self, key: str, data: bytes) -> bytes:
+        """The value, or the `Ciphertext` that it is to us."""
         providers = self._providers(key)
         if providers is None:
             return data
@@ -146,26 +143,21 @@ class EncryptedStore:
                 try:
                     value = provider.decrypt(data[len(prefix) :] if prefix else data, key)
                 except Undecipherable as error:
-                    problems.append(str(error))
+                    problems += [str(error)] if prefix else []
                     continue
                 self._written_by[key] = provider.stamp(data[len(prefix) :]) if isinstance(provider, KMS) else prefix
                 return value
-        if data.startswith(PREFIX) and not problems:
-            shown = b":".join(data.split(b":", 5)[:5]).decode("latin-1")
-            problems.append(f"no configured provider is for {shown}")
-        raise Undecryptable(key, "; ".join(problems) or "no configured provider reads it")
+        self._written_by.pop(key, None)
+        return Ciphertext.of(data, "; ".join(problems) or _unmatched(data, providers))
 
     async def _fetch_keys(self, entries: Iterable[Entry]) -> None:
-        """Have the keys of values whose keys are kept elsewhere. Raises Undecryptable."""
+        """Have the keys of values whose keys are kept elsewhere, as far as they are to be had."""
         if not self._rules.remote:
             return
         for entry in entries:
             for provider in self._providers(entry.key) or ():
                 if isinstance(provider, KMS) and entry.value.startswith(provider.prefix):
-                    try:
-                        await provider.prepare_read(entry.value[len(provider.prefix) :])
-                    except Undecipherable as error:
-                        raise Undecryptable(entry.key, str(error)) from error
+                    await provider.prepare_read(entry.value[len(provider.prefix) :])
 
     async def _events(self, batch: list[Event]) -> list[Event]:
         if self._rules.remote:
@@ -212,6 +204,15 @@ class _PlainWatch:
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+def _unmatched(data: bytes, providers: Iterable[Provider]) -> str:
+    """What upstream says of a value that was written by none of these keys."""
+    kind = data[len(PREFIX) :].partition(b":")[0].decode("latin-1")
+    named = _TRANSFORMERS.get(kind)
+    if named and any(each.prefix.startswith(PREFIX + kind.encode() + b":") for each in providers):
+        return f"no matching key was found for the provided {named} transformer"
+    return "no matching prefix found"
 
 
 def current(provider: Provider) -> bytes | None:
