@@ -62,10 +62,10 @@ class LogindWatch:
         bus.on_message = arrived
         gone = asyncio.create_task(self._tell_end(bus, events))
         try:
+            rule = f"type='signal',interface='{LOGIND[2]}',member='{PREPARE}',path='{LOGIND[1]}'"
+            await bus.listen(rule)  # before the lock: who holds one hears of every shutdown
             await self._allow_time(bus)
             await self._take_lock(bus)
-            rule = f"type='signal',interface='{LOGIND[2]}',member='{PREPARE}',path='{LOGIND[1]}'"
-            await bus.listen(rule)
             while (preparing := await events.get()) is not None:
                 if preparing:
                     await self._manager.shut_down()
