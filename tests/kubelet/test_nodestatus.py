@@ -123,7 +123,7 @@ class Reporting:
 
 
 async def until(client: Client, name: str, condition: Callable[[Node], bool]) -> Node:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             try:
                 found = await client.get(Node, name)
@@ -147,7 +147,7 @@ async def test_a_node_registers_reports_and_renews_its_lease(connect: Connect) -
         try:
             node = await until(client, name, lambda node: ready(node) == "True")
             assert node.metadata is not None
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while True:
                     try:
                         lease = await client.get(Lease, name, "kube-node-lease")
@@ -164,7 +164,7 @@ async def test_a_node_registers_reports_and_renews_its_lease(connect: Connect) -
             assert found.status is not None
             assert conditions(found.status)["Ready"].message == "something broke"
             subject.clock.advance(11.0)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while (await client.get(Lease, name, "kube-node-lease")).spec == lease.spec:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
         finally:
@@ -204,7 +204,7 @@ async def test_a_node_that_is_deleted_comes_back_with_a_new_kubelet_or_by_anothe
             with contextlib.suppress(errors.NotFound):
                 await client.delete(Lease, name, "kube-node-lease")  # as the garbage collector does
             for time in range(1, 4):
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(30):
                     while caplog.text.count(f"node {name} not found") < time:  # noqa: ASYNC110
                         await asyncio.sleep(0.01)
                 subject.clock.advance(11.0)

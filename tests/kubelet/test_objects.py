@@ -40,7 +40,7 @@ async def _make(client: Client, namespace: str, name: str, value: str, **more: b
 
 
 async def _until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 

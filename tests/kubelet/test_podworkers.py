@@ -61,7 +61,7 @@ async def workers() -> AsyncIterator[tuple[PodWorkers, Syncer, JumpingClock]]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.001)
 
@@ -195,7 +195,7 @@ async def test_the_least_grace_period_counts(
 
 
 async def _within(future: Awaitable[None]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await future
 
 

@@ -74,7 +74,7 @@ def waiting(reason: str) -> PodStatus:
 
 async def until(condition: Callable[[Pod], bool], client: Client, pod: Pod) -> Pod:
     assert pod.metadata is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             found = await client.get(Pod, pod.metadata.name or "", pod.metadata.namespace or "")
             if condition(found):

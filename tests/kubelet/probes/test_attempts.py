@@ -64,7 +64,7 @@ def http(status: str, body: str = "", **headers: str) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
 
 
-async def get(port: int | str, within: float = 5, **fields: Any) -> Outcome:
+async def get(port: int | str, within: float = 30, **fields: Any) -> Outcome:
     action = msgspec.convert({"path": "/healthz", "port": port, **fields}, HTTPGetAction)
     return await http_probe(action, CONTAINER, LOCAL, within)
 
@@ -139,10 +139,10 @@ async def test_who_does_not_answer_has_failed_in_gos_words() -> None:
     url = f"http://{LOCAL}:{port}/healthz"
     refused = f"dial tcp {LOCAL}:{port}: connect: connection refused"
     assert await get(port) == Outcome(Verdict.FAILURE, f'Get "{url}": {refused}')
-    assert await tcp_probe(LOCAL, port, 1) == Outcome(Verdict.FAILURE, refused)
+    assert await tcp_probe(LOCAL, port, 30) == Outcome(Verdict.FAILURE, refused)
     async with serving(b"", hang=True) as (port, _):
         late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-        assert (await get(port, 0.1)).output == f'Get "http://{LOCAL}:{port}/healthz": {late}'
+        assert (await get(port, 1.0)).output == f'Get "http://{LOCAL}:{port}/healthz": {late}'
     async with serving(b"") as (port, _):
         assert (await get(port)).output == f'Get "http://{LOCAL}:{port}/healthz": EOF'
     async with serving(b"SSH-2.0-OpenSSH\r\n") as (port, _):
@@ -177,7 +177,7 @@ async def test_any_certificate_will_do(tmp_path: Path) -> None:
 
 async def test_a_tcp_probe_succeeds_when_somebody_listens() -> None:
     async with serving(b"") as (port, _):
-        assert await tcp_probe(LOCAL, port, 1) == Outcome(Verdict.SUCCESS)
+        assert await tcp_probe(LOCAL, port, 30) == Outcome(Verdict.SUCCESS)
 
 
 class Runtime:
@@ -236,14 +236,14 @@ async def health(statuses: dict[bytes, bytes]) -> AsyncIterator[int]:
 
 async def test_grpc_health() -> None:
     async with health({b"": b"\x08\x01", b"\x0a\x01a": b"\x08\x02"}) as port:
-        assert await grpc_probe(LOCAL, port, "", 5) == Outcome(Verdict.SUCCESS, "service healthy")
-        unhealthy = await grpc_probe(LOCAL, port, "a", 5)
+        assert await grpc_probe(LOCAL, port, "", 30) == Outcome(Verdict.SUCCESS, "service healthy")
+        unhealthy = await grpc_probe(LOCAL, port, "a", 30)
         assert unhealthy == Outcome(Verdict.FAILURE, 'service unhealthy (responded with "NOT_SERVING")')
-        unknown = await grpc_probe(LOCAL, port, "b", 5)
+        unknown = await grpc_probe(LOCAL, port, "b", 30)
         assert unknown.output == ("error: health rpc probe failed: rpc error: code = NotFound desc = unknown service")
     async with health({}) as port:
         words = "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
-        assert (await grpc_probe(LOCAL, port, "", 5)).output.startswith(words)
+        assert (await grpc_probe(LOCAL, port, "", 30)).output.startswith(words)
     outcome = await grpc_probe(LOCAL, port, "", 0.3)
     assert outcome.output == (
         f'timeout: failed to connect service "{LOCAL}:{port}" within 300ms: context deadline exceeded'

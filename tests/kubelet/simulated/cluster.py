@@ -80,12 +80,17 @@ class Simulation:
             status = self.get("pod", pod)["status"]
             return status if condition(status) else None
 
-        return tools.wait_until(found, what, every=0.1)
+        return tools.wait_until(found, what, 60.0, every=0.1)
 
     def events(self, pod: str) -> list[tuple[str, str]]:
         """Reasons and messages."""
         found = self.get("events", f"--field-selector=involvedObject.name={pod}")["items"]
         return [(each["reason"], each["message"]) for each in found]
+
+
+def first(status: Any) -> Any:
+    """The status of a pod's first container; empty as long as its node has told nothing."""
+    return (status.get("containerStatuses") or [{}])[0]
 
 
 def pod(name: str, spec: dict[str, Any] | None = None, **annotations: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kubelet.simulated.cluster import NODES, Simulation, pod
+from kubelet.simulated.cluster import NODES, Simulation, first, pod
 
 import tools
 
@@ -37,13 +37,14 @@ def test_logs_have_the_lines_that_rules_say(simulation: Simulation, talking: str
     assert simulation.kubectl("logs", talking, "--limit-bytes=9") == "hello 1\nw"
     stamped = simulation.kubectl("logs", talking, "--timestamps").splitlines()[0]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z hello 1", stamped)
-    first = simulation.kubectl("logs", talking, "--since=1s").splitlines()
-    assert first[0] != "hello 1" or len(first) < 25
+    last = simulation.kubectl("logs", talking, "--since=1s").splitlines()
+    assert last[0] != "hello 1" or len(last) < 25
 
 
 def test_logs_are_followed_until_the_container_ends(simulation: Simulation) -> None:
     simulation.apply(pod("talking-once", {"restartPolicy": "Never"}, run_for="1s"))
-    simulation.ready("talking-once")
+    # Not until it is ready, which it may have been already.
+    simulation.wait_for("talking-once", lambda s: first(s).get("state", {}).keys() - {"waiting"}, "it has started")
     lines = simulation.kubectl("logs", "-f", "talking-once").splitlines()
     assert [int(line.split()[1]) for line in lines] == list(range(1, 22))
     simulation.wait_for("talking-once", lambda status: status["phase"] == "Succeeded", "the pod ends")
@@ -52,15 +53,16 @@ def test_logs_are_followed_until_the_container_ends(simulation: Simulation) -> N
 
 def test_the_log_of_the_container_before_outlives_the_process_that_pretends(simulation: Simulation) -> None:
     simulation.apply(pod("talking-again", run_for="1200ms", exit_code="1"))
-    simulation.wait_for("talking-again", lambda s: s["containerStatuses"][0]["restartCount"], "it restarts")
-    simulation.wait_for("talking-again", lambda s: "waiting" in s["containerStatuses"][0]["state"], "it backs off")
+    simulation.wait_for(
+        "talking-again", lambda s: first(s).get("restartCount") and "waiting" in first(s)["state"], "it backs off"
+    )
     before = simulation.kubectl("logs", "-p", "talking-again")
     assert before.splitlines()[:3] == ["hello 1", "world 2", "hello 3"]
     assert len(before.splitlines()) <= 25
-    first = simulation.pid()
-    assert first is not None
-    os.kill(first, 9)
-    tools.wait_until(lambda: simulation.pid() not in (None, first), "the process is started again")
+    old = simulation.pid()
+    assert old is not None
+    os.kill(old, 9)
+    tools.wait_until(lambda: simulation.pid() not in (None, old), "the process is started again")
     again = tools.wait_until(lambda: simulation.run("logs", "-p", "talking-again").stdout, "it serves", every=0.2)
     assert again.splitlines()[:3] == before.splitlines()[:3]  # statuses know times to the second
     simulation.kubectl("delete", "pod", "talking-again", "--wait=false")
@@ -141,11 +143,11 @@ def test_the_proxy_of_a_node_leads_to_its_kubelet(simulation: Simulation, talkin
     assert talking in [each["metadata"]["name"] for each in json.loads(raw("pods"))["items"]]
     assert talking in [each["metadata"]["name"] for each in json.loads(raw("runningpods"))["items"]]
     assert json.loads(raw("configz"))["kubeletconfig"]["maxPods"] == 110
-    first = summary(raw("stats/summary"), talking)
-    assert first["memory"]["workingSetBytes"] == 100 << 20
+    before = summary(raw("stats/summary"), talking)
+    assert before["memory"]["workingSetBytes"] == 100 << 20
     time.sleep(0.2)
-    second = summary(raw("stats/summary"), talking)
-    assert second["cpu"]["usageCoreNanoSeconds"] > first["cpu"]["usageCoreNanoSeconds"]
+    after = summary(raw("stats/summary"), talking)
+    assert after["cpu"]["usageCoreNanoSeconds"] > before["cpu"]["usageCoreNanoSeconds"]
     wanted = f'container_memory_working_set_bytes{{container="c",namespace="default",pod="{talking}"}} {100 << 20}'
     assert wanted in raw("metrics/resource")
     assert "container_cpu_usage_seconds_total" in raw("metrics/cadvisor")

@@ -17,11 +17,16 @@ def test_nodes_are_ready_and_have_leases(simulation: Simulation) -> None:
         ready = {each["type"]: each["status"] for each in node["status"]["conditions"]}
         assert ready["Ready"] == "True"
         assert node["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("simulated://")
-    leases = simulation.get("leases", "-n", "kube-node-lease")["items"]
-    assert len(leases) == NODES
+    # A kubelet reports that it is ready and renews its lease beside that.
+    tools.wait_until(
+        lambda: len(simulation.get("leases", "-n", "kube-node-lease")["items"]) == NODES, "all have leases", every=0.2
+    )
 
 
 def test_a_deployment_is_rolled_out_scaled_and_deleted(simulation: Simulation) -> None:
+    # Taints of nodes that other tests made ill go a moment after they are well.
+    tainted = lambda: [each for each in simulation.get("nodes")["items"] if each["spec"].get("taints")]  # noqa: E731
+    tools.wait_until(lambda: not tainted(), "every node takes pods", every=0.2)
     simulation.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=20")
     simulation.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     pods = simulation.get("pods", "-l", "app=web")["items"]

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from kubelet.simulated.cluster import RULES, Simulation, pod
+from kubelet.simulated.cluster import RULES, Simulation, first, pod
 
 import tools
 from pybernetes.api.core.v1 import Pod
@@ -35,7 +35,9 @@ def test_a_node_refuses_what_it_has_no_room_for(simulation: Simulation) -> None:
     status = simulation.wait_for("too-big", lambda status: status["phase"] == "Failed", "it is refused")
     assert status["reason"] == "OutOfcpu"
     assert status["message"].startswith("Pod was rejected: Node didn't have enough resource: cpu, requested: 100000")
-    assert "OutOfcpu" in [reason for reason, _ in simulation.events("too-big")]
+    tools.wait_until(
+        lambda: "OutOfcpu" in [reason for reason, _ in simulation.events("too-big")], "it is told", every=0.2
+    )
     simulation.apply(pod("elsewhere", on("sim-0001", nodeSelector={"no": "such"})))
     status = simulation.wait_for("elsewhere", lambda status: status["phase"] == "Failed", "it is refused")
     assert status["reason"] == "NodeAffinity"
@@ -45,8 +47,8 @@ def test_a_node_refuses_what_it_has_no_room_for(simulation: Simulation) -> None:
 def test_too_much_memory_is_the_end_of_a_container(simulation: Simulation) -> None:
     limits = {"limits": {"memory": "100Mi"}}
     simulation.apply(pod("hungry", with_resources(**limits), memory="0s=10Mi, 1s=200Mi"))
-    status = simulation.wait_for("hungry", lambda s: s["containerStatuses"][0].get("lastState"), "it is killed")
-    last = status["containerStatuses"][0]["lastState"]["terminated"]
+    status = simulation.wait_for("hungry", lambda s: first(s).get("lastState"), "it is killed")
+    last = first(status)["lastState"]["terminated"]
     assert (last["reason"], last["exitCode"]) == ("OOMKilled", 137)
     simulation.kubectl("delete", "pod", "hungry", "--wait=false")
 

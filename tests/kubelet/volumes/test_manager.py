@@ -103,7 +103,7 @@ class _Node:
         return caught.value.message
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not condition():  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
