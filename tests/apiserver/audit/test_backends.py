@@ -17,7 +17,7 @@ from backends import Answer, Asked, Backend, kubeconfig_of
 
 from pybernetes.apiserver.audit.batching import Batching, BatchSettings
 from pybernetes.apiserver.audit.event import Event, encode, legacy_line, new_event
-from pybernetes.apiserver.audit.log_backend import RotatingFile
+from pybernetes.apiserver.audit.log_backend import LogBackend, RotatingFile
 from pybernetes.apiserver.audit.setup import _limited
 from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.options import parse
@@ -55,9 +55,25 @@ def test_old_files_are_compressed(tmp_path: Path) -> None:
     file = RotatingFile(tmp_path / "audit.log", megabytes=1, compress=True, clock=lambda: START)
     file.write(MEGABYTE)
     file.write(b"next\n")
+    file.close()
     packed = tmp_path / "audit-2026-01-01T00-00-00.000.log.gz"
     assert gzip.decompress(packed.read_bytes()) == MEGABYTE
     assert packed.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "audit.log").read_bytes() == b"next\n"
+
+
+def test_a_file_that_cannot_be_put_aside_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = RotatingFile(tmp_path / "audit.log", megabytes=1, clock=lambda: START)
+    backend = LogBackend(file)
+    assert backend.write([MEGABYTE.rstrip()])
+
+    def refuse(*_: object) -> None:
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    assert not backend.write([b"lost"])
+    monkeypatch.undo()
+    assert backend.write([b"next"])
     assert (tmp_path / "audit.log").read_bytes() == b"next\n"
 
 
@@ -92,7 +108,7 @@ def settings(**changes: object) -> BatchSettings:
 
 async def test_events_are_sent_together_when_they_are_enough_or_have_waited() -> None:
     taker = Taker()
-    batching = Batching(taker, settings(max_size=3))
+    batching = Batching(taker, settings(max_size=3), "test")
     running = asyncio.create_task(batching.run())
     for each in (b"1", b"2", b"3", b"4"):
         batching.add(each)
@@ -102,9 +118,18 @@ async def test_events_are_sent_together_when_they_are_enough_or_have_waited() ->
     running.cancel()
 
 
+async def test_no_more_bytes_are_sent_at_once_than_may_be() -> None:
+    taker = Taker()
+    batching = Batching(taker, settings(max_bytes=3), "test")
+    for each in (b"1", b"22", b"4444", b"1"):
+        batching.add(each)
+    await batching.close()
+    assert taker.batches == [[b"1", b"22"], [b"4444"], [b"1"]]
+
+
 async def test_what_finds_no_room_is_dropped_and_the_rest_is_sent_at_the_end() -> None:
     taker = Taker()
-    batching = Batching(taker, settings(buffer_size=2))
+    batching = Batching(taker, settings(buffer_size=2), "test")
     for each in (b"1", b"2", b"3"):
         batching.add(each)
     assert batching.dropped == 1
@@ -130,12 +155,12 @@ def test_the_line_of_old() -> None:
 def test_an_event_that_is_too_large_loses_its_objects_or_is_dropped() -> None:
     large = event()
     large.response_object = msgspec.Raw(b'"' + b"x" * 1000 + b'"')
-    assert b"xxx" in (_limited(large, encode, 0) or b"")
-    small = _limited(large, encode, 500)
+    assert b"xxx" in (_limited(large, encode, 0, "log") or b"")
+    small = _limited(large, encode, 500, "log")
     assert small is not None
     assert b"xxx" not in small
     assert b'"audit.k8s.io/truncated":"true"' in small
-    assert _limited(large, encode, 10) is None
+    assert _limited(large, encode, 10, "log") is None
 
 
 @pytest.mark.parametrize(

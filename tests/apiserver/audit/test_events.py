@@ -186,6 +186,16 @@ def test_addresses_of_proxies_are_recorded(log: Log) -> None:
     assert log("proxied")[0]["sourceIPs"] == ["1.2.3.4", "5.6.7.8", "127.0.0.1"]
 
 
+def test_events_are_counted(log: Log) -> None:
+    def counted(name: str) -> float:
+        lines = log.client.get("/metrics").body.decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(f"apiserver_audit_{name}"))
+
+    assert counted("event_total") + 2 == counted("event_total"), "two of each request"
+    assert counted('level_total{level="RequestResponse"}') > 0
+    assert counted("requests_rejected_total") == 0
+
+
 def test_the_log_is_private(log: Log) -> None:
     assert log.file.stat().st_mode & 0o777 == 0o600
 

@@ -127,7 +127,18 @@ def test_who_has_no_seats_is_told_to_come_back(admin: Client) -> None:
     assert admin.get("/api/v1/pods", Impersonate_User="wanted").status == 200
     metrics = admin.get("/metrics").body.decode()
     labels = 'flow_schema="unwanted",priority_level="none",reason="concurrency-limit"'
-    assert f"apiserver_flowcontrol_rejected_requests_total{{{labels}}} 1.0" in metrics
+    prefix = "apiserver_flowcontrol_"
+    assert f"{prefix}rejected_requests_total{{{labels}}} 1.0" in metrics
+    waited = 'execute="false",flow_schema="unwanted",priority_level="none"'
+    assert f"{prefix}request_wait_duration_seconds_count{{{waited}}} 1.0" in metrics
+    served = 'flow_schema="global-default",priority_level="global-default"'
+    for name in ("dispatched_requests_total", "work_estimated_seats_count"):
+        assert re.search(rf"^{prefix}{name}\{{{served}\}} [1-9]", metrics, re.MULTILINE), name
+    for name in ("executing_requests", "executing_seats", "inqueue_requests", "inqueue_seats"):
+        assert f"{prefix}current_{name}{{{served}}} 0.0" in metrics
+    assert f'{prefix}request_execution_seconds_count{{{served},type="regular"}}' in metrics
+    for name in ("nominal", "lower", "upper", "current"):
+        assert f'{prefix}{name}_limit_seats{{priority_level="none"}} 0.0' in metrics
 
 
 def test_mandatory_objects_come_back_and_suggested_ones_stay_as_they_were_made(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from typing import Protocol
 
 import msgspec
 
+from . import metrics
+
 log = logging.getLogger(__name__)
 
 
@@ -36,26 +38,31 @@ class BatchSettings(msgspec.Struct, frozen=True):
     throttle: bool = True
     qps: float = 10.0
     burst: int = 15
+    max_bytes: int = 0
+    """Of what is sent at once; 0 = any number."""
 
 
 class Batching:
     """A buffer in front of a backend."""
 
-    def __init__(self, backend: Backend, settings: BatchSettings) -> None:
+    def __init__(self, backend: Backend, settings: BatchSettings, name: str) -> None:
+        """`name` is what the backend is called where lost events are counted."""
         self._backend = backend
+        self._name = name
         self._settings = settings
         self._buffer: deque[bytes] = deque()
         self._wake = asyncio.Event()
         self._closing = False
         self._tokens = float(settings.burst)
         self._filled = time.monotonic()
-        self._sending: set[asyncio.Task[bool]] = set()
+        self._sending: set[asyncio.Task[None]] = set()
         self.dropped = 0
 
     def add(self, event: bytes) -> None:
         """Take an event, or drop it if there is no room."""
         if self._closing or len(self._buffer) >= self._settings.buffer_size:
             self.dropped += 1
+            metrics.ERRORS.add(self._name)
             if self.dropped == 1:
                 log.error("audit events are dropped: the buffer of %d is full", self._settings.buffer_size)
             return
@@ -98,9 +105,14 @@ class Batching:
         """Not waited for: one that is slow must not hold up the next."""
         count = min(len(self._buffer), self._settings.max_size)
         events = [self._buffer.popleft() for _ in range(count)]
-        task = asyncio.get_running_loop().create_task(self._backend.send(events))
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        for part in _parts(events, self._settings.max_bytes):
+            task = asyncio.get_running_loop().create_task(self._hand_on(part))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def _hand_on(self, events: list[bytes]) -> None:
+        if not await self._backend.send(events):
+            metrics.ERRORS.add(self._name, times=len(events))
 
     async def _allowed(self) -> None:
         settings = self._settings
@@ -114,3 +126,18 @@ class Batching:
                 self._tokens -= 1
                 return
             await asyncio.sleep((1 - self._tokens) / settings.qps)
+
+
+def _parts(events: list[bytes], limit: int) -> list[list[bytes]]:
+    """Events in the order they are in, in parts of no more bytes than that, each of at least one event."""
+    if not limit:
+        return [events]
+    parts: list[list[bytes]] = []
+    size = 0
+    for each in events:
+        size += len(each)
+        if not parts or size > limit:
+            parts.append([])
+            size = len(each)
+        parts[-1].append(each)
+    return parts

@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -39,6 +40,8 @@ class RotatingFile:
         self._backups = backups
         self._compress = compress
         self._clock = clock
+        self._tidiness = threading.Lock()
+        self._tidying: threading.Thread | None = None
         self._open()
 
     def write(self, line: bytes) -> None:
@@ -49,8 +52,10 @@ class RotatingFile:
         self._size += len(line)
 
     def close(self) -> None:
-        """No more lines."""
+        """No more lines; what was put aside last is compressed first."""
         self._file.close()
+        if self._tidying is not None:
+            self._tidying.join()
 
     def _open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,14 +64,23 @@ class RotatingFile:
         self._size = os.fstat(descriptor).st_size
 
     def _rotate(self) -> None:
-        self._file.close()
         now = datetime.fromtimestamp(self._clock(), UTC)
         stamp = f"{now.strftime(_STAMP)}.{now.microsecond // 1000:03d}"
         aside = self._path.with_name(f"{self._path.stem}-{stamp}{self._path.suffix}")
         self._path.rename(aside)
+        full = self._file
         self._open()
-        with contextlib.suppress(OSError):
-            if self._compress:
+        full.close()  # only now: if there can be no other file, this one goes on
+        if self._compress:  # seconds for a large file, in which requests would not be answered
+            self._tidying = threading.Thread(target=self._tidy, args=(aside, now), name="audit-log", daemon=True)
+            self._tidying.start()
+        else:
+            self._tidy(None, now)
+
+    def _tidy(self, aside: Path | None, now: datetime) -> None:
+        """Compress what was put aside, and remove what is too much or too old."""
+        with self._tidiness, contextlib.suppress(OSError):
+            if aside is not None:
                 packed = aside.with_name(f"{aside.name}.gz")
                 with (
                     open(aside, "rb") as source,

@@ -15,6 +15,7 @@ from pybernetes.api.field import Path as FieldPath
 
 from ..authn.user import User
 from ..requestinfo import RequestInfo
+from . import metrics
 from .flags import API_VERSION
 
 log = logging.getLogger(__name__)
@@ -85,10 +86,13 @@ class PolicyEvaluator:
 
     def evaluate(self, user: User | None, info: RequestInfo) -> Recorded:
         """How a request of a user is recorded; nobody has been identified if there is none."""
+        found = self._default
         for rule, recorded in self._rules:
             if _matches(rule, user, info):
-                return recorded
-        return self._default
+                found = recorded
+                break
+        metrics.LEVELS.add(LEVELS[found.level])
+        return found
 
 
 def read(file: Path) -> Policy:

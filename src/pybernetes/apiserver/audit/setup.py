@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from . import policy
+from . import metrics, policy
 from .batching import Backend, Batching, BatchSettings
 from .event import Event, encode, legacy_line
 from .log_backend import LogBackend, RotatingFile
@@ -33,9 +33,12 @@ class Auditing:
 
     def emit(self, event: Event) -> bool:
         """Give an event to all; false if one that must have it has it not."""
+        metrics.EVENTS.add()
         kept = True
         for sink in self._sinks:
             kept = sink(event) and kept
+        if not kept:
+            metrics.REJECTED.add()
         return kept
 
     def add(
@@ -58,12 +61,13 @@ class Auditing:
                 throttle=bool(flag("batch_throttle_enable")) and batch,
                 qps=float(str(flag("batch_throttle_qps"))),
                 burst=int(str(flag("batch_throttle_burst"))),
+                max_bytes=int(str(flag("truncate_max_batch_size"))) if limit else 0,
             )
-            batching = Batching(backend, settings)
+            batching = Batching(backend, settings, name)
             self.batches.append(batching)
 
             def later(event: Event) -> bool:
-                data = _limited(event, line, limit)
+                data = _limited(event, line, limit, name)
                 if data is not None:
                     batching.add(data)
                 return True
@@ -75,8 +79,10 @@ class Auditing:
         at_once = write
 
         def now(event: Event) -> bool:
-            data = _limited(event, line, limit)
+            data = _limited(event, line, limit, name)
             written = data is None or at_once([data])
+            if not written:
+                metrics.ERRORS.add(name)
             # Of all stages only the first can still fail the request; upstream is as strict as that.
             return written or not strict or event.stage != "RequestReceived"
 
@@ -124,7 +130,7 @@ def _liner(legacy: bool) -> Callable[[Event], bytes]:
     return (lambda event: legacy_line(event).encode()) if legacy else encode
 
 
-def _limited(event: Event, line: Callable[[Event], bytes], limit: int) -> bytes | None:
+def _limited(event: Event, line: Callable[[Event], bytes], limit: int, name: str) -> bytes | None:
     """An event that is too large loses its objects; if it still is, it is dropped."""
     data = line(event)
     if not limit or len(data) <= limit:
@@ -138,5 +144,6 @@ def _limited(event: Event, line: Callable[[Event], bytes], limit: int) -> bytes 
     data = line(small)
     if len(data) <= limit:
         return data
+    metrics.ERRORS.add(name)
     log.warning("audit event %s is too large and was dropped", event.audit_id)
     return None

@@ -53,16 +53,23 @@ class PriorityAndFairness:
             if PRIVILEGED not in request.user.groups:  # such as health, which anybody may ask for
                 await self._turns.once(flow.key)
             asked = Asked(request, flow.schema, flow.distinguisher, ONE, now := time(), now)
+            counts = flow.counts
+            counts.dispatched += 1
+            counts.seats.add(1)
             level.dispatched += 1
             level.running.add(asked)
             running[reading] += 1
             self.writing += not reading
+            if verb == "watch":
+                request.initialized = lambda: counts.watched.add(time() - now)
             try:
                 return await self._next(request)
             finally:
                 self.writing -= not reading
                 running[reading] -= 1
                 level.running.discard(asked)
+                if verb != "watch":
+                    counts.executed.add(time() - now)
         cost = ONE if verb == "get" else estimate(self._registry, level, info)
         asked = Asked(request, flow.schema, flow.distinguisher, cost, time())
         seats, queue = cost.width, None
@@ -70,9 +77,14 @@ class PriorityAndFairness:
             try:
                 asked.queue = queue = await level.wait(flow.key, asked)
             except Rejected as rejected:
+                flow.counts.refused.add(time() - asked.arrived)
                 await self._turns.once(flow.key)  # who is refused comes again, perhaps at once
                 return _refuse(flow, rejected.reason)
         asked.started = time() if queue is not None else asked.arrived
+        counts = flow.counts
+        counts.dispatched += 1
+        counts.seats.add(seats)
+        counts.waited.add(asked.started - asked.arrived)
         level.dispatched += 1
         level.running.add(asked)
         running[reading] += 1
@@ -85,7 +97,8 @@ class PriorityAndFairness:
                 released = True
                 running[reading] -= 1
                 level.running.discard(asked)
-                seconds = time() - asked.started if queue is not None else 0.0
+                seconds = time() - asked.started
+                (counts.watched if verb == "watch" else counts.executed).add(seconds)
                 if cost.latency:  # watchers are being told of what was written
                     level.later(cost.latency, seats, queue, seconds)
                 else:

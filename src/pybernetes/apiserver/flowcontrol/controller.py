@@ -37,11 +37,12 @@ _KEPT = 8192  # classified kinds of requests that are remembered
 class Flow:
     """Requests that are alike: they share a fate when there is not enough for all."""
 
-    __slots__ = ("distinguisher", "head", "key", "level", "schema")
+    __slots__ = ("counts", "distinguisher", "head", "key", "level", "schema")
 
     def __init__(self, schema: FlowSchema, level: Level, key: str) -> None:
         self.schema = schema.metadata.name if schema.metadata and schema.metadata.name else ""
         self.level = level
+        self.counts = level.counts_of(self.schema)
         self.distinguisher = key
         self.key = f"{self.schema}/{key}"
         uid = (schema.metadata and schema.metadata.uid) or ""
@@ -165,27 +166,7 @@ class FlowController:
         return Flow(schema, self.levels[mandatory.CATCH_ALL], distinguisher(schema, user, info))
 
     def collect(self) -> Iterator[Metric]:
-        """What is counted, in upstream's names."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+        """What is counted, for the library."""
+        from .metrics import collect
 
-        prefix, labels = "apiserver_flowcontrol_", ("priority_level",)
-        executing = GaugeMetricFamily(f"{prefix}current_executing_seats", "Seats that are taken.", labels=labels)
-        waiting = GaugeMetricFamily(f"{prefix}current_inqueue_requests", "Requests that wait.", labels=labels)
-        nominal = GaugeMetricFamily(f"{prefix}nominal_limit_seats", "Seats by the shares.", labels=labels)
-        current = GaugeMetricFamily(f"{prefix}current_limit_seats", "Seats that may be taken now.", labels=labels)
-        dispatched = CounterMetricFamily(f"{prefix}dispatched_requests", "Requests that were served.", labels=labels)
-        rejected = CounterMetricFamily(
-            f"{prefix}rejected_requests",
-            "Requests that were refused.",
-            labels=("priority_level", "flow_schema", "reason"),
-        )
-        for level in self.levels.values():
-            name = (level.name,)
-            executing.add_metric(name, level.executing)
-            waiting.add_metric(name, level.queues.waiting if level.queues else 0)
-            nominal.add_metric(name, level.bounds.nominal)
-            current.add_metric(name, level.limit)
-            dispatched.add_metric(name, level.dispatched)
-            for (schema, reason), count in level.rejected.items():
-                rejected.add_metric((level.name, schema, reason), count)
-        yield from (executing, waiting, nominal, current, dispatched, rejected)
+        yield from collect(self.levels.values())

@@ -13,6 +13,7 @@ from pybernetes.net.http import Request
 
 from .borrowing import Bounds, Demand
 from .estimating import Estimate
+from .metrics import Counts
 from .queueset import GUESS, Queue, QueueSet
 from .retrying import RetryAfter
 
@@ -65,12 +66,18 @@ class Level:
         """Requests that are being served."""
         self.waiting: dict[asyncio.Future[None], Asked] = {}
         self.rejected: dict[tuple[str, str], int] = {}
+        self.counts: dict[str, Counts] = {}
+        """By flow schema."""
         self.shares = 0
         self.lendable = 0
         self.borrowing: int | None = None
         self.retry_after = RetryAfter(int(time()))
         self._loop = loop
         self._form: Any = None
+
+    def counts_of(self, schema: str) -> Counts:
+        """Where the requests of a flow schema are counted."""
+        return self.counts.setdefault(schema, Counts())
 
     def configure(self, configuration: PriorityLevelConfiguration) -> None:
         """Become what the object says. Whoever waits in queues that are no more, waits on in them."""
