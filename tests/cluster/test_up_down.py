@@ -9,75 +9,20 @@ import signal
 import socket
 import stat
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from cluster.shell import Shell
 
 import tools
-from pybernetes.cluster import pidfile
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.cluster.layout import Layout
-from pybernetes.cluster.node import containerd, embedded, plan, programs
-from pybernetes.cluster.node.machine import Machine
+from pybernetes.cluster.layout import Layout, Record
+from pybernetes.cluster.node import containerd, plan, programs
 from pybernetes.cluster.readiness import Probe
 from pybernetes.cluster.rootless.rights import Rights
 
 FOREIGN = {"clusters": [{"name": "other", "cluster": {"server": "https://203.0.113.1"}}], "current-context": "other"}
-
-
-class Shell:
-    """Runs `pyb` with a home of its own, and ends what a failed test left running."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.kubeconfig = home / ".kube" / "config"
-        self.environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-        self.environment |= {"HOME": str(home), "PYB_COMMAND": "./pyb"}
-        self.started: set[Path] = set()
-
-    def __call__(self, *words: str, code: int | None = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-        result = subprocess.run(
-            [*tools.PYTHON, *words],
-            env=self.environment | environment,
-            cwd=self.home,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        if code is not None:
-            assert result.returncode == code, f"exit code {result.returncode}\n{result.stdout}{result.stderr}"
-        return result
-
-    def up(self, *words: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-        return self("up", "--nodes=0", "--store=memory", "--port=0", *words, code=code, **environment)
-
-    def status(self, *words: str, code: int = 0) -> dict[str, object]:
-        loaded = json.loads(self("status", "--output=json", *words, code=code).stdout)
-        assert isinstance(loaded, dict)
-        return loaded
-
-    def processes(self, data: Path | None = None) -> dict[str, pidfile.Process]:
-        data = data or self.home / ".pybernetes" / "pybernetes"
-        found = {path.stem: pidfile.read(str(path)) for path in (data / "run").glob("*.pid")}
-        return {name: process for name, process in found.items() if process is not None}
-
-    def contexts(self) -> list[str]:
-        return [entry["name"] for entry in yaml.safe_load(self.kubeconfig.read_text())["contexts"] or ()]
-
-
-@pytest.fixture
-def pyb(tmp_path: Path) -> Iterator[Shell]:
-    home = tmp_path / "home"
-    home.mkdir()
-    shell = Shell(home)
-    yield shell
-    for path in tmp_path.rglob("*.pid"):
-        process = pidfile.read(str(path))
-        if process is not None and process.alive:
-            os.kill(process.pid, signal.SIGKILL)
 
 
 def listens(port: int) -> bool:
@@ -193,27 +138,6 @@ def test_down_of_what_does_not_run_is_fine(pyb: Shell) -> None:
     assert "is not running" in result.stdout
     assert result.stderr == ""
     assert list(pyb.home.iterdir()) == []
-
-
-def test_a_port_in_use_is_one_line(pyb: Shell) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        result = pyb.up(f"--port={port}", code=1)
-    assert result.stderr.count("\n") == 1
-    assert f"port {port} of 127.0.0.1 is in use" in result.stderr
-    assert pyb.processes() == {}
-
-
-@pytest.mark.parametrize("where", ["below a file", "/proc/pyb"])
-def test_a_folder_that_cannot_be_written_is_one_line(pyb: Shell, where: str) -> None:
-    if where == "below a file":
-        (pyb.home / "file").touch()
-        where = str(pyb.home / "file" / "data")
-    result = pyb.up(f"--data-dir={where}", code=1)
-    assert result.stderr.count("\n") == 1
-    assert f"cannot write to {where}" in result.stderr
 
 
 def test_a_stale_pid_file_is_one_line_and_down_cleans_it(pyb: Shell) -> None:
@@ -435,11 +359,9 @@ def test_auto_takes_containerd_where_it_runs_and_a_cluster_keeps_what_it_has(
     for runs, name in ((True, "containerd"), (False, "embedded")):
         monkeypatch.setattr(containerd, "runs", lambda runs=runs: runs)
         assert plan.runtime(layout, "auto") == name
-    folder = layout.node("node-1")
-    folder.mkdir(parents=True)
-    for had, name in ((containerd.SOCKET, "containerd"), (embedded.SOCKET, "embedded")):
-        Machine("node-1", str(folder), *[""] * 7, [], "", [], had).write()
-        assert plan.runtime(layout, "auto") == name
+    for had in ("containerd", "embedded"):
+        layout.write_record(Record("c", runtime=had))
+        assert plan.runtime(layout, "auto") == had
 
 
 def test_nodes_can_be_simulated_by_their_runtime(pyb: Shell) -> None:

@@ -20,6 +20,7 @@ from pybernetes.cluster import pidfile
 from pybernetes.cluster.images import builtin
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import cgroups, inside, plan
+from pybernetes.cluster.node.network import Network
 from pybernetes.cluster.node.prepare import cgroup
 
 
@@ -78,13 +79,14 @@ def two_nodes(runtime_name: str, needed: None) -> Iterator[Cluster]:
         cluster = Cluster(Path(folder), f"u{os.getpid()}", runtime=runtime_name, nodes=2)
         with cluster:
             bridge = cluster.machine().bridge
-            cluster.kubectl("wait", "node", "--all", "--for=condition=Ready", "--timeout=60s")
+            cluster.kubectl("wait", "node", "--all", "--for=condition=Ready", "--timeout=110s")
             tools.wait_until(
                 lambda: cluster.kubectl("get", "serviceaccount", "default", check=False).startswith("NAME"),
                 "there is a service account for pods",
+                60.0,
             )
             cluster.apply(pod("one", "node-1"), pod("two", "node-2"))
-            cluster.kubectl("wait", "pod", "--all", "--for=condition=Ready", "--timeout=60s")
+            cluster.kubectl("wait", "pod", "--all", "--for=condition=Ready", "--timeout=110s")
             assert all(remains(cluster.layout, bridge)[what] for what in ("links", "tables", "cgroups", "processes"))
             yield cluster
         assert not cluster.layout.data.exists()
@@ -95,13 +97,25 @@ def addresses(cluster: Cluster) -> dict[str, str]:
     return {each["metadata"]["name"]: each["status"]["podIP"] for each in cluster.get("pods")["items"]}
 
 
+def fetched(cluster: Cluster, here: str, address: str) -> str:
+    """What a pod gets from a server, which listens a moment after its container runs."""
+    command = ["exec", here, "--", "timeout", "5", "wget", "-qO-", f"http://{address}:8080/"]
+    said: list[str] = []
+
+    def answer() -> bool:
+        said.append(cluster.kubectl(*command, check=False))
+        return "terminated with exit code" not in said[-1]
+
+    tools.wait_until(answer, f"an answer: {said}", 60.0, every=0.2)
+    return said[-1]
+
+
 def test_pods_of_two_nodes_reach_each_other_under_their_own_addresses(two_nodes: Cluster) -> None:
     ips = addresses(two_nodes)
     ranges = [node["spec"]["podCIDR"] for node in two_nodes.get("nodes")["items"]]
     assert len(set(ranges)) == 2
     for here, there in (("one", "two"), ("two", "one")):
-        shown = two_nodes.kubectl("exec", here, "--", "timeout", "5", "wget", "-qO-", f"http://{ips[there]}:8080/")
-        assert shown == f"{there}\n"
+        assert fetched(two_nodes, here, ips[there]) == f"{there}\n"
     reached = two_nodes.kubectl("get", "--raw", "/api/v1/namespaces/default/pods/two:8080/proxy/")
     assert reached == "two\n", "the API server reaches pods too"
 
@@ -125,9 +139,9 @@ def test_a_second_start_finds_the_pods_and_runs_them_again(two_nodes: Cluster) -
         statuses = [status for each in pods for status in each["status"].get("containerStatuses", [])]
         return len(statuses) == 2 and all(each["ready"] and each["restartCount"] == 1 for each in statuses)
 
-    tools.wait_until(again, "both pods run again", timeout=60, every=0.2)
+    tools.wait_until(again, "both pods run again", timeout=120, every=0.2)
     ips = addresses(two_nodes)
-    assert two_nodes.kubectl("exec", "one", "--", "wget", "-qO-", f"http://{ips['two']}:8080/") == "two\n"
+    assert fetched(two_nodes, "one", ips["two"]) == "two\n"
 
 
 def test_clusters_side_by_side_have_networks_of_their_own(two_nodes: Cluster) -> None:
@@ -176,7 +190,8 @@ def test_a_start_that_fails_shows_why_and_leaves_nothing() -> None:
         assert done.returncode == 1
         assert "the containerd of node-1 keeps ending" in done.stderr
         assert "this containerd is broken" in done.stderr
-        assert remains(cluster.layout, cluster.machine().bridge) == NOTHING
+        assert remains(cluster.layout, Network(plan.first_choice(cluster.layout)).bridge) == NOTHING
+        assert {path.name for path in cluster.layout.data.iterdir()} == {"cluster.json", "lock", "logs"}
         cluster.down()
 
 

@@ -100,6 +100,9 @@ def _load(path: Path) -> yaml.MappingNode:
         root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except FileNotFoundError:
         root = None
+    except OSError as error:
+        hint = "$KUBECONFIG may name another file"
+        raise ClusterError(f"cannot read the kubeconfig {path}: {error.strerror}; {hint}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ClusterError(f"{path} is left alone, it cannot be parsed: {' '.join(str(error).split())}") from None
     if root is None or (isinstance(root, yaml.ScalarNode) and root.value in ("", "null", "~")):

@@ -19,7 +19,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from pybernetes.cluster import files, pidfile
@@ -40,6 +40,7 @@ class Record:
     made_by: str = "pybernetes"
     network: int | None = None  # Which of this machine's networks its nodes have; kept, as pods have addresses of it.
     nodes: int = 0
+    runtime: str = ""  # Which its nodes had when it was last ready.
     differences: tuple[str, ...] = ()  # What is not isolated on its nodes, because root did not make them.
 
     @property
@@ -120,7 +121,8 @@ class Layout:
         """The cluster's record, None if the folder is not (yet) ours."""
         try:
             content = json.loads(self.record_file.read_bytes())
-            record = Record(**content)
+            # A later version may know more of it.
+            record = Record(**{each.name: content[each.name] for each in fields(Record) if each.name in content})
         except (OSError, ValueError, TypeError):
             return None
         return record if record.made_by == "pybernetes" else None

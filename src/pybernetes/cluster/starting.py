@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 READY_TIMEOUT = 60.0
 POLL = 0.01
 LOG_LINES = 15
+LITTLE_ROOM = 1 << 20
+"""Bytes: with less, it is the disk's fault that a log is empty."""
 FIRST_NICE = -10
 
 
@@ -80,6 +82,8 @@ def start(
         parts = [components.reached_from_outside(part) for part in parts]
     record = layout.read_record() or Record(layout.name)
     record = replace(record, server=f"https://{outside}:{port}", store=arguments.store, nodes=count)
+    if nodes:
+        record = replace(record, runtime=nodes.runtime)
     record = replace(record, differences=tuple(nodes.differences) if nodes else ())
     offsets = {path.stem: _size(path) for path in layout.logs.glob("*.log")}
     command = nodes.supervisor if nodes else "supervise"
@@ -183,7 +187,10 @@ def _failure(layout: Layout, name: str, what: str, offsets: dict[str, int]) -> C
         if _size(log) >= offsets.get(name, 0):  # Else the supervisor has begun a new file.
             file.seek(offsets.get(name, 0))
         lines.extend(file)
-    tail = "".join(f"\n    {line.rstrip()}" for line in lines) or " nothing"
+    disk = os.statvfs(layout.data)
+    free = disk.f_bavail * disk.f_frsize
+    silence = " nothing" if free > LITTLE_ROOM else f" nothing; its disk has room for {free} bytes"
+    tail = "".join(f"\n    {line.rstrip()}" for line in lines) or silence
     return ClusterError(f"{what}; {log} says:{tail}")
 
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from pathlib import Path
 
 from pybernetes.cluster import kubeconfig, processes
 from pybernetes.cluster.commands import flags
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Layout, context_name, forget, locate
-from pybernetes.cri.embedded.images import usage
+from pybernetes.cluster.removing import remove_tree
 
 
 def main(argv: list[str]) -> int:
@@ -61,25 +60,6 @@ def _take_out_context(name: str, merged_into: str) -> None:
             print(f"Context {context_name(name)} is out of {path}.")
 
 
-def _remove_tree(path: Path) -> None:
-    """Without root, pods' files may belong to users that are ours only in a user namespace."""
-    try:
-        _remove_all(path)
-    except PermissionError:
-        if os.geteuid() == 0:
-            raise
-        from pybernetes.cluster.rootless import namespaces
-
-        namespaces.as_root(lambda: _remove_all(path))
-
-
-def _remove_all(path: Path) -> None:
-    """Pods nest folders deeper than Python's library can remove; that tells what is wrong with what is left."""
-    usage.remove_tree(path)
-    if path.exists():
-        shutil.rmtree(path)
-
-
 def _purge(layout: Layout) -> None:
     """Removes the data folder; only one that carries our record."""
     if not layout.data.exists():
@@ -90,7 +70,7 @@ def _purge(layout: Layout) -> None:
     for path in sorted(real.iterdir(), key=lambda path: path == real / layout.record_file.name):
         # The record goes last: a purge that was interrupted can be repeated.
         if path.is_dir() and not path.is_symlink():
-            _remove_tree(path)
+            remove_tree(path)
         else:
             path.unlink()
     with contextlib.suppress(OSError):  # A mount point stays, empty.

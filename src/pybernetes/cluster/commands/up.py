@@ -1,12 +1,15 @@
 """`pyb up`: starts a cluster in the background and returns when it is ready.
 
 Its supervisor is started before all else, and imports what components need while the rest is imported and done here
-(`starting.py`). A start that fails leaves no process behind. Without nodes nothing of `node` is imported.
+(`starting.py`). A start that fails, or that is broken off, leaves no process behind, and a cluster that was never ready
+nothing that decides anything for the next start. Without nodes nothing of `node` is imported.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import time
 
 from pybernetes.cluster import processes
@@ -28,14 +31,19 @@ def main(argv: list[str]) -> int:
         layout.claim()
         with layout.lock():
             if layout.running():
-                record = layout.read_record()
-                server = record.server if record else ""
-                print(f"Cluster {layout.name!r} is already running at {server}; `{program()} down` stops it.")
-                return 0
+                return _already(layout)
             return _start(layout, arguments, began)
     except OSError as error:
         what = f"cannot write to {error.filename or layout.data}: {error.strerror or error}"
         raise ClusterError(f"{what}; --data-dir names another folder") from error
+
+
+def _already(layout: Layout) -> int:
+    record = layout.read_record()
+    if record is None or not layout.kubeconfig.exists():
+        raise ClusterError(f"the start of cluster {layout.name!r} was broken off; `{program()} down` ends what runs")
+    print(f"Cluster {layout.name!r} is already running at {record.server}; `{program()} down` stops it.")
+    return 0
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
@@ -121,6 +129,10 @@ def _refuse_nodes(arguments: argparse.Namespace) -> None:
 def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     _refuse_remains(layout)
     count = 1 if arguments.nodes is None else arguments.nodes
+    former, before = layout.read_record(), set(os.listdir(layout.data))
+    for number in (signal.SIGTERM, signal.SIGHUP):  # from `timeout`, or a terminal that is closed: as Ctrl-C
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _broken_off)
     try:
         with Progress() as progress:
             layout.prepare()
@@ -129,9 +141,14 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
 
             record = starting.start(layout, arguments, count, supervisor, progress)
     except BaseException:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):  # what was begun is undone to the end
+            signal.signal(number, signal.SIG_IGN)
         processes.stop_all(layout)
         if count:
             _remove_nodes(layout)
+        from pybernetes.cluster.removing import undo_first_start
+
+        undo_first_start(layout, former, before)
         raise
     if record.differences:
         print("Without root, pods are not isolated as they would be with it:")
@@ -140,6 +157,10 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     what = "nodes" if count or arguments.simulated_nodes else "namespaces"
     print(f"Next: kubectl --context {record.context} get {what}   |   {program()} status   |   {program()} down")
     return 0
+
+
+def _broken_off(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _remove_nodes(layout: Layout) -> None:

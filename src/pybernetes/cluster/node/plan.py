@@ -8,8 +8,8 @@ from zlib import crc32
 
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import DEFAULT_NAME, Layout, Record
-from pybernetes.cluster.node import containerd, embedded, fabric, host
-from pybernetes.cluster.node.machine import FOLDERS, Machine
+from pybernetes.cluster.node import containerd, fabric, host
+from pybernetes.cluster.node.machine import FOLDERS
 from pybernetes.cluster.node.network import NETWORKS, NODES, Network
 from pybernetes.cluster.rootless.rights import rights
 
@@ -30,11 +30,8 @@ def runtime(layout: Layout, wanted: str) -> str:
         return wanted
     if not rights().root or containerd.missing() is not None:
         return "embedded"
-    try:
-        had = Machine.read(str(layout.node("node-1") / "machine.json"))
-    except (OSError, ValueError, TypeError):
-        return "containerd" if containerd.runs() else "embedded"
-    return "embedded" if had.socket == embedded.SOCKET else "containerd"
+    record = layout.read_record()
+    return (record.runtime if record else "") or ("containerd" if containerd.runs() else "embedded")
 
 
 def check(wanted: int | None, runtime: str = "auto", store: str = "sqlite") -> None:
@@ -53,9 +50,15 @@ def check(wanted: int | None, runtime: str = "auto", store: str = "sqlite") -> N
 def claim(layout: Layout) -> Network:
     """Makes the network of a cluster's nodes on the host; the cluster's record remembers which one it has."""
     record = layout.read_record() or Record(layout.name)
-    # Clusters of other names begin elsewhere, so that two that were made one after the other can run side by side.
-    first = 0 if layout.name == DEFAULT_NAME else 1 + crc32(os.fsencode(layout.data)) % (NETWORKS - 1)
-    network = host.claim(layout.data, record.network, first, list(FOLDERS))
+    network = host.claim(layout.data, record.network, first_choice(layout), list(FOLDERS))
     layout.write_record(replace(record, network=network.index))
     fabric.make(network)
     return network
+
+
+def first_choice(layout: Layout) -> int:
+    """The network that a cluster takes if it is free.
+
+    Clusters of other names begin elsewhere, so that two that were made one after the other can run side by side.
+    """
+    return 0 if layout.name == DEFAULT_NAME else 1 + crc32(os.fsencode(layout.data)) % (NETWORKS - 1)

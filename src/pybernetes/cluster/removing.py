@@ -1,0 +1,57 @@
+"""Removes what a cluster has on this machine's disk: all of it, or what a first start made that came to nothing.
+
+A start that fails must not decide anything for the next one. If the cluster was never ready, what the start made goes;
+what was there before it (images, settings of registries) stays, and so do logs that have something to say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from pybernetes.cluster.layout import Layout, Record
+from pybernetes.cri.embedded.images import usage
+
+
+def undo_first_start(layout: Layout, record: Record | None, before: set[str]) -> None:
+    """Removes what a start made whose processes are gone, unless the cluster was ready once.
+
+    `record` and `before` are the record and the names in the cluster's folder as they were.
+    """
+    if record is not None and record.server:
+        return
+    for path in (layout.pki, layout.database.parent, layout.data / "nodes", layout.images, layout.run):
+        if path.name not in before and path.exists():
+            remove_tree(path)
+    if layout.kubeconfig.name not in before:
+        layout.kubeconfig.unlink(missing_ok=True)
+    if layout.logs.name not in before and not any(path.stat().st_size for path in layout.logs.glob("*")):
+        remove_tree(layout.logs)
+    if record is not None or layout.logs.exists():
+        layout.write_record(record or Record(layout.name))
+        return
+    layout.record_file.unlink(missing_ok=True)
+    (layout.data / "lock").unlink(missing_ok=True)  # whoever waits for it sees that it has gone
+    with contextlib.suppress(OSError):  # there is more in it
+        layout.data.rmdir()
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a folder. Without root, pods' files may belong to users that are ours only in a user namespace."""
+    try:
+        _remove_all(path)
+    except PermissionError:
+        if os.geteuid() == 0:
+            raise
+        from pybernetes.cluster.rootless import namespaces
+
+        namespaces.as_root(lambda: _remove_all(path))
+
+
+def _remove_all(path: Path) -> None:
+    """Pods nest folders deeper than Python's library can remove; that tells what is wrong with what is left."""
+    usage.remove_tree(path)
+    if path.exists():
+        shutil.rmtree(path)
