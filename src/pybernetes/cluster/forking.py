@@ -17,8 +17,6 @@ from typing import NoReturn
 
 # -P: a module in the folder where the user types `up` must not shadow one of ours.
 PYTHON = (sys.executable, "-P", "-m", "pybernetes")
-LISTENER = 3
-"""The descriptor at which a program finds the socket it was given; `net.inherited` takes it."""
 _CLOSE_UP_TO = 1 << 30
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2)
 _PR_SET_MM, _PR_SET_MM_MAP = 35, 14
@@ -34,8 +32,10 @@ def start(argv: list[str], log: str, listener: int = -1) -> int:
 def _spawn(argv: list[str], log: str, listener: int) -> int:
     environment, descriptors = dict(os.environ), []
     if listener >= 0:
-        environment["LISTEN_FDS"] = "1"
-        descriptors = [(os.POSIX_SPAWN_DUP2, listener, LISTENER)]
+        from pybernetes.net import inherited
+
+        environment[inherited.VARIABLE] = "1"
+        descriptors = [(os.POSIX_SPAWN_DUP2, listener, inherited.FIRST)]
     return os.posix_spawn(
         argv[0],
         argv,
@@ -94,10 +94,14 @@ def _take_descriptors(output: int, listener: int) -> None:
     os.dup2(null, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    first_unused = 3
     if listener >= 0:
-        os.dup2(listener, LISTENER)
-        os.environ["LISTEN_FDS"] = "1"
-    os.closerange(LISTENER + (listener >= 0), _CLOSE_UP_TO)
+        from pybernetes.net import inherited
+
+        os.dup2(listener, inherited.FIRST)
+        os.environ[inherited.VARIABLE] = "1"
+        first_unused = inherited.FIRST + 1
+    os.closerange(first_unused, _CLOSE_UP_TO)
 
 
 def run(words: list[str]) -> int:

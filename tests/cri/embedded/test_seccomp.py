@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pybernetes.cri import capabilities
 from pybernetes.cri import v1 as cri
-from pybernetes.cri.embedded import bpf, capabilities, seccomp
+from pybernetes.cri.embedded import bpf, seccomp
 from pybernetes.cri.embedded.bpf import Condition, Rule, Table
 from pybernetes.cri.embedded.seccomp import ENOSYS, EPERM, ProfileError
 from pybernetes.cri.errors import CRIError

@@ -69,7 +69,7 @@ def _ipv4(text: str) -> bool:
 
 
 def _ipv6(text: str) -> bool:
-    return ":" in text and "%" not in text and bool(IPv6Address(text)) is not None
+    return ":" in text and "%" not in text and IPv6Address(text) is not None
 
 
 def _cidr(text: str) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pybernetes.cluster.images.builtin import PAUSE
 from pybernetes.cluster.node.programs import find
+from pybernetes.cri import capabilities
 
 SOCKET = "/run/containerd/containerd.sock"
 RUNTIMES = ("runc", "crun")
@@ -22,7 +23,6 @@ RUNTIMES = ("runc", "crun")
 PLUGINS = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
 ANSWERS_WITHIN = 1.0
 """Seconds."""
-_CAP_SYS_RESOURCE = 24
 
 
 def missing() -> str | None:
@@ -91,9 +91,7 @@ disabled_plugins = [
 
 def may_lower_oom_scores() -> bool:
     """Whether this process has CAP_SYS_RESOURCE."""
-    with open("/proc/self/status") as file:
-        effective = next(line.split()[1] for line in file if line.startswith("CapEff:"))
-    return bool(int(effective, 16) >> _CAP_SYS_RESOURCE & 1)
+    return capabilities.has("SYS_RESOURCE")
 
 
 def network_template() -> str:

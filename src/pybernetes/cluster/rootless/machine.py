@@ -64,7 +64,7 @@ def _outside(line: socket.socket, inside: int) -> int:
 def _inside(line: socket.socket, outside: int, work: Callable[[], int]) -> NoReturn:
     code = 1
     try:
-        syscalls.unshare(namespaces.NEWUSER | syscalls.NEWNET)
+        syscalls.unshare(syscalls.NEWUSER | syscalls.NEWNET)
         syscalls.signal_at_parents_death(signal.SIGKILL)
         if os.getppid() != outside:
             os._exit(code)  # before the kernel was told what to do then

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from pybernetes.cluster.node import syscalls
 from pybernetes.cluster.node.programs import find
 
-NEWUSER = 0x10000000
 ENOUGH = 65536
 """Users that images have at most, but for odd ones."""
 
@@ -68,7 +67,7 @@ def as_root(work: Callable[[], None]) -> None:
         said = b""
         try:
             ours.close()
-            syscalls.unshare(NEWUSER)
+            syscalls.unshare(syscalls.NEWUSER)
             theirs.send(b"!")
             if theirs.recv(1):
                 work()
@@ -93,8 +92,13 @@ def as_root(work: Callable[[], None]) -> None:
 
 def map_self(user: int, group: int) -> None:
     """Makes us root of the user namespace we have just made; `user` and `group` are ours outside of it."""
+    _map_one("self", user, group)
+
+
+def _map_one(process: str, user: int, group: int) -> None:
+    """Makes a process root, and all there is in its user namespace."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
-        with open(f"/proc/self/{name}", "w") as file:
+        with open(f"/proc/{process}/{name}", "w") as file:
             file.write(text)
 
 
@@ -102,9 +106,7 @@ def map_child(pid: int, found: Ranges | None) -> None:
     """Makes a child of ours root of the user namespace it has just made. Raises OSError."""
     user, group = os.geteuid(), os.getegid()
     if found is None:
-        for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
-            with open(f"/proc/{pid}/{name}", "w") as file:
-                file.write(text)
+        _map_one(str(pid), user, group)
         return
     for program, own, (first, number) in (("newuidmap", user, found.users), ("newgidmap", group, found.groups)):
         words = [find(program) or program, str(pid), "0", str(own), "1", "1", str(first), str(min(number, ENOUGH))]

@@ -12,14 +12,13 @@ from functools import cache
 from typing import Final, Literal, NamedTuple
 
 from pybernetes.cluster.node import syscalls
-from pybernetes.cluster.rootless import namespaces
+from pybernetes.cluster.rootless import machine, namespaces, wayout
+from pybernetes.cri import capabilities
 
 Level = Literal["root", "user-namespaces", "none"]
 """How pods are kept apart; the value of LABEL, but for root's."""
 LABEL: Final = "pybernetes.io/isolation"
 ANNOTATION: Final = "pybernetes.io/not-isolated"
-_CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
-_WANTED = 1 << _CAP_NET_ADMIN | 1 << _CAP_SYS_ADMIN
 
 
 class Rights(NamedTuple):
@@ -37,7 +36,7 @@ class Rights(NamedTuple):
 @cache
 def rights() -> Rights:
     """Ours."""
-    if os.geteuid() == 0 and _capabilities() & _WANTED == _WANTED:
+    if os.geteuid() == 0 and capabilities.has("NET_ADMIN", "SYS_ADMIN"):
         return Rights("root")
     problem = _try_namespaces()
     return Rights("none", problem) if problem else Rights("user-namespaces", "not root")
@@ -57,8 +56,8 @@ def differences(have: Rights, users: int) -> list[str]:
         ]
     found = [
         "limits of CPU and memory are not enforced",
-        "pods reach other networks only through the proxy http://10.245.0.1:3128, and this machine reaches them"
-        " only by kubectl port-forward",
+        f"pods reach other networks only through the proxy http://{machine.NETWORK.gateway}:{wayout.PORT},"
+        " and this machine reaches them only by kubectl port-forward",
     ]
     if users == 1:
         found.append(
@@ -66,11 +65,6 @@ def differences(have: Rights, users: int) -> list[str]:
             " (Debian: apt-get install uidmap, and a range of yours in /etc/subuid and /etc/subgid)"
         )
     return found
-
-
-def _capabilities() -> int:
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
 
 
 def _try_namespaces() -> str:
@@ -102,7 +96,7 @@ def _words(error: OSError) -> str:
 def _attempt() -> None:
     """What a node does in its namespaces, as far as it may fail."""
     user, group = os.geteuid(), os.getegid()
-    syscalls.unshare(namespaces.NEWUSER)
+    syscalls.unshare(syscalls.NEWUSER)
     namespaces.map_self(user, group)
     syscalls.unshare(syscalls.NEWNS | syscalls.NEWNET | syscalls.NEWPID | syscalls.NEWIPC | syscalls.NEWUTS)
     child = os.fork()

@@ -1,7 +1,8 @@
 """The processes of a container or a pod as one thing to limit, to measure and to end: a cgroup where we may have any.
 
 Without root there are none, and all that is left is to find the processes: those in a container's mount namespace,
-which is kept open for as long as there may be some, because the kernel gives its number to another one afterwards.
+which is kept open for as long as there may be some, because the kernel gives its number to another one afterwards; or,
+where there are no namespaces either, those whose environment says so.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Cgroups:
 
 
 class MarkedGroups:
-    """Groups of plain processes, which have neither cgroups nor namespaces: their environment says whose they are."""
+    """Groups of plain processes, without cgroups or namespaces: their environment says whose they are."""
 
     kinds: Sequence[tuple[str, str, str]] = ()
 
@@ -102,7 +103,7 @@ class MarkedGroups:
 
 
 class ProcessGroups:
-    """Groups without cgroups."""
+    """Groups without cgroups, of processes that are in one mount namespace."""
 
     kinds: Sequence[tuple[str, str, str]] = ()
 

@@ -65,7 +65,7 @@ def sandbox(spec: Spec, report: Report) -> NoReturn:
     for path, value in spec.get("sysctls", {}).items():
         _write(f"/proc/sys/{path}", value, f'sysctl "{path}"')
     if spec["unshare"] & sys.NEWNET:
-        _up_loopback()
+        up_loopback()
     sys.mount("", "/", flags=sys.MS_REC | sys.MS_PRIVATE)
     root = spec["rootfs"]
     sys.mount(root, root, flags=sys.MS_BIND)
@@ -159,7 +159,7 @@ def _run(spec: Spec, report: Report) -> NoReturn:
         try:
             os.makedirs(folder, 0o755)
         except OSError as error:
-            raise Refused(f'failed to create working directory "{folder}": {_text(error)}') from None
+            raise Refused(f'failed to create working directory "{folder}": {reason(error)}') from None
     capabilities = int(spec["capabilities"])
     os.umask(0o022)
     report({"user": [user.uid, user.gid, user.groups]}, [])
@@ -167,7 +167,7 @@ def _run(spec: Spec, report: Report) -> NoReturn:
     try:
         os.chdir(folder)
     except OSError as error:
-        raise Refused(f'chdir to cwd ("{folder}") set in config.json failed: {_text(error)}') from None
+        raise Refused(f'chdir to cwd ("{folder}") set in config.json failed: {reason(error)}') from None
     program = [os.fsencode(each) for each in spec["args"]]
     os.execve(_find(program[0], environment[b"PATH"]), program, environment)
 
@@ -178,7 +178,7 @@ def _find(name: bytes, path: bytes) -> bytes:
         try:
             found = os.stat(name)
         except OSError as error:
-            raise Refused(f'exec: "{shown}": stat {shown}: {_text(error)}') from None
+            raise Refused(f'exec: "{shown}": stat {shown}: {reason(error)}') from None
         if stat.S_ISDIR(found.st_mode):
             raise Refused(f'exec: "{shown}": is a directory')
         if not os.access(name, os.X_OK, effective_ids=True):
@@ -209,7 +209,7 @@ def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: boo
     try:
         sys.capset(capabilities, ambient)
     except OSError as error:
-        raise Refused(f"unable to apply caps: {_text(error)}") from None
+        raise Refused(f"unable to apply caps: {reason(error)}") from None
     for number in range(64):
         if ambient >> number & 1:
             sys.prctl(sys.PR_CAP_AMBIENT, sys.PR_CAP_AMBIENT_RAISE, number)
@@ -297,7 +297,7 @@ def _image(place: str, mount: Mapping[str, Any]) -> int:
         os.close(part)
     except OSError as error:
         target = mount["target"]
-        text = f'image volume at "{target}": sub path "{mount["sub_path"]}": {_text(error)}'
+        text = f'image volume at "{target}": sub path "{mount["sub_path"]}": {reason(error)}'
         raise Refused(text) from None
     finally:
         os.close(root)
@@ -319,7 +319,7 @@ def _attach(mount: Mapping[str, Any], tree: int) -> None:
             sys.make_read_only(target, recursive=bool(mount["recursive"]))
     except OSError as error:
         source = mount["source"]
-        raise Refused(f'error mounting "{source}" to rootfs at "{target}": {_text(error)}') from None
+        raise Refused(f'error mounting "{source}" to rootfs at "{target}": {reason(error)}') from None
     os.close(tree)
 
 
@@ -413,7 +413,8 @@ def _oom_score(value: int) -> None:
                 raise
 
 
-def _up_loopback() -> None:
+def up_loopback() -> None:
+    """Switches the loopback device of this network namespace on."""
     import fcntl
     import socket
     import struct
@@ -430,8 +431,17 @@ def _write(path: str, value: str, subject: str) -> None:
         finally:
             os.close(file)
     except OSError as error:
-        raise Refused(f"{subject}: {_text(error)}") from None
+        raise Refused(f"{subject}: {reason(error)}") from None
 
 
-def _text(error: OSError) -> str:
+def reason(error: OSError) -> str:
+    """An error of the kernel, in the middle of a sentence."""
     return (error.strerror or str(error)).lower()
+
+
+def told(error: BaseException) -> str:
+    """What is said of a process that could not become its program."""
+    if isinstance(error, OSError):
+        where = f" {error.filename}" if error.filename else ""
+        return f"{(error.strerror or '').lower()}{where}" or repr(error)
+    return str(error) or repr(error)

@@ -322,12 +322,8 @@ class Launcher:
 
             become(report)
         except BaseException as error:
-            text = str(error)
-            if isinstance(error, OSError):
-                where = f" {error.filename}" if error.filename else ""
-                text = f"{(error.strerror or '').lower()}{where}"
             try:
-                line.send(json.dumps({"error": text[:LONGEST_ERROR]}).encode())
+                line.send(json.dumps({"error": inside.told(error)[:LONGEST_ERROR]}).encode())
             except BaseException:
                 pass
         finally:

@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from . import inside, syscalls
@@ -21,7 +21,6 @@ from . import inside, syscalls
 HOSTNAME = "build"
 LINE = 3
 """In the process in between and the command: where it is told what cannot be done."""
-PR_SET_PDEATHSIG = 1
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from {module} import main; main()"
 
 
@@ -69,7 +68,7 @@ def run(spec: Mapping[str, Any], output: Callable[[bytes], object]) -> int:
 
 
 @contextlib.contextmanager
-def memory_file(content: bytes) -> Any:
+def memory_file(content: bytes) -> Iterator[int]:
     """A file that is nowhere, for what is too long for a packet."""
     file = os.memfd_create("spec", os.MFD_CLOEXEC)
     try:
@@ -98,7 +97,7 @@ def main() -> None:
     with open(files[0]) as file:
         spec = json.load(file)
     # The caller's end is this one's; with the first process of a PID namespace all others in it end.
-    syscalls.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
     syscalls.unshare(syscalls.NEWPID | syscalls.NEWUTS | syscalls.NEWIPC | int(spec["unshare"]))
     syscalls.sethostname(HOSTNAME)
     ready, go = os.pipe()
@@ -127,14 +126,10 @@ def _command(spec: Mapping[str, Any], line: socket.socket) -> NoReturn:
         os.set_inheritable(LINE, False)
         os.closerange(LINE + 1, 1 << 20)
         if spec["unshare"] & syscalls.NEWNET:
-            inside._up_loopback()
+            inside.up_loopback()
         inside.container(spec, -1, report)
     except BaseException as error:
-        text = str(error)
-        if isinstance(error, OSError):
-            where = f" {error.filename}" if error.filename else ""
-            text = f"{(error.strerror or '').lower()}{where}"
         with contextlib.suppress(OSError):
-            line.send(json.dumps({"error": text or repr(error)}).encode())
+            line.send(json.dumps({"error": inside.told(error)}).encode())
     finally:
         os._exit(128)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from . import syscalls as sys
-from .inside import PATH, USUAL_SIGNALS, Refused, Report, Spec, take_terminal
+from .inside import PATH, USUAL_SIGNALS, Refused, Report, Spec, reason, take_terminal
 
 ROOT = "PYBERNETES_ROOT"
 MARK = "PYBERNETES_CONTAINER"
@@ -76,7 +76,7 @@ def _run(spec: Spec, report: Report) -> NoReturn:
         os.chdir(folder)
     except OSError as error:
         shown = spec["cwd"] or "/"
-        raise Refused(f'chdir to cwd ("{shown}") set in config.json failed: {_text(error)}') from None
+        raise Refused(f'chdir to cwd ("{shown}") set in config.json failed: {reason(error)}') from None
     os.umask(0o022)
     if spec["no_new_privs"]:
         sys.prctl(sys.PR_SET_NO_NEW_PRIVS, 1)
@@ -97,7 +97,7 @@ def _find(name: str, path: str, whole: str) -> str:
         try:
             found = os.stat(whole)
         except OSError as error:
-            raise Refused(f'exec: "{name}": stat {name}: {_text(error)}') from None
+            raise Refused(f'exec: "{name}": stat {name}: {reason(error)}') from None
         if stat.S_ISDIR(found.st_mode):
             raise Refused(f'exec: "{name}": is a directory')
         if not os.access(whole, os.X_OK):
@@ -133,7 +133,7 @@ def _link(root: int, mount: Mapping[str, Any]) -> None:
         os.symlink(mount["source"], parts[-1], dir_fd=parent)
     except OSError as error:
         source = mount["source"]
-        raise Refused(f'error linking "{source}" to rootfs at "{mount["target"]}": {_text(error)}') from None
+        raise Refused(f'error linking "{source}" to rootfs at "{mount["target"]}": {reason(error)}') from None
     finally:
         os.close(parent)
 
@@ -155,7 +155,3 @@ def _terminal(report: Report) -> None:
     report({"terminal": True}, [master])
     os.close(master)
     take_terminal(slave)
-
-
-def _text(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -16,10 +16,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pybernetes.cri import capabilities
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
-from . import bpf, capabilities
+from . import bpf
 from .bpf import Condition, Rule, Table
 
 EPERM = bpf.ERRNO | errno.EPERM

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pybernetes.cri import capabilities
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
-from . import capabilities, seccomp, security, syscalls
 from . import propagation as propagations
+from . import seccomp, security, syscalls
 from .images.config import ImageConfig
 from .images.store import Rootfs
 from .signals import signal_number

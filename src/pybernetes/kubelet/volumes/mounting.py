@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from pybernetes.cri import capabilities
+
 MS_RDONLY: Final = 1
 MS_NOSUID: Final = 2
 MS_NODEV: Final = 4
@@ -20,7 +22,6 @@ MS_REC: Final = 16384
 MNT_DETACH: Final = 2
 UMOUNT_NOFOLLOW: Final = 8
 
-_CAP_SYS_ADMIN: Final = 21
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -46,9 +47,7 @@ def mount(source: str, target: str | Path, type: str = "", flags: int = 0, optio
 @cache
 def may_mount() -> bool:
     """Whether this process may mount anything: it has CAP_SYS_ADMIN over its mount namespace."""
-    with open("/proc/self/status") as file:
-        effective = next(line.split()[1] for line in file if line.startswith("CapEff:"))
-    return bool(int(effective, 16) >> _CAP_SYS_ADMIN & 1)
+    return capabilities.has("SYS_ADMIN")
 
 
 def bind(source: str, target: str | Path, *, read_only: bool = False) -> None:

@@ -61,7 +61,7 @@ class PolicyExpressions:
 
     def annotation(self, source: str, path: Path) -> list[FieldError]:
         """A text, or nothing."""
-        return self._check(source, lambda types: (types.STRING, types.NULL), path, shown=source)
+        return self._check(source.strip(), lambda types: (types.STRING, types.NULL), path, shown=source)
 
     def apply_configuration(self, source: str, path: Path) -> list[FieldError]:
         """A part of an object."""
@@ -83,9 +83,8 @@ class PolicyExpressions:
         from ...cel import types
         from ..expressions import Expression, environment
 
-        text = source.strip() if shown else source
         if self._composed:
-            made = self._composition.compile(text, returns(types), **options)
+            made = self._composition.compile(source, returns(types), **options)
         else:
-            made = Expression(text, environment(self._params, **options), returns(types))
+            made = Expression(source, environment(self._params, **options), returns(types))
         return _told(made, path, shown or source)

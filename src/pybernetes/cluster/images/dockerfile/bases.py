@@ -41,15 +41,13 @@ class Bases:
     def _archive(self, name: str, wanted: str) -> tuple[Path, Contained]:
         pulled = self._kept.bases / f"{store.file_name(wanted)}.tar"
         if not self._pull:
-            candidates = [*sorted(self._layout.images.glob("*.tar")), pulled]
-            found = next((each for path in candidates if (each := _image(path, wanted))), None)
-            if found:
-                os.utime(found[0]) if found[0] == pulled else None
-                return found
-            store.ensure_builtin(self._layout)
-            candidates = sorted(self._layout.images.glob("*.tar"))
-            found = next((each for path in candidates if (each := _image(path, wanted))), None)
-            if found:
+            found = self._kept_here(wanted) or _image(pulled, wanted)
+            if found is None:
+                store.ensure_builtin(self._layout)
+                found = self._kept_here(wanted)
+            if found is not None:
+                if found[0] == pulled:
+                    os.utime(pulled)  # it is used, and stays for a while
                 return found
         self._tell(f"pulling {wanted}")
         transfer.pull_to(self._layout, name, pulled)
@@ -57,6 +55,11 @@ class Bases:
         if found is None:
             raise ClusterError(f"{wanted}: its archive has no image for this machine")
         return found
+
+    def _kept_here(self, wanted: str) -> tuple[Path, Contained] | None:
+        """The image among those that the cluster's nodes have."""
+        paths = sorted(self._layout.images.glob("*.tar"))
+        return next((each for path in paths if (each := _image(path, wanted))), None)
 
     def _unpacked(self, path: Path, contained: Contained) -> tuple[bytes, list[Layer]]:
         diffs = read_config(contained.config).diffs

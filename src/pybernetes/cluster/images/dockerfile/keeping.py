@@ -29,7 +29,7 @@ from pybernetes.cluster.images.dockerfile import layers
 from pybernetes.cluster.images.dockerfile.stage import Layer
 from pybernetes.cri.embedded.images import roots
 from pybernetes.cri.embedded.images.archive import Archive
-from pybernetes.cri.embedded.images.store import ImageStore
+from pybernetes.cri.embedded.images.store import ImageStore, layer_name
 from pybernetes.cri.embedded.images.usage import remove_tree
 
 KEEP = 14 * 24 * 3600.0
@@ -70,7 +70,7 @@ class Kept:
     def unpack(self, archive: Archive, diff: str, member: str) -> str:
         """Makes a layer of a base image be here; its folder's name. ValueError and OSError as the store's."""
         self._store.unpack_layer(archive, diff, member)
-        return self._store.short(diff)
+        return layer_name(diff)
 
     def find(self, key: str) -> Layer | bool | None:
         """What a step made: a layer, nothing (None), or False if that is not known."""
@@ -138,7 +138,7 @@ class Kept:
 
     def _layer(self, diff: str, digest: str, size: int) -> Layer:
         path = self._blob(digest)
-        return Layer(diff, self._store.short(diff), oci.Blob(oci.LAYER, digest, size, lambda: open(path, "rb")))
+        return Layer(diff, layer_name(diff), oci.Blob(oci.LAYER, digest, size, lambda: open(path, "rb")))
 
     def _blob(self, digest: str) -> Path:
         return self.root / "blobs" / digest.removeprefix("sha256:")

@@ -38,7 +38,7 @@ def _change(found: int, who: str, operator: str, rights: str, *, folder: bool) -
     for each in set(who):
         shift = _SHIFTS[each]
         mask |= 7 << shift
-        if rights in _SHIFTS and rights:
+        if rights in _SHIFTS:
             bits |= (found >> _SHIFTS[rights] & 7) << shift
             continue
         for right in rights:

@@ -111,7 +111,7 @@ def parse(content: bytes, name: str = "Dockerfile") -> Dockerfile:
 
 def one(name: str, text: str, line: int, escape: str) -> Instruction:
     """A single instruction, as ONBUILD has it."""
-    keyword, _, rest = _partition(text.strip())
+    keyword, rest = _keyword(text.strip())
     if keyword.upper() in ("ONBUILD", "FROM", "MAINTAINER"):
         raise placed(name, line, "ONBUILD", f"{keyword.upper()} may not be triggered")
     return _instruction(name, keyword, rest, line, escape, text.strip())
@@ -157,7 +157,7 @@ def _instructions(name: str, lines: list[str], at: int, escape: str, warnings: l
         if empty:
             warnings.append(f"{name}:{begin + 1}: an empty line inside a continued one")
         text = "".join(parts).strip()
-        keyword, _, rest = _partition(text)
+        keyword, rest = _keyword(text)
         if not keyword:
             continue
         instruction = _instruction(name, keyword, rest, begin + 1, escape, text)
@@ -166,9 +166,10 @@ def _instructions(name: str, lines: list[str], at: int, escape: str, warnings: l
         yield instruction
 
 
-def _partition(text: str) -> tuple[str, str, str]:
-    parts = text.split(None, 1)
-    return (parts[0] if parts else "", " ", parts[1] if len(parts) > 1 else "")
+def _keyword(text: str) -> tuple[str, str]:
+    """The first word, and the rest."""
+    first, rest = [*text.split(None, 1), "", ""][:2]
+    return first, rest
 
 
 def _instruction(name: str, keyword: str, rest: str, line: int, escape: str, original: str) -> Instruction:

@@ -14,8 +14,8 @@ from typing import Any
 
 from pybernetes.cluster import files
 from pybernetes.cluster.images.dockerfile import layers
-from pybernetes.cri import hidden
-from pybernetes.cri.embedded import capabilities, once, syscalls
+from pybernetes.cri import capabilities, hidden
+from pybernetes.cri.embedded import once, syscalls
 from pybernetes.cri.embedded.images import roots
 from pybernetes.cri.embedded.syscalls import open_in_root
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pybernetes.api.times import TimeError, parse_duration
 from pybernetes.cluster.images import oci
 from pybernetes.cluster.images.dockerfile import words
 from pybernetes.cluster.images.dockerfile.parsing import Instruction
@@ -24,7 +25,6 @@ SHELL = ("/bin/sh", "-c")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 PREDEFINED = (*PROXIES, *map(str.lower, PROXIES), "SOURCE_DATE_EPOCH")
 """Arguments that need no ARG; those of proxies are for RUN only and change nothing that is kept."""
-_NANOSECONDS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 
 @dataclass(frozen=True)
@@ -263,10 +263,14 @@ def _healthcheck(stage: Stage, instruction: Instruction) -> None:
 
 
 def _duration(text: str) -> int:
-    if not re.fullmatch(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+", text):
+    """Nanoseconds."""
+    try:
+        found = parse_duration(text)
+    except TimeError:
+        found = -1
+    if found < 0:
         raise ValueError(f"{text!r} is no duration, as 1m30s is")
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)", text)
-    return int(sum(float(number) * _NANOSECONDS[unit] for number, unit in parts))
+    return found
 
 
 def _maintainer(stage: Stage, instruction: Instruction) -> None:

@@ -120,7 +120,7 @@ class _Reader:
         while character := self._take():
             if character == "$":
                 found.append(self._dollar(0))
-            elif character == self._escape and self._peek() in ("$", self._escape, "`") and self._peek():
+            elif character == self._escape and self._peek() in ("$", self._escape, "`"):
                 found.append(self._take())
             else:
                 found.append(character)
@@ -186,7 +186,7 @@ class _Reader:
         counts_empty = operator == ":"
         if counts_empty:
             operator = self._take()
-        if operator not in ("-", "+", "?") or not operator:
+        if operator not in ("-", "+", "?"):
             raise ValueError(f"unsupported modifier ({operator}) of ${{{name}}} in {self._text!r}")
         word = self.until("}", depth + 1)
         there = value is not None and (value != "" or not counts_empty)

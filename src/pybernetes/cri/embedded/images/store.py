@@ -123,13 +123,8 @@ class ImageStore:
 
     def has_layer(self, diff: str) -> bool:
         """Whether a layer is here, unpacked."""
-        name = _short(diff)
+        name = layer_name(diff)
         return (self.layers / name).is_dir() and (self.layers / f"{name}.size").exists()
-
-    @staticmethod
-    def short(diff: str) -> str:
-        """The name of a layer's folder; ValueError for what is no digest."""
-        return _short(diff)
 
     def rootfs(self, reference: str, container_id: str) -> Rootfs:
         """A root for a container; KeyError if the image is not here."""
@@ -263,7 +258,7 @@ class ImageStore:
         diffs = read_config(contained.config).diffs
         if len(diffs) != len(contained.layers):
             raise ValueError(f"{len(contained.layers)} layers, but the configuration tells of {len(diffs)}")
-        layers = [_short(diff) for diff in diffs]
+        layers = [layer_name(diff) for diff in diffs]
         with self._changing:
             self._wanted = set(layers)
         try:
@@ -291,8 +286,8 @@ class ImageStore:
 
     def unpack_layer(self, source: Layers, diff: str, member: str) -> int:
         """Unpacks a layer if it is not here yet; its size."""
-        final = self.layers / _short(diff)
-        record = self.layers / f"{_short(diff)}.size"
+        final = self.layers / layer_name(diff)
+        record = self.layers / f"{layer_name(diff)}.size"
         if self.has_layer(diff):
             return int(record.read_text())
         disk = os.statvfs(self.root)
@@ -348,7 +343,8 @@ def _write(path: Path, content: bytes) -> None:
     temporary.rename(path)
 
 
-def _short(diff: str) -> str:
+def layer_name(diff: str) -> str:
+    """The name of a layer's folder, by its digest; ValueError for what is no digest."""
     algorithm, _, value = diff.partition(":")
     if algorithm != "sha256" or len(value) != 64 or any(each not in "0123456789abcdef" for each in value):
         raise ValueError(f"{diff!r} is no sha256 digest")

@@ -99,3 +99,9 @@ def current() -> int:
     """What this process has: no container can have more."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
+
+
+def has(*names: str) -> bool:
+    """Whether this process has all of these."""
+    have = current()
+    return all(have >> NAMES.index(name) & 1 for name in names)
