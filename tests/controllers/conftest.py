@@ -124,6 +124,7 @@ class Harness:
         self.clock = clock
         self.faults = faults
         self.namespace = f"test-{next(_numbers)}"
+        self._behind: set[Informer[Any]] = set()
         self.restart: Callable[[], Awaitable[None]]
         """End the controllers in the middle of whatever they do, and start them anew, with empty caches."""
 
@@ -182,9 +183,24 @@ class Harness:
         if self.faults.active:
             return
         for informer in self.manager.context.informers.informers:
-            with contextlib.suppress(errors.APIError):  # a kind that is served no more
-                if informer.has_synced:
+            with contextlib.suppress(errors.APIError, OSError):  # a kind that is served no more, a test's own faults
+                if informer.has_synced and informer not in self._behind:
                     await self._caught_up(informer, within)
+
+    @contextlib.contextmanager
+    def behind(self, kind: type[Kind]) -> Iterator[None]:
+        """Keep a cache from hearing of anything; at the end it hears of all."""
+        informer = self.manager.context.informers.informer(kind)
+        events: list[Any] = []
+        informer._apply = events.append  # type: ignore[method-assign]
+        self._behind.add(informer)
+        try:
+            yield
+        finally:
+            del informer._apply
+            self._behind.remove(informer)
+            for event in events:
+                informer._apply(event)
 
     async def _caught_up(self, informer: Informer[Any], within: float) -> None:
         deadline = time.monotonic() + within
@@ -193,11 +209,11 @@ class Harness:
         newest = max(there.values(), default=0)
         moment = int(now.resource_version)
 
-        def behind() -> bool:
+        def lags() -> bool:
             gone = (obj for obj in informer.items() if key_of(obj) not in there and _revision(obj) <= moment)
             return int(informer.resource_version or 0) < newest or any(gone)
 
-        while behind():
+        while lags():
             assert time.monotonic() < deadline, f"the cache of {informer.name} is behind after {within} s"
             await asyncio.sleep(0.005)
 

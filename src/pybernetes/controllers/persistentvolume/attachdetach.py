@@ -280,10 +280,10 @@ class PersistentVolumeAttachDetachController(Controller[Node]):
             return False
         if not detach.forced and state.exists and not await self._is_unused(detach.name, node):
             return False
-        if detach.forced:
-            self._forced.inc(detach.forced)
-            self.log.warning("%s: detaching %s by force: %s", node, detach.name, detach.forced)
-        if present is not None:
+        if present is not None:  # else it is detached, and only the node's status is still to say so
+            if detach.forced:
+                self._forced.inc(detach.forced)
+                self.log.warning("%s: detaching %s by force: %s", node, detach.name, detach.forced)
             try:
                 await self.client.delete(VolumeAttachment, name_of(present))
             except errors.NotFound:
