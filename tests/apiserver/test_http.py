@@ -127,6 +127,21 @@ def test_methods_that_nobody_knows_are_not_allowed(client: Client, namespace: st
         assert read_answer(connection)[0] == 200
 
 
+@pytest.mark.parametrize("behind", [b"{}", b"FOO / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0"])
+def test_a_request_is_served_once_whatever_comes_behind_it(client: Client, namespace: str, behind: bytes) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    body = json.dumps({"metadata": {"generateName": "once-"}})
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with raw(client) as connection:
+        connection.sendall((head + body).encode() + behind)
+        assert read_answer(connection)[0] == 201
+        assert read_answer(connection)[0] == 400
+        assert connection.recv(100) == b""
+    found = client.get(path).json["items"]
+    assert len([each for each in found if each["metadata"]["name"].startswith("once-")]) == 1
+
+
 def test_a_body_over_three_megabytes_is_refused(client: Client, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     with raw(client) as connection:

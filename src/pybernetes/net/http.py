@@ -297,8 +297,10 @@ class Connection(asyncio.Protocol):
         request = Request(self, method, path, query.decode("utf-8", "replace"), self._headers, body)
         request.repeated = self._repeated
         keep_alive = self._parser.should_keep_alive()
-        if self._whole is not None and keep_alive:
-            self._learn(request, self._whole)
+        if self._whole is not None:
+            if keep_alive:
+                self._learn(request, self._whole)
+            self._whole = None  # this request is taken, and must not be again when what follows cannot be read
         self._take(request, keep_alive)
 
     def _known(self, head: Head, body: bytes) -> None:
