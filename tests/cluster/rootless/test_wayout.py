@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -77,3 +79,77 @@ def test_both_sides_are_joined_until_both_have_ended(monkeypatch: pytest.MonkeyP
         port = server.getsockname()[1]
         answer = ask(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\nabc".encode())
     assert answer == b"HTTP/1.1 200 OK\r\n\r\ncba"
+
+
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A server in another network, as far as the proxy knows, that accepts and says nothing."""
+    monkeypatch.setattr(wayout, "reachable", lambda _: True)
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    monkeypatch.setattr(wayout, "_MOST", 2)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        wayout.serve(listener.dup())
+        yield listener
+
+
+def tunnel(proxy: socket.socket, server: socket.socket) -> tuple[socket.socket, socket.socket]:
+    """Both ends of one."""
+    client = socket.create_connection(proxy.getsockname(), timeout=10)
+    client.sendall(f"CONNECT 127.0.0.1:{server.getsockname()[1]} HTTP/1.1\r\n\r\n".encode())
+    assert client.recv(4096) == b"HTTP/1.1 200 OK\r\n\r\n"
+    return client, server.accept()[0]
+
+
+def test_a_tunnel_in_which_nothing_is_said_in_either_direction_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wayout, "_SILENCE", 0.02)
+    (client, near), (far, server) = socket.socketpair(), socket.socketpair()
+    with client, near, far, server:
+        subject = wayout._Tunnel(near, far)
+        subject.heard = time.monotonic() + 3600.0  # as if the other direction were busy
+        running = threading.Thread(target=subject.run, daemon=True)
+        running.start()
+        time.sleep(0.1)  # five times as long as one direction waits
+        server.settimeout(10)
+        client.settimeout(10)
+        server.sendall(b"x")
+        assert client.recv(1) == b"x"
+        assert (client.recv(1), server.recv(1)) == (b"", b"")
+        running.join(10)
+        assert not running.is_alive()
+
+
+def test_the_most_silent_one_gives_way_when_there_is_no_room(
+    others: socket.socket, proxy: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wayout, "_GIVES_WAY", 0.0)
+    monkeypatch.setattr(wayout, "_TIMEOUT", 10.0)
+    first, second = tunnel(proxy, others), tunnel(proxy, others)
+    first[0].sendall(b"x")
+    assert first[1].recv(1) == b"x"
+    third = tunnel(proxy, others)
+    assert second[0].recv(1) == b""
+    for client, server in (first, third):
+        client.sendall(b"y")
+        assert server.recv(1) == b"y"
+    for each in (*first, *second, *third):
+        each.close()
+
+
+def test_if_all_talk_whoever_comes_is_told(
+    others: socket.socket, proxy: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tunnel(proxy, others), tunnel(proxy, others)
+    monkeypatch.setattr(wayout, "_TIMEOUT", 0.05)
+    with socket.create_connection(proxy.getsockname(), timeout=10) as late:
+        assert late.recv(4096).startswith(b"HTTP/1.1 503 Too Many Connections\r\n")
+    for each in first:  # a place is free again
+        each.close()
+    monkeypatch.setattr(wayout, "_TIMEOUT", 10.0)
+    third = tunnel(proxy, others)
+    for each in (*second, *third):
+        each.close()

@@ -2,6 +2,9 @@
 
 It listens in the cluster's network and connects from this machine's. What only this machine itself shall reach (its
 loopback, link-local addresses such as a cloud's metadata) it does not reach for others.
+
+Pods are strangers, and may leave connections open for ever. There is room for so many; one in which nothing was said
+for long ends, and the most silent one gives way when somebody else has no room.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import threading
+import time
 from typing import Final
 
 PORT: Final = 3128
@@ -18,6 +22,10 @@ _TIMEOUT = 30.0
 _CHUNK = 1 << 16
 _MOST = 256
 """Connections at a time."""
+_SILENCE = 15 * 60.0
+"""Seconds without a byte in either direction after which a connection ends; as squid has it."""
+_GIVES_WAY = 60.0
+"""Seconds of silence after which it ends if there is no room for another."""
 
 
 class Refused(Exception):
@@ -29,45 +37,119 @@ def serve(listener: socket.socket) -> None:
     threading.Thread(target=_accept, args=(listener,), daemon=True).start()
 
 
-def _accept(listener: socket.socket) -> None:
-    room = threading.BoundedSemaphore(_MOST)
+class _Tunnel:
+    """Two connections that are joined."""
 
-    def one(client: socket.socket) -> None:
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self._ends = (client, server)
+        self.heard = time.monotonic()
+        """When something was said in it."""
+
+    def run(self) -> None:
+        """Pass on what comes until both sides have ended, or none has said anything for long."""
+        client, server = self._ends
+        for each in self._ends:
+            each.settimeout(_SILENCE)
+        back = threading.Thread(target=self._copy, args=(server, client), daemon=True)
+        back.start()
+        self._copy(client, server)
+        back.join()
+
+    def end(self) -> None:
+        """End it, whoever is still there."""
+        for each in self._ends:
+            _shut(each, socket.SHUT_RDWR)
+
+    def _copy(self, source: socket.socket, target: socket.socket) -> None:
+        while True:
+            try:
+                data = source.recv(_CHUNK)
+                self.heard = time.monotonic()
+                if not data:
+                    break
+                target.sendall(data)
+            except TimeoutError:  # in this direction
+                if time.monotonic() - self.heard >= _SILENCE:
+                    self.end()
+                    break
+            except OSError:
+                break
+        _shut(target, socket.SHUT_WR)
+
+
+def _shut(end: socket.socket, how: int) -> None:
+    try:
+        end.shutdown(how)
+    except OSError:
+        pass  # it has ended
+
+
+class _Room:
+    """For how many there is room, and who is there."""
+
+    def __init__(self) -> None:
+        self._places = threading.BoundedSemaphore(_MOST)
+        self._tunnels: set[_Tunnel] = set()
+
+    def enter(self) -> bool:
+        """Takes a place, for which the most silent one may have to go; False if all of them talk."""
+        if self._places.acquire(blocking=False):
+            return True
+        silent = min(self._tunnels.copy(), key=lambda each: each.heard, default=None)
+        if silent is not None and time.monotonic() - silent.heard >= _GIVES_WAY:
+            silent.end()
+        return self._places.acquire(timeout=_TIMEOUT)
+
+    def serve(self, client: socket.socket) -> None:
+        """Serves one who has a place, and gives the place back."""
         try:
             with client:
-                _serve(client)
+                _serve(client, self._tunnels)
         finally:
-            room.release()
+            self._places.release()
 
+
+def _accept(listener: socket.socket) -> None:
+    room = _Room()
     while True:
         try:
             client, _ = listener.accept()
         except OSError:
             continue  # who came is gone already
-        room.acquire()
-        threading.Thread(target=one, args=(client,), daemon=True).start()
+        if room.enter():
+            threading.Thread(target=room.serve, args=(client,), daemon=True).start()
+        else:
+            with client:
+                _refuse(client, Refused("503 Too Many Connections"))
 
 
-def _serve(client: socket.socket) -> None:
+def _serve(client: socket.socket, tunnels: set[_Tunnel]) -> None:
     client.settimeout(_TIMEOUT)
     try:
         try:
             target, rest = _head(client)
             server = connect(target)
         except Refused as refused:
-            client.sendall(f"HTTP/1.1 {refused}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+            _refuse(client, refused)
             return
         with server:
             client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
             server.sendall(rest)
-            client.settimeout(None)
-            server.settimeout(None)
-            back = threading.Thread(target=_copy, args=(server, client), daemon=True)
-            back.start()
-            _copy(client, server)
-            back.join()
+            tunnel = _Tunnel(client, server)
+            tunnels.add(tunnel)
+            try:
+                tunnel.run()
+            finally:
+                tunnels.discard(tunnel)
     except OSError:
         return
+
+
+def _refuse(client: socket.socket, refused: Refused) -> None:
+    try:
+        client.sendall(f"HTTP/1.1 {refused}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+    except OSError:
+        pass  # nobody wants to know
 
 
 def _head(client: socket.socket) -> tuple[str, bytes]:
@@ -111,15 +193,3 @@ def reachable(address: str) -> bool:
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     return not (found.is_loopback or found.is_link_local or found.is_unspecified or found.is_multicast)
-
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(_CHUNK):
-            target.sendall(data)
-    except OSError:
-        pass
-    try:
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass
