@@ -50,8 +50,13 @@ def test_controllers_work_as_service_accounts_of_their_own(run: Kubectl) -> None
         return list(run.json("get", "pods", "-l", "app=web")["items"])
 
     wait_until(lambda: len(pods()) == 2, "the pods are made")
-    accounts = {each["metadata"]["name"] for each in run.json("get", "serviceaccounts", "-n", "kube-system")["items"]}
-    assert {"deployment-controller", "replicaset-controller", "generic-garbage-collector"} <= accounts
+    wanted = {"deployment-controller", "replicaset-controller", "generic-garbage-collector"}
+
+    def accounts() -> set[str]:
+        found = run.json("get", "serviceaccounts", "-n", "kube-system")["items"]
+        return {each["metadata"]["name"] for each in found}
+
+    wait_until(lambda: wanted <= accounts(), "each has its account")
     run("delete", "deployment", "web", "--wait=false")
     wait_until(lambda: pods() == [], "the pods are gone")
 
@@ -90,8 +95,10 @@ def test_admin_edit_and_view_are_gathered_from_their_parts(run: Kubectl) -> None
     def rules(role: str) -> list[Any]:
         return run.json("get", "clusterrole", role)["rules"] or []
 
-    wait_until(lambda: all(rules(role) for role in ("admin", "edit", "view")), "the roles have rules")
-    assert len(rules("admin")) > len(rules("edit")) > len(rules("view")) > 5
+    def gathered() -> bool:
+        return len(rules("admin")) > len(rules("edit")) > len(rules("view")) > 5
+
+    wait_until(gathered, "the roles have rules")
 
 
 def test_no_component_was_refused_anything(cluster: Shell, run: Kubectl) -> None:
