@@ -61,7 +61,7 @@ async def served(servicer: Any) -> AsyncIterator[Runtime]:
 
 async def test_requests_and_responses_go_through_both_services() -> None:
     async with served(Minimal()) as runtime:
-        assert (await runtime.version(wait=5.0)).runtime_name == "minimal"
+        assert (await runtime.version(wait=30.0)).runtime_name == "minimal"
         assert not (await runtime.image_status(cri.ImageStatusRequest())).HasField("image")
 
 
@@ -92,18 +92,39 @@ async def test_events_begin_with_a_resync_and_go_on_after_the_stream_broke() -> 
     async with served(servicer) as runtime:
         events = container_events(runtime)
         for _ in range(2):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 assert await anext(events) == ContainerEvent(EventType.RESYNC)
             sandbox = cri.PodSandboxStatus(metadata=cri.PodSandboxMetadata(uid="u"))
             for kind in (cri.CONTAINER_STARTED_EVENT, cri.CONTAINER_STOPPED_EVENT):  # who starts one knows it
                 servicer.queue.put_nowait(
                     cri.ContainerEventResponse(container_id="c", container_event_type=kind, pod_sandbox_status=sandbox)
                 )
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while (event := await anext(events)).type is EventType.RESYNC:
                     pass
             assert event == ContainerEvent(EventType.STOPPED, "c", "u")
             servicer.queue.put_nowait(None)
+
+
+async def test_events_have_begun_only_when_the_runtime_has_come_to_the_request() -> None:
+    class Busy(WithEvents):
+        def __init__(self) -> None:
+            super().__init__()
+            self.asked, self.idle = asyncio.Event(), asyncio.Event()
+
+        async def version(self, request: Any) -> Any:
+            self.asked.set()
+            await self.idle.wait()
+            return await super().version(request)
+
+    servicer = Busy()
+    async with served(servicer) as runtime:
+        begun = asyncio.ensure_future(anext(container_events(runtime)))
+        async with asyncio.timeout(30):
+            await servicer.asked.wait()
+            assert not begun.done()
+            servicer.idle.set()
+            assert await begun == ContainerEvent(EventType.RESYNC)
 
 
 def test_the_client_has_a_method_for_every_call_without_a_streaming_twin() -> None:

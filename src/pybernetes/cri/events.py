@@ -69,7 +69,12 @@ async def cri_events(runtime: Runtime) -> AsyncIterator[ContainerEvent]:
     stream = runtime.get_container_events()
     first = asyncio.ensure_future(anext(stream, None))
     try:
-        await asyncio.wait([first], timeout=SILENCE)
+        if not (await asyncio.wait([first], timeout=SILENCE))[0]:
+            # One that has much to do may not have come to the request yet; when it answers a later one, it has.
+            answered = asyncio.ensure_future(runtime.version())
+            await asyncio.wait([first, answered], return_when=asyncio.FIRST_COMPLETED)
+            answered.cancel()
+            await asyncio.gather(answered, return_exceptions=True)
         if first.done() and first.exception() is not None:
             await first
         yield ContainerEvent(EventType.RESYNC)
