@@ -42,7 +42,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until(condition: Callable[[], T | None], what: str, timeout: float = 20.0, every: float = 0.01) -> T:
+def wait_until(condition: Callable[[], T | None], what: str, timeout: float = 60.0, every: float = 0.01) -> T:
     """Waits until the condition is true and answers its value."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):

@@ -110,7 +110,7 @@ async def end(runtime: EmbeddedRuntime, sandbox: str) -> None:
 async def live(runtime: EmbeddedRuntime, folder: Path) -> None:
     """A pod's life."""
     sandbox, id = await start(runtime, sandbox_config(folder, 0))
-    await runtime.exec_sync(cri.ExecSyncRequest(container_id=id, cmd=["true"], timeout=10))
+    await runtime.exec_sync(cri.ExecSyncRequest(container_id=id, cmd=["true"], timeout=30))
     resources = cri.LinuxContainerResources(memory_limit_in_bytes=128 << 20)
     await runtime.update_container_resources(cri.UpdateContainerResourcesRequest(container_id=id, linux=resources))
     await runtime.stop_container(cri.StopContainerRequest(container_id=id, timeout=0))
@@ -124,7 +124,7 @@ async def clear(runtime: EmbeddedRuntime, folder: Path) -> None:
     for container in (await runtime.list_containers(cri.ListContainersRequest())).containers:
         assert container.pod_sandbox_id in {each.id for each in sandboxes}
         if container.state == cri.CONTAINER_RUNNING:
-            request = cri.ExecSyncRequest(container_id=container.id, cmd=["echo", "on"], timeout=10)
+            request = cri.ExecSyncRequest(container_id=container.id, cmd=["echo", "on"], timeout=30)
             assert (await runtime.exec_sync(request)).stdout == b"on\n"
     for each in sandboxes:
         if each.state == cri.SANDBOX_READY:
@@ -170,7 +170,7 @@ class Program:
             steps = Steps(step, lambda: end_launcher(runtime))
             with contextlib.suppress(CRIError):
                 await live(runtime, self.folder)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while True:
                     try:
                         await clear(runtime, self.folder)

@@ -62,7 +62,7 @@ class Crashing:
         more = [str(folder / "lib/images/containers"), str(folder / "run/exits")]
         return leaks.count(self.machine.init, self.machine.cgroup, f"{folder}/ipam", [*folders, *more])
 
-    def left_over(self, before: leaks.Count, patience: float = UNWANTED + 5) -> object:
+    def left_over(self, before: leaks.Count, patience: float = UNWANTED + 30) -> object:
         """What there is more than before; processes may take a moment to go."""
         end = time.monotonic() + patience
         while (found := self.count().more_than(before)) and time.monotonic() < end:

@@ -44,7 +44,7 @@ def group() -> Iterator[Path]:
 
 def tried(group: Path, node: Path) -> list[str]:
     """Whether null can be used, zero be read, zero be written, and a node be read."""
-    done = subprocess.run([sys.executable, "-c", TRY, group, node], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", TRY, group, node], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

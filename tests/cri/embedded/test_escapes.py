@@ -165,7 +165,7 @@ async def test_a_volume_at_dev_does_not_turn_masks_into_doors(machine: EmbeddedM
         doors = "/proc/kcore /proc/keys /dev/console /dev/null"
         script = f"for f in {doors}; do echo pwned > $f; cat $f; done; echo done; sleep 1000"
         id = await cri_pods.start(runtime, config, sandbox, "sh", "-c", script, linux=linux(), mounts=mounts, tty=True)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not any("done" in line for line in log_lines(config)):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         assert core_pattern() == before
@@ -204,12 +204,15 @@ async def test_a_fork_bomb_stays_in_its_pod(machine: EmbeddedMachine) -> None:
         (root / config.linux.cgroup_parent.strip("/") / "pids.max").write_text("30")
         bomb = 'f() { f | f & }; f; sleep 0.3; echo "still here"; sleep 1000'
         id = await cri_pods.start(runtime, config, sandbox, "sh", "-c", bomb, linux=linux())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any("can't fork" in line for line in log_lines(config)):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         assert (await execute(runtime, neighbour, "echo", "fine")).stdout == b"fine\n"
         await runtime.stop_container(cri.StopContainerRequest(container_id=id, timeout=0))
-        assert (root / config.linux.cgroup_parent.strip("/") / "pids.current").read_text() == "1\n"  # the sandbox's
+        current = root / config.linux.cgroup_parent.strip("/") / "pids.current"
+        async with asyncio.timeout(60):
+            while current.read_text() != "1\n":  # noqa: ASYNC110 - the sandbox's; the dead are counted until they are reaped
+                await asyncio.sleep(0.02)
 
 
 async def test_who_takes_too_much_memory_is_killed_alone(machine: EmbeddedMachine) -> None:

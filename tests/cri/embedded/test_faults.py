@@ -40,7 +40,7 @@ def descriptors(machine: EmbeddedMachine) -> int:
     return len(os.listdir(f"/proc/{launcher(machine)}/fd"))
 
 
-async def until(condition: Any, within: float = 20.0) -> None:
+async def until(condition: Any, within: float = 60.0) -> None:
     async with asyncio.timeout(within):
         while True:
             if await condition():

@@ -21,7 +21,7 @@ def confined(**more: Any) -> Any:
 
 
 async def shell(runtime: Runtime, id: str, script: str) -> tuple[int, str]:
-    answer = await runtime.exec_sync(cri.ExecSyncRequest(container_id=id, cmd=["sh", "-c", script], timeout=20))
+    answer = await runtime.exec_sync(cri.ExecSyncRequest(container_id=id, cmd=["sh", "-c", script], timeout=60))
     return answer.exit_code, (answer.stdout + answer.stderr).decode()
 
 

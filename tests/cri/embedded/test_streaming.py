@@ -104,7 +104,7 @@ async def serving() -> AsyncIterator[tuple[Machine, StreamingServer]]:
     server = StreamingServer(machine)
     await server.start()
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield machine, server
     finally:
         machine.end()
@@ -272,7 +272,7 @@ async def test_descriptors_are_all_closed_afterwards() -> None:
         before = len(os.listdir("/proc/self/fd"))
         for tty in (True, False, True, False):
             await once(tty)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(os.listdir("/proc/self/fd")) > before:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 

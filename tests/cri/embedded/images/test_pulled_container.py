@@ -55,7 +55,7 @@ async def test_a_container_runs_from_what_was_pulled_and_outlives_the_image(
             await runtime.remove_image(cri.RemoveImageRequest(image=spec))
             assert not (await runtime.image_status(cri.ImageStatusRequest(image=spec))).HasField("image")
             said = await runtime.exec_sync(
-                cri.ExecSyncRequest(container_id=made.container_id, cmd=["cat", "/name"], timeout=10)
+                cri.ExecSyncRequest(container_id=made.container_id, cmd=["cat", "/name"], timeout=30)
             )
             assert said.stdout == b"pulled"
             await cri_pods.remove(runtime, sandbox)

@@ -56,7 +56,7 @@ async def make(runtime: Runtime, config: Any, sandbox: str, name: str = NAME, **
 
 
 async def run(runtime: Runtime, id: str, *command: str) -> str:
-    answer = await runtime.exec_sync(cri.ExecSyncRequest(container_id=id, cmd=command, timeout=10))
+    answer = await runtime.exec_sync(cri.ExecSyncRequest(container_id=id, cmd=command, timeout=30))
     assert answer.exit_code == 0, answer.stderr
     return bytes(answer.stdout).decode()
 
