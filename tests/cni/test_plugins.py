@@ -105,7 +105,7 @@ def answer(server: socket.socket, protocol: socket.SocketKind) -> None:
 def ask(host: str, port: int, protocol: socket.SocketKind = socket.SOCK_STREAM) -> str:
     """Who the server says we are."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, protocol) as client:
-        client.settimeout(5)
+        client.settimeout(30)
         client.connect((host, port))
         if protocol == socket.SOCK_DGRAM:
             client.send(b"hello")
@@ -234,7 +234,7 @@ def test_a_new_pod_gets_the_packets_of_a_udp_port_that_another_had(lab: Lab, tmp
     cni, pods = runtimes(tmp_path)["process"], network(tmp_path)
     port = [{"hostPort": 8053, "containerPort": 53, "protocol": "udp"}]
     client = lab.run(lab.node, socket.socket, socket.AF_INET, socket.SOCK_DGRAM)
-    client.settimeout(5)
+    client.settimeout(30)
     client.bind(("192.0.2.1", 5353))
     servers = []
     try:
