@@ -54,6 +54,8 @@ from pybernetes.scheduler.scheduler import Scheduler
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 T = TypeVar("T")
 _numbers = itertools.count(1)
+# Whoever waits for a condition goes on when it holds; this is for when it never will.
+WITHIN = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -133,16 +135,19 @@ class Live:
         except errors.NotFound:
             return None
 
-    async def bound(self, name: str, within: float = 15.0) -> str:
-        """Wait until a pod has its node; the node's name."""
+    async def bound(self, name: str, within: float = WITHIN) -> str:
+        """Wait until a pod has its node, and the scheduler has heard of it; the node's name."""
 
-        async def node_name() -> str | None:
+        async def has_node() -> Pod | None:
             pod = await self.get(name)
-            return pod.spec.node_name if pod and pod.spec else None
+            return pod if pod and pod.spec and pod.spec.node_name else None
 
-        return str(await self.until(node_name, f"pod {name} is bound", within))
+        pod = await self.until(has_node, f"pod {name} is bound", within)
+        uid, cache = pod.metadata.uid or "", self.scheduler.cache
+        await self.until(lambda: cache.get(uid) and not cache.is_assumed(uid), f"the binding of {name} is heard of")
+        return str(pod.spec.node_name)
 
-    async def refused(self, name: str, within: float = 15.0) -> str:
+    async def refused(self, name: str, within: float = WITHIN) -> str:
         """Wait until a pod's condition says that it fits nowhere; the message."""
 
         async def message() -> str | None:
@@ -160,7 +165,7 @@ class Live:
         return [each for each in found.items or () if each.reason == reason]
 
     async def until(
-        self, condition: Callable[[], T | Awaitable[T]], what: str = "the condition holds", within: float = 15.0
+        self, condition: Callable[[], T | Awaitable[T]], what: str = "the condition holds", within: float = WITHIN
     ) -> T:
         """Wait until a condition (a function or a coroutine function) is true; its value."""
         deadline = time.monotonic() + within
