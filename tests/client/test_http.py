@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -81,6 +82,22 @@ async def test_a_get_on_a_connection_that_the_server_just_closed_is_sent_again_a
         with pytest.raises(ConnectionFailed):
             await client.request("POST", "/", {})
         assert (await client.request("POST", "/", {})).status == 200
+
+
+async def test_a_kept_connection_whose_end_nobody_has_looked_at_yet_is_not_used() -> None:
+    writers: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        while True:
+            await head(reader)
+            writer.write(OK)
+
+    async with serving(serve) as client:
+        await client.request("POST", "/", {})
+        writers[0].get_extra_info("socket").shutdown(socket.SHUT_WR)  # the loop has no round to see it in
+        assert (await client.request("POST", "/", {})).status == 200
+    assert len(writers) == 2
 
 
 async def test_connection_close_is_honoured() -> None:

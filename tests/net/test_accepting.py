@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,14 +28,21 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@asynccontextmanager
-async def serving(pki: Path) -> AsyncIterator[tuple[int, ssl.SSLContext]]:
+def http_server() -> HTTPServer:
     async def answer(request: Request) -> Response:
         return Response(b"here")
 
-    http = HTTPServer(answer, lambda status, message: Response(message.encode(), status), max_body=1 << 20)
-    tls = ServingTLS(pki / "apiserver.crt", pki / "apiserver.key")
-    server = await asyncio.get_running_loop().create_server(securely(http, tls), "127.0.0.1", 0)
+    return HTTPServer(answer, lambda status, message: Response(message.encode(), status), max_body=1 << 20)
+
+
+def serving_tls(pki: Path) -> ServingTLS:
+    return ServingTLS(pki / "apiserver.crt", pki / "apiserver.key")
+
+
+@asynccontextmanager
+async def serving(pki: Path) -> AsyncIterator[tuple[int, ssl.SSLContext]]:
+    http = http_server()
+    server = await asyncio.get_running_loop().create_server(securely(http, serving_tls(pki)), "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1], ssl.create_default_context(cafile=str(pki / "ca.crt"))
     finally:
@@ -97,6 +105,40 @@ async def scenario(pki: Path) -> None:
                 assert await reader.read() == b""
         writer.close()
         assert await ask(port, context) == b"HTTP/1.1 200 OK"
+
+
+async def test_who_says_hello_to_a_server_that_stops_is_sent_away(pki: Path) -> None:
+    http = http_server()
+    server = await asyncio.get_running_loop().create_server(securely(http, serving_tls(pki)), "127.0.0.1", 0)
+    async with server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
+        http.draining = True
+        writer.write(b"\x16")
+        async with asyncio.timeout(5):
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+        writer.close()
+
+
+async def test_little_is_taken_of_a_connection_before_its_turn(pki: Path) -> None:
+    http = http_server()
+    http.hellos.ask = lambda who, go: None  # nobody's turn ever comes
+    made: list[Any] = []
+    make = securely(http, serving_tls(pki))
+
+    def noted() -> asyncio.Protocol:
+        made.append(make())
+        return made[-1]
+
+    server = await asyncio.get_running_loop().create_server(noted, "127.0.0.1", 0)
+    async with server:
+        _, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
+        writer.write(bytes(4 << 20))
+        async with asyncio.timeout(5):
+            while not made or made[0]._transport.is_reading():  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.001)
+        assert len(made[0]._said) < 1 << 20
+        writer.transport.abort()
 
 
 @pytest.mark.parametrize("kind", ["asyncio", "uvloop"])

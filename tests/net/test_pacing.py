@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from itertools import pairwise
 
 from pybernetes.net.pacing import Pace
@@ -23,14 +24,22 @@ async def test_between_two_pieces_others_are_served() -> None:
     loop = asyncio.get_running_loop()
     pace = Pace(loop)
     order: list[str] = []
+    ours, theirs = socket.socketpair()
 
     def piece() -> None:
         order.append("piece")
-        loop.call_soon(order.append, "other")  # as a request that has come in meanwhile
+        theirs.send(b"!")  # a request comes while it is worked on
 
-    for _ in range(3):
-        pace.ask("flood", piece)
-    await pace.turn("flood")
+    def other() -> None:
+        order.append("other")
+        ours.recv(1)
+
+    with ours, theirs:
+        loop.add_reader(ours, other)
+        for _ in range(3):
+            pace.ask("flood", piece)
+        await pace.turn("flood")
+        loop.remove_reader(ours)
     assert order == ["piece", "other"] * 3
 
 

@@ -36,6 +36,20 @@ def test_a_probe_that_is_answered_well_makes_ready_with_its_first_answer_and_cos
     assert life.outcome.again_at is None
 
 
+def test_good_answers_that_change_nothing_are_not_asked_for_one_by_one() -> None:
+    asked_at: list[float] = []
+
+    class Counting(Answers):
+        def at(self, age: float) -> bool:
+            asked_at.append(age)
+            return True
+
+    asked = Asked(ProbeType.READINESS, Probe(period_seconds=1), Counting(), 0.0)
+    assert list(asked.ask(1_000_000.0)) == []
+    assert asked.passes
+    assert len(asked_at) < 20
+
+
 def test_readiness_waits_for_the_initial_delay_and_for_enough_good_answers() -> None:
     life = probed({"readinessProbe": {"initialDelaySeconds": 5, "periodSeconds": 2, "successThreshold": 3}})
     life.after(8.9)
