@@ -238,6 +238,20 @@ def test_dry_run_changes_nothing(client: Client, namespace: str) -> None:
     assert client.post(f"{path}?dryRun=Some", config_map("b")).status == 422
 
 
+def test_a_resource_version_is_not_for_new_objects_but_may_be_tried(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    body = {"metadata": {"name": "a", "resourceVersion": "7"}}
+    assert client.post(path, body).message == "resourceVersion should not be set on objects to be created"
+    tried = client.post(f"{path}?dryRun=All", body)
+    assert (tried.status, tried.json["metadata"]["resourceVersion"]) == (201, "7")
+
+
+def test_nobody_owns_a_deletion_that_is_not_taken_over(client: Client, namespace: str) -> None:
+    metadata = {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 5}
+    made = client.post(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": metadata}).json
+    assert not {"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"} & made["metadata"].keys()
+
+
 def test_status_and_spec_are_kept_apart(client: Client, namespace: str) -> None:
     template = {
         "metadata": {"labels": {"a": "b"}},

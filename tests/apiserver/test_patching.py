@@ -99,6 +99,13 @@ def test_field_validation_of_patches(client: Client, path: str, kind: str, body:
     assert refused.message.endswith(f": strict decoding error: {problem}")
 
 
+def test_what_a_merge_patch_touches_is_in_the_order_of_names(client: Client, path: str) -> None:
+    warned = client.patch(f"{path}/a", b'{"zoo":1,"metadata":{"y":1,"b":2},"foo":1}')
+    assert [each.split('\\"')[1] for each in warned.warnings] == ["foo", "metadata.b", "metadata.y", "zoo"]
+    refused = client.patch(f"{path}/a", b'{"immutable":"x","data":{"z":"1","b":"2"}}')
+    assert '\\"data\\":{\\"b\\":\\"2\\",\\"k\\":\\"v\\",\\"z\\":\\"1\\"}' in refused.message
+
+
 def test_text_that_is_no_utf8_is_replaced(client: Client, path: str) -> None:
     for kind in ("merge", "strategic"):
         answer = client.patch(f"{path}/a", b'{"data":{"a":"\xff","b":"\\ud800"}}', kind)

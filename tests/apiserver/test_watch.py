@@ -34,6 +34,22 @@ def test_changes_arrive_in_order_with_growing_versions(client: Client, path: str
     assert versions == sorted(set(versions))
 
 
+def test_a_version_that_is_not_yet_known_is_told_in_the_answer_if_the_state_was_asked_for(
+    client: Client, path: str
+) -> None:
+    query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99999999"
+    answer = client.get(f"{path}?{query}")
+    assert (answer.status, answer.json["type"], answer.json["object"]["code"]) == (200, "ERROR", 504)
+    assert answer.json["object"]["message"].startswith("Timeout: Too large resource version: 99999999, current: ")
+
+
+def test_what_no_table_can_show_is_refused_at_once(client: Client, path: str) -> None:
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    answer = client.get(f"{path}?watch=true&includeObject=X", Accept=accept)
+    assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+    assert "must be 'Metadata', 'Object', 'None', or empty" in answer.message
+
+
 def test_without_a_version_the_state_comes_first(client: Client, path: str) -> None:
     for name in ("a", "b"):
         client.post(path, {"metadata": {"name": name}})

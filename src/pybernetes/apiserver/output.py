@@ -161,8 +161,12 @@ Encode = Callable[[bytes], bytes]
 
 
 def event_encoder(request: Request, resource: Resource, form: Format) -> Encode:
-    """How the object of a watch event is written. A Table carries its columns in the first event only."""
+    """How the object of a watch event is written. A Table carries its columns in the first event only.
+
+    Raises BadRequest if the client says what no Table can show.
+    """
     if form.transform == "Table":
+        table(request, resource, [], form, ListMeta(""))
         first = True
 
         def row(raw: bytes) -> bytes:

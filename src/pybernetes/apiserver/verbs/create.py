@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from pybernetes.net.http import Request, Response
 
 from ..initializers import wait_until_initialized
@@ -14,6 +16,8 @@ from .options import write_options
 from .preparing import prepared
 from .writing import context_for, create_object
 
+_METADATA = b'"metadata":{'
+
 
 async def create(registry: Registry, store: ResourceStore, request: Request) -> Response:
     """Answer 201 with the object as it was stored."""
@@ -23,7 +27,11 @@ async def create(registry: Registry, store: ResourceStore, request: Request) -> 
     manager = manager_of(request, options)
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
     obj = prepared(store, request, options.field_validation, context)
+    given = obj.metadata.resource_version if context.dry_run else None
     item = await create_object(store, obj, context)
     if store.initializes and not context.dry_run:
         item = await wait_until_initialized(store, item, info)
-    return answer(request, store.resource, store.raw(item), form, 201)
+    raw = store.raw(item)
+    if given:  # what is not stored keeps the resourceVersion that it came with, for upstream as well
+        raw = raw.replace(_METADATA, b'%b"resourceVersion":%b,' % (_METADATA, msgspec.json.encode(given)), 1)
+    return answer(request, store.resource, raw, form, 201)

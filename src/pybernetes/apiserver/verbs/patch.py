@@ -50,6 +50,8 @@ class Patch(NamedTuple):
     """What the patch itself says twice, or says that no patch can say."""
     shown: str = ""
     """How messages show what was patched, if not by the outcome."""
+    touched: Any = None
+    """A merge patch itself: what it changes is in the order of names for upstream, and so are complaints about it."""
 
 
 async def patch(registry: Registry, store: ResourceStore, request: Request) -> Response:
@@ -126,7 +128,7 @@ def patcher(kind: str, body: bytes, cls: type[Struct] | None) -> Patch:
     if kind == MERGE:
         change, pairs = _read(body, "error decoding patch: ")
         fields = mergepatch.check(change)
-        return Patch(lambda document: mergepatch.apply(document, fields), gojson.duplicates(pairs))
+        return Patch(lambda document: mergepatch.apply(document, fields), gojson.duplicates(pairs), touched=change)
     from pybernetes.api.strategicmerge import strategic_merge
 
     assert cls is not None
@@ -175,7 +177,7 @@ def decode_patched(
     problems = patch.problems
 
     def refused(why: str) -> Invalid:
-        shown = patch.shown or msgspec.json.encode(dict(sorted(patched.items()))).decode()
+        shown = patch.shown or msgspec.json.encode(_ordered(patched, patch.touched or {})).decode()
         return Invalid("", "", "", [invalid("patch", shown, why)])
 
     try:
@@ -183,7 +185,8 @@ def decode_patched(
         normalizer(cls)(obj)
     except (ValueError, RecursionError):
         try:
-            obj, unknown = strict.convert(cls, patched, _walk(patch))
+            ordered = _ordered(patched, patch.touched) if patch.touched else patched
+            obj, unknown = strict.convert(cls, ordered, _walk(patch))
         except strict.DecodeError as error:
             raise refused(str(error)) from None
         problems = [*problems, *unknown]
@@ -197,6 +200,13 @@ def decode_patched(
         raise refused(mismatch)
     decoded: T = obj
     return decoded
+
+
+def _ordered(value: Any, touched: Any) -> Any:
+    """With the names in order wherever a merge patch has been; the rest is as it was."""
+    if not isinstance(value, dict) or not isinstance(touched, dict):
+        return value
+    return {name: _ordered(value[name], touched.get(name)) for name in sorted(value)}
 
 
 def _walk(patch: Patch) -> strict.Walk | None:

@@ -44,6 +44,7 @@ def prepared(store: ResourceStore, request: Request, validation: str, context: C
     json, repeated = as_json(request, store.resource.kind, store.resource.api_version)
     if store.custom is not None:
         obj = store.custom.read(json, validation, context.warnings, repeated)
+        obj.metadata.deletion_timestamp = obj.metadata.deletion_grace_period_seconds = None
         track(store, obj, None, context)
         return obj
     key = (validation, context.field_manager, json)
@@ -61,6 +62,7 @@ def prepared(store: ResourceStore, request: Request, validation: str, context: C
     store.strategy.default(obj)
     if obj.metadata is None:
         obj.metadata = ObjectMeta()
+    obj.metadata.deletion_timestamp = obj.metadata.deletion_grace_period_seconds = None  # nobody owns what is dropped
     track(store, obj, None, context)
     if len(json) <= LONGEST and not repeated:
         _remember(store, key, obj, context.warnings[before:])

@@ -50,10 +50,14 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
     if store.partition.sealed:
         await sealed.check_watch(store)
     start = options.resource_version
+    late: APIError | None = None
     if not start:  # "" and "0": the state first
         await (store.consistent() if start is None else asyncio.sleep(0))
     elif options.send_initial_events:
-        await wait_until_fresh(store, start)
+        try:
+            await wait_until_fresh(store, start)
+        except APIError as error:  # upstream has begun its answer by then, and tells of it there
+            late = error
 
     partition = store.partition
     waiting: list[Change] = []  # for a webhook that has to convert them
@@ -66,6 +70,8 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
         if isinstance(stream, Response):
             return stream
         try:
+            if late is not None:
+                raise late
             async for piece in _past(store, options, watcher, view, encode):
                 stream.write(piece)
                 await stream.drain()

@@ -29,6 +29,7 @@ from ..registry.strategy import Context, Reservation, Strategy
 
 T = TypeVar("T")
 
+_LONGEST_VERSION = 19  # digits; what has more is no revision of any store
 _NAME_ATTEMPTS = 8  # upstream's maxNameGenerationCreateAttempts
 
 
@@ -120,7 +121,7 @@ _OWNERS_TWICE = (
 
 def _version(text: str | None) -> int:
     """A resourceVersion as a number; what is none counts as none."""
-    return int(text) if text and text.isdecimal() else 0
+    return int(text) if text and text.isdecimal() and len(text) <= _LONGEST_VERSION else 0
 
 
 def _attributes(store: ResourceStore, operation: str, new: Any, old: Any, context: Context, name: str) -> Attributes:
@@ -159,7 +160,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
         meta = obj.metadata = ObjectMeta()
     check_namespace(store, meta, context.namespace)
     _merge_owners(meta, context)
-    if _version(meta.resource_version):
+    if _version(meta.resource_version) and not context.dry_run:
         raise BadRequest("resourceVersion should not be set on objects to be created")
     meta.uid = meta.creation_timestamp = None
     meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
