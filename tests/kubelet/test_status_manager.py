@@ -177,6 +177,19 @@ async def test_a_pod_is_called_ended_when_nothing_runs_and_deleted_after_that(co
         assert container.state is not None
         assert container.state.terminated is not None
         assert container.state.terminated.reason == "ContainerStatusUnknown"  # nobody saw how it ended
+        # Until its cache shows that the pod is gone, the kubelet has no more to ask for.
+        asked: list[object] = []
+
+        async def note(*words: object, **_: object) -> None:
+            asked.append(words)
+
+        client.patch = client.delete = note  # type: ignore[assignment,method-assign]
+        kubelet.statuses.set(pod, status("Failed"))
+        kubelet.statuses.pod_changed(pod.metadata.uid or "")  # type: ignore[union-attr]
+        async with asyncio.timeout(30):
+            while kubelet.statuses._tasks:
+                await asyncio.gather(*kubelet.statuses._tasks.values())
+        assert not asked
         await kubelet.statuses.stop()
 
 
