@@ -23,6 +23,8 @@ from pybernetes.api.times import format_duration
 from pybernetes.client import config
 from pybernetes.client.transport import Transport
 
+from .webhooks.answers import refusal
+
 T = TypeVar("T", bound=Struct)
 
 ATTEMPTS = 5
@@ -99,7 +101,7 @@ class ReviewWebhook:
         if status in (200, 201, 202):
             return answer.body
         worth = status == 429 or (status >= 500 and status not in _FINAL)
-        raise WebhookFailed(f"the webhook answered {status}", "timeout" if status == 504 else "error", again=worth)
+        raise WebhookFailed(refusal(status, answer.body, ""), "timeout" if status == 504 else "error", again=worth)
 
 
 def status_of(answer: bytes, cls: type[T], api_version: str, kind: str) -> T:

@@ -13,13 +13,12 @@ import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
-
 from pybernetes.api.quote import quote
 from pybernetes.client.http import ConnectionFailed, HTTPClient, TooLarge
 from pybernetes.version import GIT_VERSION
 
 from ..registry.registry import Registry
+from .answers import refusal
 from .bundles import client_tls
 from .identities import Identities, Identity
 from .services import Unresolved, resolve
@@ -65,7 +64,7 @@ class WebhookClient:
         except (OSError, Unresolved, ssl.SSLError) as error:
             raise CallFailed(f"{shown}: {words(error)}") from None
         if answer.status < 200 or answer.status > 206:
-            raise _refused(answer.status, answer.body)
+            raise CallFailed(refusal(answer.status, answer.body), answer.status)
         return answer.body
 
     async def close(self) -> None:
@@ -156,34 +155,3 @@ def _address(error: BaseException) -> str:
 
 def _host(error: BaseException) -> str:
     return _address(error).removesuffix(": ").rpartition(":")[0]
-
-
-_ANSWERS = {
-    400: "the server rejected our request for an unknown reason",
-    401: "the server has asked for the client to provide credentials",
-    403: "the server does not allow access to the requested resource",
-    404: "the server could not find the requested resource",
-    405: "the server does not allow this method on the requested resource",
-    409: "the server reported a conflict",
-    413: "the server responded with the status code 413 but did not return more information",
-    415: "the server was unable to respond with a content type that the client supports",
-    422: "the server rejected our request due to an error in our request",
-    429: "the server has received too many requests and has asked us to try again later",
-    503: "the server is currently unable to handle the request",
-    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
-}
-
-
-def _refused(status: int, body: bytes) -> CallFailed:
-    try:
-        found = msgspec.json.decode(body)
-        if isinstance(found, dict) and found.get("kind") == "Status" and found.get("message"):
-            return CallFailed(str(found["message"]), status)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    text = body[:2048].decode("utf-8", "replace").strip()
-    if status >= 500 and status not in _ANSWERS:
-        return CallFailed(
-            f"an error on the server ({quote(text or 'unknown')}) has prevented the request from succeeding", status
-        )
-    return CallFailed(_ANSWERS.get(status, f"the server responded with the status code {status}"), status)
