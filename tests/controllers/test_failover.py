@@ -17,8 +17,8 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client import config
 from pybernetes.client.client import Client
 
-# Shorter than upstream's, so that the test is; the ratios are the same.
-TIMES = ("--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=400ms")
+# Whoever leads keeps it however busy the machine is; who waits looks often.
+TIMES = ("--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=400ms")
 
 
 @contextlib.contextmanager
@@ -56,12 +56,15 @@ async def test_the_other_takes_over_when_the_leader_is_killed_and_at_once_when_i
             await works("failover-1")
             with running(server, "two") as two:
                 one.send_signal(signal.SIGKILL)
+                one.wait()
+                shorter = {"spec": {"leaseDurationSeconds": 1}}  # a minute is long
+                await client.patch(Lease, "kube-controller-manager", shorter, "kube-system")
                 await _until(lambda: _changed(holder, first), "the second leads")
                 await works("failover-2")
                 with running(server, "three") as three:
                     second = await holder()
                     two.send_signal(signal.SIGTERM)
-                    assert two.wait(10) == 0
+                    assert two.wait(60) == 0
                     await _until(lambda: _changed(holder, second), "the third leads")
                     await works("failover-3")
                     assert three.poll() is None
@@ -81,7 +84,7 @@ async def _exists(client: Client, namespace: str) -> bool:
 
 
 async def _until(condition, what: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + tools.STARTING
     while not await condition():
-        assert time.monotonic() < deadline, f"{what}: not within 20 s"
+        assert time.monotonic() < deadline, f"{what}: not within {tools.STARTING} s"
         await asyncio.sleep(0.05)
