@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pybernetes.cluster import certificates, kubeconfig
+from pybernetes.cluster import addresses, certificates, kubeconfig
 from pybernetes.cluster.readiness import Probe
 
 T = TypeVar("T")
@@ -35,11 +34,9 @@ def kubectl() -> str:
     return path
 
 
-def free_port() -> int:
-    """A TCP port of the loopback that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port(address: str = addresses.LOOPBACK) -> int:
+    """A TCP port that was free a moment ago, and that no connection will have in the next."""
+    return addresses.free_port(address)
 
 
 def wait_until(condition: Callable[[], T | None], what: str, timeout: float = 60.0, every: float = 0.01) -> T:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import ssl
 import subprocess
 import time
@@ -13,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pybernetes.store.base import Event, Watch
+from tools import free_port
 
 
 class Clock:
@@ -73,13 +73,6 @@ class Etcd:
             self.process.kill()
             self.process.wait()
             self.process = None
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
+from collections.abc import Collection
+from typing import Final
 
 LOOPBACK = "127.0.0.1"
+PORTS: Final = range(20_000, 30_000)
+"""Above those that servers are known by, below NodePorts and, as a rule, those that the kernel gives to connections."""
+KERNELS: Final = "/proc/sys/net/ipv4/ip_local_port_range"
+ATTEMPTS: Final = 100
 
 
-def free_port(address: str) -> int:
-    """A port that nobody has at this moment."""
+def free_port(address: str, *, apart_from: Collection[int] = ()) -> int:
+    """A port that nobody has at this moment. Raises OSError.
+
+    Whoever is to listen there does so a moment later, and by then a connection could have a port that the kernel gives
+    to connections. So it is none of those, as long as there are others.
+    """
+    first, last = _kernels()
+    for _ in range(ATTEMPTS):
+        port = PORTS[int.from_bytes(os.urandom(4)) % len(PORTS)]
+        if port not in apart_from and not first <= port <= last:
+            try:
+                return _bound(address, port)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+    return _bound(address, 0)
+
+
+def _kernels() -> tuple[int, int]:
+    try:
+        with open(KERNELS) as file:
+            first, last = map(int, file.read().split())
+    except (OSError, ValueError):
+        return PORTS[0], PORTS[-1]
+    return first, last
+
+
+def _bound(address: str, port: int) -> int:
     with socket.socket() as probe:
-        probe.bind((address, 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((address, port))
         return int(probe.getsockname()[1])
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybernetes.cluster import certificates, components, files, processes
-from pybernetes.cluster.addresses import this_machine
+from pybernetes.cluster.addresses import free_port, this_machine
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import SUPERVISOR, Layout, Record, remember
 from pybernetes.cluster.progress import Progress
@@ -199,21 +199,19 @@ def _size(path: Path) -> int:
 
 
 def _free_port(port: int, host: str = components.BIND_ADDRESS, *, apart_from: Sequence[int] = ()) -> int:
-    with contextlib.ExitStack() as stack:
-        for each in apart_from:  # nobody listens there yet
-            taken = stack.enter_context(socket.socket())
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            taken.bind((host, each))
-        probe = stack.enter_context(socket.socket())
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    """The port that is wished for, or any that is free and none of the others, where nobody listens yet."""
+    try:
+        if not port:
+            return free_port(host, apart_from=apart_from)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                hint = "stop what listens there, or choose another --port (0 = any free)"
-                raise ClusterError(f"port {port} of {host} is in use; {hint}") from None
-            raise ClusterError(f"port {port} cannot be used: {error.strerror}") from None
-        return int(probe.getsockname()[1])
+            return port
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            hint = "stop what listens there, or choose another --port (0 = any free)"
+            raise ClusterError(f"port {port} of {host} is in use; {hint}") from None
+        raise ClusterError(f"port {port} cannot be used: {error.strerror}") from None
 
 
 def _etcd_servers(layout: Layout, arguments: argparse.Namespace) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import tools
 from pybernetes import pki
 from pybernetes.api.core.v1 import Container, HTTPGetAction, Pod, Probe
 from pybernetes.cri.errors import CRIError
@@ -67,12 +67,6 @@ def http(status: str, body: str = "", **headers: str) -> bytes:
 async def get(port: int | str, within: float = 30, **fields: Any) -> Outcome:
     action = msgspec.convert({"path": "/healthz", "port": port, **fields}, HTTPGetAction)
     return await http_probe(action, CONTAINER, LOCAL, within)
-
-
-def unused() -> int:
-    with socket.socket() as found:
-        found.bind((LOCAL, 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +129,7 @@ async def test_redirects_on_the_same_host_are_followed_but_not_for_ever() -> Non
 
 
 async def test_who_does_not_answer_has_failed_in_gos_words() -> None:
-    port = unused()
+    port = tools.free_port()
     url = f"http://{LOCAL}:{port}/healthz"
     refused = f"dial tcp {LOCAL}:{port}: connect: connection refused"
     assert await get(port) == Outcome(Verdict.FAILURE, f'Get "{url}": {refused}')

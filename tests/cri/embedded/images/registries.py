@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -24,15 +23,9 @@ from typing import Any
 
 import tools
 from pybernetes.cluster.images import oci
+from tools import free_port
 
 USER, PASSWORD = "alice", "s3cret"
-
-
-def free_port() -> int:
-    """A port of loopback that nobody has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
