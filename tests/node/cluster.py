@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ class Cluster:
         self.environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(folder / "config")}
         self.flags = [f"--nodes={nodes}", "--port=0", f"--runtime={runtime}", *flags]
         self.nodes = [f"node-{number}" for number in range(1, nodes + 1)]
+        self._killed: dict[str, str] = {}
+        """When the kubelet of a node was killed last, as leases write times."""
 
     def __enter__(self) -> Cluster:
         try:
@@ -135,16 +138,24 @@ class Cluster:
     def kill(self, name: str, node: str = "node-1") -> None:
         """kill -9 of one of them; of `node` it is a power failure. One that is down is waited for."""
         # It may be waiting to be started again, up to 30 s if it has died often.
-        pid = tools.wait_until(lambda: self.find(name, node), f"{name} runs", 40.0)
+        pid = tools.wait_until(lambda: self.find(name, node), f"{name} runs", 60.0)
         os.kill(pid, signal.SIGKILL)
         tools.wait_until(lambda: not os.path.exists(f"/proc/{pid}") or _ended(pid), f"{name} is dead")
+        if name in ("kubelet", "node"):
+            self._killed[node] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
-    def wait_ready(self, node: str = "node-1", timeout: float = 60.0) -> None:
-        """Waits until the API server answers and the node is Ready."""
+    def wait_ready(self, node: str = "node-1", timeout: float = 120.0) -> None:
+        """Waits until the API server answers, the node is Ready, and a kubelet says so that lives."""
+
+        def value(path: str, *words: str) -> str:
+            return self.kubectl("get", *words, node, "-o", f"jsonpath={path}", check=False)
 
         def ready() -> bool:
-            path = "{.status.conditions[?(@.type=='Ready')].status}"
-            return self.kubectl("get", "node", node, "-o", f"jsonpath={path}", check=False) == "True"
+            if value("{.status.conditions[?(@.type=='Ready')].status}", "node") != "True":
+                return False
+            # What a kubelet said before it was killed stays for a while; its lease is renewed by those who live.
+            renewed = value("{.spec.renewTime}", "-n", "kube-node-lease", "lease")
+            return node not in self._killed or (renewed[:2] == "20" and renewed > self._killed[node])
 
         tools.wait_until(ready, f"{node} is Ready", timeout, every=0.1)
 
@@ -162,7 +173,7 @@ def _ended(pid: int) -> bool:
         return True
 
 
-def settle(condition: Any, timeout: float = 60.0) -> Any:
+def settle(condition: Any, timeout: float = 120.0) -> Any:
     """Asks until the answer is empty, and answers the last one: what is still wrong after that time."""
     deadline = time.monotonic() + timeout
     while (wrong := condition()) and time.monotonic() < deadline:

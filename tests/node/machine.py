@@ -178,7 +178,7 @@ class Machine(abc.ABC):
 
     async def _wait(self) -> None:
         async with self.runtime() as runtime:
-            await runtime.version(wait=20.0)
+            await runtime.version(wait=60.0)
 
     def kill_runtime(self, number: int = signal.SIGKILL) -> None:
         """kill -9 of the runtime; what it started goes on."""

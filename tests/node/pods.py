@@ -9,7 +9,7 @@ from typing import Any
 from node.cluster import Cluster
 from node.machine import BUSYBOX
 
-TIMEOUT = 60.0
+TIMEOUT = 120.0
 
 
 def container(script: str, name: str = "main", **more: Any) -> dict[str, Any]:

@@ -22,14 +22,14 @@ async def test_commands_end_fail_take_too_long_or_cannot_run(machine: Machine) -
     async with machine.runtime() as runtime:
         config, sandbox = await run(runtime, machine)
         container = await start(runtime, config, sandbox, "sleep", "1000")
-        assert await run_in_container(runtime, container, ["sh", "-c", "echo a; echo b >&2"], 5) == b"a\nb\n"
+        assert await run_in_container(runtime, container, ["sh", "-c", "echo a; echo b >&2"], 30) == b"a\nb\n"
         with pytest.raises(CommandFailed) as failed:
-            await run_in_container(runtime, container, ["sh", "-c", "echo why >&2; exit 3"], 5)
+            await run_in_container(runtime, container, ["sh", "-c", "echo why >&2; exit 3"], 30)
         assert (failed.value.code, failed.value.output) == (3, b"why\n")
         with pytest.raises(CommandTimedOut, match='command timed out: "sleep 60" timed out after 1s'):
             await run_in_container(runtime, container, ["sleep", "60"], 1)
         with pytest.raises(CRIError, match="/none: no such file or directory"):
-            await run_in_container(runtime, container, ["/none"], 5)
+            await run_in_container(runtime, container, ["/none"], 30)
         await remove(runtime, sandbox)
 
 

@@ -43,7 +43,7 @@ def space(node: Cluster) -> Iterator[Namespace]:
             restartPolicy="OnFailure",
         ),
     )
-    made.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=60s")
+    made.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=110s")
     yield made
     node.kubectl("delete", "namespace", "connections", "--wait=false")
 
@@ -70,7 +70,7 @@ async def websocket(space: Namespace, subresource: str, protocol: str, **query: 
 async def collected(websocket: WebSocket) -> dict[int, bytes]:
     """Everything until the end, by channel."""
     found: dict[int, bytes] = {}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (message := await websocket.receive()) is not None:
             channel, data = channels.decode(V5, message[1])
             found[channel] = found.get(channel, b"") + (data or b"")
@@ -99,7 +99,7 @@ async def test_a_terminal_has_the_clients_size(space: Namespace) -> None:
 
 async def test_attach_talks_to_the_process_that_runs(space: Namespace) -> None:
     flags = {"container": "cat", "stdin": 1, "stdout": 1, "stderr": 1}
-    async with websocket(space, "attach", "v5.channel.k8s.io", **flags) as made, asyncio.timeout(20):
+    async with websocket(space, "attach", "v5.channel.k8s.io", **flags) as made, asyncio.timeout(60):
         made.send(channels.encode(V5, STDIN, b"echo\n"))
         while (message := await made.receive()) is not None and message[1] != b"\x01echo\n":
             pass
@@ -108,7 +108,7 @@ async def test_attach_talks_to_the_process_that_runs(space: Namespace) -> None:
 
 
 async def test_ports_are_forwarded_by_spdy_in_websocket(space: Namespace) -> None:
-    async with websocket(space, "portforward", "SPDY/3.1+portforward.k8s.io") as made, asyncio.timeout(20):
+    async with websocket(space, "portforward", "SPDY/3.1+portforward.k8s.io") as made, asyncio.timeout(60):
         session = Session(Tunnel(made), server=False)
         running = asyncio.create_task(session.run())
         answers = []
@@ -141,7 +141,7 @@ def test_logs_of_the_container_before(space: Namespace) -> None:
 
 def test_logs_are_cut_as_asked(space: Namespace) -> None:
     space.apply(pod("lines", "for i in 1 2 3 4 5; do echo line $i; done"))
-    space.kubectl("wait", "pod/lines", "--for=condition=Ready=false", "--timeout=60s")
+    space.kubectl("wait", "pod/lines", "--for=condition=Ready=false", "--timeout=110s")
     tools.wait_until(lambda: space.kubectl("logs", "lines", check=False).count("line") == 5, "all lines", 30.0)
     assert space.kubectl("logs", "lines", "--tail=2") == "line 4\nline 5\n"
     assert space.kubectl("logs", "lines", "--limit-bytes=9") == "line 1\nli"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from node.cluster import Cluster
 from node.pods import Namespace, config_map, container, pod, secret
 
 import tools
+from pybernetes.api.core.v1 import Pod
 
 
 def _field(name: str, path: str) -> dict[str, Any]:
@@ -335,20 +337,16 @@ def test_ephemeral_containers_see_the_processes_of_their_target(space: Namespace
     space.apply(pod("debugged", "sleep 654"))
     space.running("debugged")
     debugger = {**container("ps", "debugger"), "targetContainerName": "main", "terminationMessagePolicy": "File"}
-    space.kubectl(
-        "replace",
-        "--raw",
-        f"/api/v1/namespaces/{space.name}/pods/debugged/ephemeralcontainers",
-        "-f",
-        "-",
-        stdin=_json(space.get("debugged"), debugger),
+
+    async def debug() -> None:
+        async with space.cluster.client() as client:
+            spec = {"ephemeralContainers": [debugger]}
+            await client.patch(
+                Pod, "debugged", {"spec": spec}, space.name, type="strategic", subresource="ephemeralcontainers"
+            )
+
+    asyncio.run(debug())
+    tools.wait_until(
+        lambda: "sleep 654" in space.kubectl("logs", "debugged", "-c", "debugger", check=False), "seen", 60.0
     )
-    tools.wait_until(lambda: "sleep 654" in space.kubectl("logs", "debugged", "-c", "debugger", check=False), "seen")
     space.kubectl("delete", "pod", "debugged", "--wait=false")
-
-
-def _json(found: Any, debugger: dict[str, Any]) -> str:
-    import json
-
-    found["spec"]["ephemeralContainers"] = [debugger]
-    return json.dumps(found)

@@ -49,7 +49,7 @@ def pod(name: str, script: str, *ports: dict[str, Any], **spec: Any) -> dict[str
 
 
 def wait_ready(node: Cluster, *names: str) -> None:
-    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s", *(f"pod/{name}" for name in names))
+    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=110s", *(f"pod/{name}" for name in names))
 
 
 def node_address(node: Cluster) -> str:
@@ -72,7 +72,7 @@ def fetched(url: str, expected: str, via: list[str] | None = None) -> None:
         answers.append(fetch(url, via))
         return answers[-1] == expected
 
-    tools.wait_until(right, f"{url} says {expected}: {answers}", 20, every=0.2)
+    tools.wait_until(right, f"{url} says {expected}: {answers}", 90, every=0.2)
 
 
 def from_pod(node: Cluster, name: str) -> list[str]:
@@ -113,7 +113,7 @@ def test_the_port_is_taken_until_its_pod_is_gone(node: Cluster) -> None:
         conditions = node.get("pod", "-n", NAMESPACE, "second")["status"].get("conditions", [])
         return next((each["message"] for each in conditions if each["type"] == "PodScheduled"), "")
 
-    tools.wait_until(lambda: "didn't have free ports for the requested pod ports" in refusal(), "second is refused")
+    tools.wait_until(lambda: "didn't have free ports for the requested pod ports" in refusal(), "second is refused", 90)
     node.kubectl("delete", "pod", "-n", NAMESPACE, "first", "--wait=true")
     wait_ready(node, "second")
     fetched(f"http://{address}:18090/", "second")
@@ -138,7 +138,7 @@ def test_the_same_number_with_another_protocol_is_another_port(node: Cluster) ->
             except OSError:
                 return False
 
-    tools.wait_until(pong, "the UDP port answers", 20)
+    tools.wait_until(pong, "the UDP port answers", 90)
 
 
 def test_a_pod_on_the_nodes_network_listens_there_itself(node: Cluster) -> None:

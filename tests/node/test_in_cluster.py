@@ -143,8 +143,8 @@ def test_without_a_token_a_pod_is_nobody(node: Cluster) -> None:
 def test_a_token_ends_with_its_pod(node: Cluster) -> None:
     script = "cat /var/run/secrets/kubernetes.io/serviceaccount/token; echo; exec sleep 600"
     node.apply(pod("short", ["sh", "-c", script], []))
-    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s", "pod/short")
-    token = tools.wait_until(lambda: node.kubectl("logs", "-n", NAMESPACE, "short").strip(), "the token", 20, every=0.1)
+    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=110s", "pod/short")
+    token = tools.wait_until(lambda: node.kubectl("logs", "-n", NAMESPACE, "short").strip(), "the token", 60, every=0.1)
 
     def allowed() -> str:
         return node.kubectl("get", "pods", "-n", NAMESPACE, "-o", "name", *identity, check=False)

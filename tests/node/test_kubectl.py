@@ -38,7 +38,7 @@ class Kubectl:
         self("run", name, f"--image={image}", *words, "--", "sh", "-c", command)
 
     def ready(self, name: str) -> None:
-        self("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=60s")
+        self("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=110s")
 
 
 @pytest.fixture
@@ -76,9 +76,11 @@ def test_images_of_the_cluster_are_pulled_by_their_plain_names(kubectl_in: Kubec
     kubectl_in.run("plain", image="busybox")
     kubectl_in("create", "deployment", "web", f"--image={nginx.rpartition(':')[0]}")
     kubectl_in.ready("plain")
-    kubectl_in("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl_in("rollout", "status", "deployment/web", "--timeout=110s")
     assert kubectl_in("get", "pod", "plain", "-o", "jsonpath={.spec.containers[0].imagePullPolicy}") == "Always"
-    assert "Successfully pulled image" in kubectl_in("describe", "pod", "plain")
+    tools.wait_until(
+        lambda: "Successfully pulled image" in kubectl_in("describe", "pod", "plain"), "an event tells of it"
+    )
 
 
 def test_run_logs_exec_and_delete(kubectl_in: Kubectl) -> None:
@@ -126,23 +128,23 @@ def test_cp_brings_files_and_folders_both_ways(kubectl_in: Kubectl, tmp_path: Pa
 
 def test_a_deployment_is_scaled_rolled_out_rolled_back_and_deleted(kubectl_in: Kubectl) -> None:
     kubectl_in("create", "deployment", "web", f"--image={BUSYBOX}", "--replicas=3", "--", "sh", "-c", SLEEP)
-    kubectl_in("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl_in("rollout", "status", "deployment/web", "--timeout=110s")
     names = kubectl_in("get", "pods", "-l", "app=web", "-o", "name").split()
     assert len(names) == 3
     kubectl_in("scale", "deployment/web", "--replicas=2")
     kubectl_in("set", "image", "deployment/web", "busybox=busybox:1.35.0")
-    kubectl_in("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl_in("rollout", "status", "deployment/web", "--timeout=110s")
     images = "jsonpath={.items[*].spec.containers[0].image}"
 
     def running(image: str) -> bool:
         found = kubectl_in("get", "pods", "-l", "app=web", "--field-selector=status.phase=Running", "-o", images)
         return set(found.split()) == {image}
 
-    tools.wait_until(lambda: running("busybox:1.35.0"), "all pods have the new image", timeout=60)
+    tools.wait_until(lambda: running("busybox:1.35.0"), "all pods have the new image", timeout=120)
     kubectl_in("rollout", "undo", "deployment/web")
-    kubectl_in("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl_in("rollout", "status", "deployment/web", "--timeout=110s")
     kubectl_in("delete", "deployment", "web")
-    tools.wait_until(lambda: not kubectl_in("get", "pods", "-o", "name"), "its pods are gone", timeout=60)
+    tools.wait_until(lambda: not kubectl_in("get", "pods", "-o", "name"), "its pods are gone", timeout=120)
 
 
 def test_port_forward_leads_to_a_server_made_of_a_debian_package(
@@ -160,14 +162,14 @@ def test_port_forward_leads_to_a_server_made_of_a_debian_package(
     finally:
         forward.terminate()
         forward.communicate()
-    assert "GET / HTTP/1.0" in kubectl_in("logs", "web")
+    tools.wait_until(lambda: "GET / HTTP/1.0" in kubectl_in("logs", "web"), "the log tells of it")
     # The same by the proxy of the API server.
     path = f"/api/v1/namespaces/{kubectl_in.namespace}/pods/web:80/proxy/"
     assert "nginx" in kubectl_in.cluster.kubectl("get", "--raw", path)
 
 
 def _get(port: int) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+    with socket.create_connection(("127.0.0.1", port), 30) as connection:
         connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
         received = b""
         while chunk := connection.recv(4096):
@@ -183,8 +185,8 @@ def test_top_shows_nodes_and_pods(kubectl_in: Kubectl) -> None:
         lines = kubectl_in("top", *words, "--no-headers", check=False).splitlines()
         return next((line for line in lines if re.match(r"(node-1|busy) +\d+m ", line)), None)
 
-    assert tools.wait_until(lambda: shown("nodes"), "top shows the node", timeout=60)
-    assert tools.wait_until(lambda: shown("pods"), "top shows the pod", timeout=60)
+    assert tools.wait_until(lambda: shown("nodes"), "top shows the node", timeout=120)
+    assert tools.wait_until(lambda: shown("pods"), "top shows the pod", timeout=120)
 
 
 def test_images_are_imported_listed_and_removed(node: Cluster, kubectl_in: Kubectl, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ async def test_nothing_is_left_of_pods_that_were_being_made_when_the_runtime_was
         # counted; it stays when they are gone.
         machine.kill_runtime()
         await asyncio.to_thread(machine.start_runtime)
-        await runtime.version(wait=10.0)
+        await runtime.version(wait=30.0)
         await remove_all(runtime)
         before = count(machine)
         config, sandbox = await run(runtime, machine)
@@ -77,7 +77,7 @@ async def test_nothing_is_left_of_pods_that_were_being_made_when_the_runtime_was
             machine.kill_runtime()
             await asyncio.gather(*makers)
             await asyncio.to_thread(machine.start_runtime)
-            await runtime.version(wait=10.0)
+            await runtime.version(wait=30.0)
             for each in (await runtime.list_pod_sandbox()).items:
                 if each.id != sandbox:
                     await remove(runtime, each.id)
@@ -85,7 +85,7 @@ async def test_nothing_is_left_of_pods_that_were_being_made_when_the_runtime_was
         listed = await runtime.list_containers()
         assert {each.id: each.state for each in listed.containers} == {steady: cri.CONTAINER_RUNNING}
         await remove(runtime, sandbox)
-        assert await asyncio.to_thread(settle, lambda: leaked(machine, before), 10) == {}
+        assert await asyncio.to_thread(settle, lambda: leaked(machine, before), 60) == {}
 
 
 @only("containerd")
@@ -101,7 +101,7 @@ async def test_a_shim_that_its_own_containerd_does_not_know_is_removed_at_the_se
         try:
             found = await asyncio.to_thread(remove_leftovers, machine)
             assert found == ["container nobodys", ""]
-            await asyncio.wait_for(process.wait(), 10)
+            await asyncio.wait_for(process.wait(), 30)
         finally:
             program.unlink()
             if process.returncode is None:

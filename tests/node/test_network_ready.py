@@ -53,11 +53,11 @@ def no_network(node: Cluster) -> Iterator[None]:
 
 
 def test_pods_wait_for_the_network_unless_they_use_the_nodes(node: Cluster, no_network: None) -> None:
-    tools.wait_until(lambda: ready(node)["status"] == "False", "the node is not Ready", 30, every=0.2)
+    tools.wait_until(lambda: ready(node)["status"] == "False", "the node is not Ready", 90, every=0.2)
     condition = ready(node)
     assert condition["reason"] == "KubeletNotReady"
     assert condition["message"] == PROBLEM
-    taints = tools.wait_until(lambda: node.get("node", "node-1")["spec"].get("taints"), "taints", 30, every=0.2)
+    taints = tools.wait_until(lambda: node.get("node", "node-1")["spec"].get("taints"), "taints", 90, every=0.2)
     assert {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}.items() <= taints[0].items()
 
     node.apply(pod("on-host", hostNetwork=True), pod("waiting"))
@@ -67,10 +67,10 @@ def test_pods_wait_for_the_network_unless_they_use_the_nodes(node: Cluster, no_n
         events = node.get("events", "-n", NAMESPACE, "--field-selector=reason=NetworkNotReady")["items"]
         return events[0]["message"] if events else None
 
-    assert tools.wait_until(told, "an event", 30, every=0.2) == f"network is not ready: {PROBLEM}"
+    assert tools.wait_until(told, "an event", 90, every=0.2) == f"network is not ready: {PROBLEM}"
     assert node.get("pod", "-n", NAMESPACE, "waiting")["status"]["phase"] == "Pending"
 
     node.inside("sh", "-c", "mv /run/kept/* /etc/cni/net.d/")
     node.wait_ready()
     node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=120s", "pod/waiting")
-    tools.wait_until(lambda: not node.get("node", "node-1")["spec"].get("taints"), "no taints", 30, every=0.2)
+    tools.wait_until(lambda: not node.get("node", "node-1")["spec"].get("taints"), "no taints", 90, every=0.2)

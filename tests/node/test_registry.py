@@ -44,7 +44,7 @@ def registry(node: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
     folder = tmp_path_factory.mktemp("registry")
-    host = f"{node.machine().gateway}:{_free_port(node.machine().gateway)}"
+    host = f"{node.machine().gateway}:{tools.free_port(node.machine().gateway)}"
     words = ["htpasswd", "-Bbn", USER, PASSWORD]
     (folder / "htpasswd").write_bytes(subprocess.run(words, check=True, capture_output=True).stdout)
     settings = {
@@ -67,13 +67,6 @@ def registry(node: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     finally:
         process.terminate()
         process.wait()
-
-
-def _free_port(address: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _listens(host: str) -> bool:
@@ -131,7 +124,7 @@ def secret(name: str, content: str, kind: str = "kubernetes.io/dockerconfigjson"
 
 
 def wait_ready(node: Cluster, name: str) -> None:
-    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s", f"pod/{name}")
+    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=110s", f"pod/{name}")
 
 
 def waiting(node: Cluster, name: str) -> dict[str, str]:
@@ -145,16 +138,24 @@ def events(node: Cluster, name: str) -> list[tuple[str, str]]:
     return [(each["reason"], each["message"]) for each in node.get("events", "-n", NAMESPACE, selector)["items"]]
 
 
+def told(node: Cluster, name: str, reason: str, words: str) -> str:
+    """The message of an event with these words, as soon as there is one."""
+    found: list[tuple[str, str]] = []
+
+    def look() -> str:
+        found[:] = events(node, name)
+        return next((text for kind, text in found if kind == reason and words in text), "")
+
+    return tools.wait_until(look, f"{reason}: {words} in {found}", 60, every=0.1)
+
+
 def test_without_a_password_nothing_is_pulled_and_the_pod_says_so(node: Cluster, registry: Registry) -> None:
     image = registry.image("private/busybox:1")
     node.apply(pod("nobody", image))
     tools.wait_until(lambda: waiting(node, "nobody").get("reason") in REFUSED, "a failure", 60, every=0.1)
-    told = tools.wait_until(lambda: [e for e in events(node, "nobody") if e[0] == "Failed"], "events", 20, every=0.1)
-    failed = next(text for _, text in told if "401" in text)
-    assert failed.startswith(f'Failed to pull image "{image}": ')
-    assert "401 Unauthorized" in failed
-    assert ("Failed", "Error: ErrImagePull") in events(node, "nobody")
-    assert ("Pulling", f'Pulling image "{image}"') in events(node, "nobody")
+    assert told(node, "nobody", "Failed", "401 Unauthorized").startswith(f'Failed to pull image "{image}": ')
+    assert told(node, "nobody", "Failed", "Error: ErrImagePull") == "Error: ErrImagePull"
+    assert told(node, "nobody", "Pulling", image) == f'Pulling image "{image}"'
     node.kubectl("delete", "pod", "-n", NAMESPACE, "nobody", "--wait=true")
 
 
@@ -162,11 +163,9 @@ def test_a_pod_names_the_secret_with_the_password(node: Cluster, registry: Regis
     image = registry.image("private/busybox:1")
     node.apply(secret("login", registry.login()), pod("named", image, imagePullSecrets=[{"name": "login"}]))
     wait_ready(node, "named")
-    assert node.kubectl("logs", "-n", NAMESPACE, "named") == "private/busybox:1\n"
-    told = events(node, "named")
-    assert any(
-        text.startswith(f'Successfully pulled image "{image}" in ') for reason, text in told if reason == "Pulled"
-    )
+    logged = tools.wait_until(lambda: node.kubectl("logs", "-n", NAMESPACE, "named"), "its log")
+    assert logged.startswith("private/busybox:1")
+    assert told(node, "named", "Pulled", image).startswith(f'Successfully pulled image "{image}" in ')
     status = node.get("pod", "-n", NAMESPACE, "named")["status"]["containerStatuses"][0]
     assert status["image"] == image
     assert status["imageID"].startswith(f"{registry.host}/private/busybox@sha256:")
@@ -212,8 +211,7 @@ def test_of_several_secrets_the_one_that_fits_is_used(node: Cluster, registry: R
         ),
     )
     wait_ready(node, "several")
-    told = events(node, "several")
-    assert any(reason == "FailedToRetrieveImagePullSecret" and "missing" in text for reason, text in told), told
+    told(node, "several", "FailedToRetrieveImagePullSecret", "missing")
     node.kubectl("delete", "pod", "-n", NAMESPACE, "several", "--wait=true")
 
 
@@ -223,9 +221,8 @@ def test_a_secret_that_comes_later_lets_the_pod_go_on(node: Cluster, registry: R
     tools.wait_until(lambda: waiting(node, "patient").get("reason") == "ImagePullBackOff", "back-off", 60, every=0.2)
     expected = f'Back-off pulling image "{registry.image("private/busybox:1")}"'
     assert waiting(node, "patient")["message"].startswith(expected)
-    told = events(node, "patient")
-    assert any(reason == "BackOff" and text.startswith(expected) for reason, text in told)
-    assert ("Failed", "Error: ImagePullBackOff") in told
+    told(node, "patient", "BackOff", expected)
+    told(node, "patient", "Failed", "Error: ImagePullBackOff")
     node.apply(secret("late", registry.login()))
     wait_ready(node, "patient")
     node.kubectl("delete", "pod", "-n", NAMESPACE, "patient", "--wait=true")
@@ -241,7 +238,7 @@ def test_an_image_that_is_not_there_and_one_that_may_not_be_pulled(node: Cluster
         return waiting(node, name).get("reason", "")
 
     tools.wait_until(lambda: reason("missing") in REFUSED, "missing", 60, every=0.2)
-    assert any("not found" in text for kind, text in events(node, "missing") if kind == "Failed")
+    told(node, "missing", "Failed", "not found")
     tools.wait_until(lambda: reason("never") == "ErrImageNeverPull", "never", 60, every=0.2)
     expected = f'Container image "{never}" is not present with pull policy of Never'
     assert waiting(node, "never")["message"] == expected

@@ -99,7 +99,7 @@ def test_pods_have_cgroups_by_quality_of_service_that_go_with_them(space: Namesp
     names = " -o ".join(f"-name pod{each['metadata']['uid']}" for each in found.values())
     space.kubectl("delete", "pod", "guaranteed", "burstable", "besteffort")
     search = f"find /sys/fs/cgroup {names} 2>/dev/null || true"  # others' cgroups come and go while it looks
-    tools.wait_until(lambda: not space.cluster.inside("sh", "-c", search), "their cgroups are gone")
+    tools.wait_until(lambda: not space.cluster.inside("sh", "-c", search), "their cgroups are gone", 60.0)
 
 
 def test_a_container_that_takes_more_memory_than_its_limit_is_killed_for_it(space: Namespace) -> None:
@@ -246,7 +246,10 @@ def test_the_pods_own_limits_can_be_resized(space: Namespace) -> None:
     asyncio.run(patch())
     found = space.wait(
         "resize-pod",
-        lambda found: found["status"]["resources"]["limits"] == {"cpu": "400m", "memory": "96Mi"},
+        lambda found: (
+            found["status"]["resources"]["limits"] == {"cpu": "400m", "memory": "96Mi"}
+            and "PodResizeInProgress" not in conditions(found)
+        ),
         "resized",
     )
     for inner in (False, True):
@@ -294,7 +297,7 @@ def test_a_device_plugin_gives_its_devices_to_containers(space: Namespace) -> No
         return status["capacity"].get(name), status["allocatable"].get(name)
 
     async def until(condition: Callable[[], Any], what: str) -> Any:
-        return await asyncio.to_thread(tools.wait_until, condition, what, 30.0, 0.1)
+        return await asyncio.to_thread(tools.wait_until, condition, what, 90.0, 0.1)
 
     async def scenario() -> None:
         plugin = SamplePlugin(folder, name, "g0", "g1")
@@ -306,8 +309,9 @@ def test_a_device_plugin_gives_its_devices_to_containers(space: Namespace) -> No
             (health,) = found["status"]["containerStatuses"][0]["allocatedResourcesStatus"]
             assert health["name"] == name
             assert [each["resourceID"] for each in health["resources"]] == ["g0", "g1"]
-            said = await asyncio.to_thread(space.kubectl, "logs", "device")
-            assert said.startswith("g0,g1\ncrw"), said
+            said = await until(lambda: space.kubectl("logs", "device"), "its log")
+            assert said.startswith("g0,g1\n"), said
+            await until(lambda: space.kubectl("logs", "device").count("\ncrw") == 2, "both are devices")
             space.apply(pod("device-2", SLEEP, main=wanted))
             plugin.set_health(g0="Unhealthy")
             await until(lambda: counts() == ("2", "1"), "a device is unhealthy")

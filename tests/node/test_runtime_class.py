@@ -74,13 +74,13 @@ async def test_pods_run_with_the_runtime_of_their_class(node: Cluster) -> None:
     names = ["plain", *own]
     node.apply(pod("plain", None), *(pod(each, f"with-{each}") for each in own))
     pods = [f"pod/{name}" for name in names]
-    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s", *pods)
+    node.kubectl("wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=110s", *pods)
     assert {name: handler for name, handler in (await handlers(node)).items() if name in names} == {
         "plain": "",
         **{each: each for each in own},
     }
     for name in names:
-        assert node.kubectl("logs", "-n", NAMESPACE, name) == "started\n"
+        tools.wait_until(lambda name=name: node.kubectl("logs", "-n", NAMESPACE, name) == "started\n", "its log")
         assert node.kubectl("exec", "-n", NAMESPACE, name, "--", "echo", "hello") == "hello\n"
     assert node.get("pod", "-n", NAMESPACE, own[-1])["spec"]["overhead"] == OVERHEAD
     node.kubectl("delete", "pod", "-n", NAMESPACE, *names, "--wait=true")
@@ -99,7 +99,7 @@ def test_a_handler_the_runtime_does_not_know_is_told_in_events(node: Cluster) ->
         events = node.get("events", "-n", NAMESPACE, "--field-selector=reason=FailedCreatePodSandBox")["items"]
         return events[0]["message"] if events else None
 
-    message = tools.wait_until(told, "an event", 30, every=0.2)
+    message = tools.wait_until(told, "an event", 90, every=0.2)
     assert message.startswith("Failed to create pod sandbox: ")
     assert 'no runtime for "nothing" is configured' in message
 
@@ -107,7 +107,7 @@ def test_a_handler_the_runtime_does_not_know_is_told_in_events(node: Cluster) ->
         found = node.get("pod", "-n", NAMESPACE, "unlucky")["status"]
         return found if found.get("containerStatuses") else None
 
-    found = tools.wait_until(status, "the pod has a status", 30, every=0.2)
+    found = tools.wait_until(status, "the pod has a status", 90, every=0.2)
     assert found["phase"] == "Pending"
     assert found["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
     node.kubectl("delete", "pod", "-n", NAMESPACE, "unlucky", "--wait=true")

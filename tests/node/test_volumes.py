@@ -575,4 +575,4 @@ def test_nothing_of_a_pod_is_left_on_the_node(space: Namespace, node: Cluster) -
     def gone() -> bool:
         return uid not in node.inside("cat", "/proc/mounts") + node.inside("ls", "/var/lib/kubelet/pods")
 
-    tools.wait_until(gone, "mounts and folders are gone")
+    tools.wait_until(gone, "mounts and folders are gone", 60.0)

@@ -39,7 +39,7 @@ def deployment(name: str, replicas: int, runtime_class: str = "") -> dict[str, A
 
 
 def rollout(cluster: Cluster, name: str) -> None:
-    cluster.kubectl("rollout", "status", f"deployment/{name}", "--timeout=90s")
+    cluster.kubectl("rollout", "status", f"deployment/{name}", "--timeout=110s")
 
 
 def pods(cluster: Cluster) -> dict[str, dict[str, Any]]:
@@ -47,7 +47,9 @@ def pods(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
 
 def container_ids(cluster: Cluster) -> dict[str, str]:
-    return {name: each["status"]["containerStatuses"][0]["containerID"] for name, each in pods(cluster).items()}
+    """The id of each pod's first container; empty while it has none."""
+    found = {name: each["status"].get("containerStatuses") or [{}] for name, each in pods(cluster).items()}
+    return {name: statuses[0].get("containerID", "") for name, statuses in found.items()}
 
 
 def all_ready(cluster: Cluster, number: int) -> str:
@@ -62,7 +64,7 @@ def all_ready(cluster: Cluster, number: int) -> str:
 
 
 def remove_all(cluster: Cluster) -> None:
-    cluster.kubectl("delete", "deployments", "--all", "--timeout=60s")
+    cluster.kubectl("delete", "deployments", "--all", "--timeout=110s")
     wrong = settle(lambda: list(pods(cluster)))
     assert not wrong, f"pods that do not end: {wrong}\n{cluster.log('node-1-kubelet')}"
 
