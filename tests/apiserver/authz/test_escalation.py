@@ -99,6 +99,8 @@ def test_binding_takes_what_the_role_grants(admin: Client, editor: User, place: 
     check(editor.post(f"{RBAC}/namespaces/{place}/rolebindings", binding("b", "cluster-admin", editor.name)), 403)
     unknown = check(editor.post(f"{RBAC}/clusterrolebindings", binding("b", "unknown", editor.name)), 404)
     assert unknown.message == 'clusterrolebindings.rbac.authorization.k8s.io "unknown" not found'
+    nowhere = binding("b", "unknown", editor.name, "Role")
+    assert check(editor.post(f"{RBAC}/clusterrolebindings", nowhere), 400).message == "Namespace parameter required."
     kept = f"{RBAC}/namespaces/{place}/rolebindings/kept"
     check(admin.post(f"{RBAC}/namespaces/{place}/rolebindings", binding("kept", "cluster-admin", "somebody")), 201)
     check(editor.patch(kept, {"subjects": binding("x", "y", editor.name)["subjects"]}), 403)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from pybernetes.api.equality import semantically_equal
-from pybernetes.api.errors import Forbidden, NotFound
+from pybernetes.api.errors import BadRequest, Forbidden, NotFound
 from pybernetes.api.quote import quote
 from pybernetes.api.rbac.defaults import GROUP
 from pybernetes.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef
@@ -57,6 +57,8 @@ async def check_binding(
         question = RequestInfo("", "bind", {}, True, group, "*", roles, "", context.namespace, name)
         if await allows(context.registry.authorizers, context.user, question):
             return
+    if reference.kind == "Role" and not context.namespace:
+        raise BadRequest("Namespace parameter required.")  # what becomes of the search for such a role upstream
     try:
         rules = resolver(context.registry).role_rules(reference, context.namespace)
     except NotFound:
