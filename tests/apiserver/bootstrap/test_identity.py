@@ -98,6 +98,26 @@ def test_a_lease_has_expired_when_its_duration_is_over(spec: LeaseSpec | None, g
     assert expired(Lease(spec=spec), 50.0) is gone
 
 
+async def test_a_lease_that_is_renewed_in_the_moment_of_its_removal_stays() -> None:
+    async with server() as api:
+        back = Identity(api.registry, "192.0.2.2", 6443)
+        spec = LeaseSpec(holder_identity="x", lease_duration_seconds=3600, renew_time="2001-01-01T00:00:00.000000Z")
+        labels = {"apiserver.kubernetes.io/identity": "kube-apiserver"}
+        meta = ObjectMeta(name=back.name, namespace="kube-system", labels=labels)
+        store = api.registry.store("coordination.k8s.io", "v1", "leases")
+        await create(api.registry, store, Lease(metadata=meta, spec=spec))
+        other = Identity(api.registry, "192.0.2.3", 6443)
+        delete = other._delete
+
+        async def late(name: str, version: str | None = None) -> None:
+            await back.renew()  # after the other has seen that it is old
+            await delete(name, version)
+
+        other._delete = late  # type: ignore[method-assign]
+        await other.collect()
+        assert set(leases(api)) == {back.name}
+
+
 async def test_servers_on_one_store_do_not_remove_what_another_has_just_renewed() -> None:
     async with shared_store() as store, server(store) as one, server(store) as two:
         identity = Identity(one.registry, "192.0.2.2", 6443)
