@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,12 +26,17 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} if folder.exists() else set()
 
 
-def start(pyb: Shell) -> subprocess.Popen[str]:
-    """`up` in a process group of its own, as a shell starts it."""
-    command = [*tools.PYTHON, "up", "--nodes=0", "--store=memory", "--port=0"]
-    return subprocess.Popen(
-        command, env=pyb.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
-    )
+@contextlib.contextmanager
+def starting(pyb: Shell) -> Iterator[subprocess.Popen[str]]:
+    """`up` in a process group of its own, as a shell starts it, that waits for a store that does not answer."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = ["--store=etcd", f"--etcd-endpoints=http://127.0.0.1:{silent.getsockname()[1]}"]
+        command = [*tools.PYTHON, "up", "--nodes=0", "--port=0", *store]
+        with subprocess.Popen(
+            command, env=pyb.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+        ) as process:
+            tools.wait_until(layout(pyb).components_file.exists, "components are being started", every=0.002)
+            yield process
 
 
 def test_a_port_in_use_is_one_line_and_nothing_is_left(pyb: Shell) -> None:
@@ -89,8 +96,7 @@ def test_a_full_disk_is_told(pyb: Shell, size: str, told: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_start_that_is_broken_off_leaves_no_process_and_decides_nothing(pyb: Shell, number: int) -> None:
     place = layout(pyb)
-    with start(pyb) as process:
-        tools.wait_until(place.components_file.exists, "components are being started", every=0.002)
+    with starting(pyb) as process:
         os.killpg(process.pid, number)
         os.killpg(process.pid, number)  # who is impatient
         process.wait(60)
@@ -101,8 +107,7 @@ def test_a_start_that_is_broken_off_leaves_no_process_and_decides_nothing(pyb: S
 
 def test_a_start_that_is_killed_is_told_and_ended_by_down(pyb: Shell) -> None:
     place = layout(pyb)
-    with start(pyb) as process:
-        tools.wait_until(place.components_file.exists, "components are being started", every=0.002)
+    with starting(pyb) as process:
         process.kill()
     assert "the start of cluster 'pybernetes' was broken off; `./pyb down` ends what runs" in pyb.up(code=1).stderr
     pyb("down")
