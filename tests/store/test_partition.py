@@ -1,11 +1,12 @@
-"""The keys of a partition are those of its items, in order, whatever happened in between."""
+"""The keys of a partition are those of its items, in order, whatever happened in between; its window is bounded."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybernetes.store.cache import Change, Item, Partition
+from pybernetes.store.base import Entry, Event
+from pybernetes.store.cache import WINDOW_SIZE, Change, Item, Partition, Watcher, change_of
 
 NAMES = st.sampled_from([f"/registry/things/{namespace}/{name}" for namespace in "ab" for name in "stuvwx"])
 
@@ -24,3 +25,32 @@ def test_keys_follow_the_items(steps: list[tuple[str, str]]) -> None:
     assert partition.scan(scope) == [key for key in sorted(partition.items) if key.startswith(scope)]
     after = "/registry/things/a/u"
     assert partition.scan(scope, after) == [key for key in partition.scan(scope) if key > after]
+
+
+def test_what_watchers_were_sent_is_not_kept_with_the_change() -> None:
+    partition = Partition("/registry/things/")
+    made: list[bytes] = []
+
+    def view(change: Change) -> bytes:
+        assert change.frames is not None
+        if "ADDED" not in change.frames:
+            made.append(b"frame")
+        return change.frames.setdefault("ADDED", b"frame") or b""
+
+    for _ in range(3):
+        partition.add(Watcher(partition.prefix, view, 0))
+    key = "/registry/things/a/s"
+    partition.apply(Change(key, 1, Item(key, b"{}", 1), None, {}, 2))
+    assert made == [b"frame"], "three watchers share one"
+    assert [change.frames for change in partition.since(0)] == [None]
+
+
+def test_objects_that_were_deleted_count_in_the_window() -> None:
+    partition = Partition("/registry/things/")
+    value = b'{"metadata":{"name":"x","annotations":{"a":"%b"}}}' % (b"a" * (1 << 20))
+    last = 3 * WINDOW_SIZE // len(value)
+    for number in range(1, last + 1):
+        gone = Entry(f"/registry/things/a/{number}", value, number)
+        partition.apply(change_of(Event(gone.key, None, last + number, gone), None))
+    kept = sum(len(change.previous.raw) for change in partition.window if change.previous is not None)
+    assert WINDOW_SIZE // 2 < kept <= WINDOW_SIZE

@@ -69,15 +69,20 @@ class Item(msgspec.Struct, gc=False, weakref=False):
 
 
 class Change(msgspec.Struct, gc=False):
-    """One change of one object. `item` is None when it was deleted. `frames` shares the work between watchers."""
+    """One change of one object. `item` is None when it was deleted.
+
+    `frames` shares the work between those who watch while it happens, and is None afterwards: kept for the few who come
+    later, it would more than double the memory of the window.
+    """
 
     key: str
     revision: int
     item: Item | None
     previous: Item | None
-    frames: dict[Any, bytes | None]
+    frames: dict[Any, bytes | None] | None
     size: int
-    """Bytes that the change alone holds in memory: the object before it is another change's, mostly."""
+    """Bytes that it keeps in memory: of the object, or of the one that was deleted. One that was replaced is another
+    change's, mostly."""
 
 
 class Watcher:
@@ -197,6 +202,7 @@ class Partition:
             follower(change)
         for watcher in self.watchers:
             watcher.offer(change)
+        change.frames = None
 
     def add(self, watcher: Watcher) -> None:
         """Offer the changes to come to a watcher, too; it is ended at once if no more are to come."""
@@ -469,7 +475,7 @@ def change_of(event: Event, previous: Item | None) -> Change:
         with contextlib.suppress(Sealed):
             previous = item_of(event.key, event.previous.value, event.previous.revision)
     if event.value is None:
-        return Change(event.key, event.revision, None, previous, {}, 0)
+        return Change(event.key, event.revision, None, previous, {}, len(previous.raw) if previous is not None else 0)
     item = item_of(event.key, event.value, event.revision)
     return Change(event.key, event.revision, item, previous, {}, len(item.raw))
 

@@ -168,13 +168,14 @@ def _view(
             kind = "DELETED"
         else:
             return None
-        if shared is None:
+        frames = change.frames
+        if shared is None or frames is None:
             return _frame(store, kind, item or store.deleted(previous, change.revision), encode)
         key = (kind, *shared)
-        frame = change.frames.get(key)
+        frame = frames.get(key)
         if frame is None:
             frame = _frame(store, kind, item or store.deleted(previous, change.revision), encode)
-            change.frames[key] = frame
+            frames[key] = frame
         return frame
 
     return view
