@@ -68,7 +68,7 @@ async def test_an_end_does_not_wait_for_what_lasts_but_for_what_does_not() -> No
         await finish.wait()
         return Response(b"done")
 
-    async with serving(handler) as (http, port), asyncio.timeout(5):
+    async with serving(handler) as (http, port), asyncio.timeout(30):
         lasting = await asyncio.open_connection("127.0.0.1", port)
         lasting[1].write(b"GET / HTTP/1.1\r\nHost: x\r\nX-Lasting: 1\r\n\r\n")
         short = await asyncio.open_connection("127.0.0.1", port)

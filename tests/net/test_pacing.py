@@ -48,7 +48,7 @@ async def test_who_gave_up_holds_up_nobody() -> None:
     gone = asyncio.create_task(pace.turn("a"))
     await asyncio.sleep(0)
     gone.cancel()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(30):
         await pace.turn("a")
 
 

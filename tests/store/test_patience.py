@@ -116,7 +116,7 @@ async def test_writes_that_come_one_after_another_gather_while_more_are_expected
             writes.append(asyncio.ensure_future(store.create(f"/{number}", b"")))
             for _ in range(5):
                 await asyncio.sleep(0)  # rounds of the loop, in each of which one begins
-        await asyncio.wait_for(asyncio.gather(*writes), 10)
+        await asyncio.wait_for(asyncio.gather(*writes), 30)
         assert batches == [10]
 
 
@@ -126,7 +126,7 @@ async def test_a_write_does_not_wait_long_for_those_who_do_not_come(
     Clock(monkeypatch)
     async with opened(str(tmp_path / "store.db"), writing=lambda: 20) as store:
         for number in range(5):
-            await asyncio.wait_for(store.create(f"/{number}", b""), 10)
+            await asyncio.wait_for(store.create(f"/{number}", b""), 30)
 
 
 async def test_a_lone_write_whose_sync_fails_is_no_success_and_ends_all_writing(tmp_path: Path) -> None:

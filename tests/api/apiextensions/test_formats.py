@@ -42,8 +42,8 @@ def test_texts_have_the_formats_that_upstream_finds(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_no_text_takes_long(name: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     for text in ("x", "a.", "1 ", '"', "a@", "0:", "(", " ", "\\", "a-", '"\\', "<", "a <", "1µ"):
         has_format(text * 4000, name)
         has_format(text * 2000 + "@", name)
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2

@@ -23,9 +23,9 @@ from pybernetes.api.apiextensions.patterns import compile_pattern
     ],
 )
 def test_a_pattern_that_could_explode_is_quick(pattern: str, text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()  # of others on the machine nothing is said
     compile_pattern(pattern).search(text)
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
 
 
 @pytest.mark.parametrize(

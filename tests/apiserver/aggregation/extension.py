@@ -71,6 +71,8 @@ SWAGGER = {
     },
 }
 
+HANGING = 8.0  # seconds
+
 Custom = Callable[["Handler"], bool]
 
 
@@ -98,6 +100,7 @@ class Extension:
             extension = owner
 
         closed = self.closed = threading.Semaphore(0)
+        self.accepted = 0
 
         class Server(http.server.ThreadingHTTPServer):
             def shutdown_request(self, request: Any) -> None:
@@ -108,6 +111,7 @@ class Extension:
 
             def get_request(self) -> tuple[Any, Any]:
                 connection, peer = self.socket.accept()
+                owner.accepted += 1
                 wrapped = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
                 return wrapped, peer
 
@@ -166,7 +170,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.content = body
         path, _, query = self.path.partition("?")
         if extension.mode == "hang" or "/hang" in path:
-            time.sleep(8)
+            time.sleep(HANGING)
         if extension.mode == "garbage" or "/garbage" in path:
             self.wfile.write(b"this is not HTTP\r\n\r\n")
             self.close_connection = True

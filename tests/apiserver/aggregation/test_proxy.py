@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from apiserver.aggregation.conftest import Registered
-from apiserver.aggregation.extension import ROOT
+from apiserver.aggregation.extension import HANGING, ROOT
 from apiserver.client import Client
 
 import tools
@@ -101,10 +101,10 @@ def test_clients_are_not_sent_elsewhere(available: Registered) -> None:
 def test_connections_are_used_again(available: Registered) -> None:
     path = f"{ROOT}/namespaces/default/flunders"
     available.admin.get(path)
-    started = time.monotonic()
+    before = available.server.accepted
     for _ in range(20):
         assert available.admin.get(path).status == 200
-    assert time.monotonic() - started < 5
+    assert available.server.accepted - before < 5  # who looks whether it is available has some too
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_an_answer_that_ends_too_early_ends_too_early(available: Registered) -> 
 def test_a_request_has_the_time_that_its_client_gives_it(available: Registered) -> None:
     started = time.monotonic()
     answer = available.admin.get(f"{ROOT}/namespaces/default/flunders/hang?timeout=500ms")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < HANGING
     assert answer.status == 504
     assert "request did not complete within the allotted timeout" in answer.message
 
@@ -144,7 +144,7 @@ def test_one_that_hangs_does_not_hold_up_its_users_other_requests(available: Reg
         for _ in range(5):
             assert available.admin.get("/api/v1/namespaces/default").status == 200
             assert available.admin.get("/api", Impersonate_User="other").status in (200, 403)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < HANGING / 2
     finally:
         for connection in hanging:
             connection.close()

@@ -112,7 +112,7 @@ async def test_events_are_sent_together_when_they_are_enough_or_have_waited() ->
     running = asyncio.create_task(batching.run())
     for each in (b"1", b"2", b"3", b"4"):
         batching.add(each)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await taker.four.wait()
     assert taker.batches == [[b"1", b"2", b"3"], [b"4"]]
     running.cancel()

@@ -155,7 +155,7 @@ async def test_the_kubelet_does_not_wait_for_the_clients_that_are_there_when_it_
             f"{here.pod}/exec?container=main&stdin=1&stdout=1&command=cat", "v5.channel.k8s.io"
         )
         await asyncio.to_thread(wait_until, lambda: here.kubelet.streams, "the stream")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await here.kubelet.stop()
             while await websocket.receive() is not None:
                 pass

@@ -131,7 +131,7 @@ async def test_no_path_is_the_servers_root(connected: ApiServer, tmp_path: Path)
 
 
 async def test_websockets_go_through(connected: ApiServer, tmp_path: Path) -> None:
-    async with web(connected, tmp_path) as (here, proxy, _), asyncio.timeout(10):
+    async with web(connected, tmp_path) as (here, proxy, _), asyncio.timeout(30):
         websocket = await here.websocket(f"{proxy}/socket", "chat")
         websocket.send(b"hello")
         message = await websocket.receive()

@@ -29,7 +29,7 @@ FEATURES = [[], ["ExtendWebSocketsToKubelet"]]  # translated by the API server, 
 async def collected(websocket: WebSocket, form: channels.Form = V5) -> dict[int, bytes]:
     """Everything until the end, by channel."""
     found: dict[int, bytes] = {}
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while (message := await websocket.receive()) is not None:
             channel, data = channels.decode(form, message[1])
             found[channel] = found.get(channel, b"") + (data or b"")
@@ -91,7 +91,7 @@ async def test_forwarded_ports_carry_several_connections_at_once(
         )
         try:
             assert process.stdout
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await process.stdout.readline()
 
                 async def talk(text: bytes) -> bytes:
@@ -118,7 +118,7 @@ async def test_logs_are_followed_until_the_container_ends(connected: ApiServer, 
             stdout=asyncio.subprocess.PIPE,
         )
         assert process.stdout
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert await process.stdout.readline() == b"one\n"
             with log.open("a") as file:
                 file.write("2026-01-01T00:00:02Z stdout F two\n")
@@ -206,7 +206,7 @@ async def test_older_channels_go_through(connected: ApiServer, tmp_path: Path, p
 
 async def test_a_port_is_forwarded_by_channels(connected: ApiServer, tmp_path: Path) -> None:
     form = FORMS["v4.channel.k8s.io"]
-    async with place(connected, tmp_path) as here, echo_server() as port, asyncio.timeout(10):
+    async with place(connected, tmp_path) as here, echo_server() as port, asyncio.timeout(30):
         websocket = await here.websocket(f"{here.pod}/portforward?ports={port}", "v4.channel.k8s.io")
         for channel in (0, 1):
             message = await websocket.receive()
@@ -221,7 +221,7 @@ async def test_a_port_is_forwarded_by_channels(connected: ApiServer, tmp_path: P
 
 @pytest.mark.parametrize("features", FEATURES, ids=["by the API server", "by the kubelet"])
 async def test_spdy_goes_through_websocket(connected: ApiServer, tmp_path: Path, features: list[str]) -> None:
-    async with place(connected, tmp_path, features=features) as here, echo_server() as port, asyncio.timeout(10):
+    async with place(connected, tmp_path, features=features) as here, echo_server() as port, asyncio.timeout(30):
         websocket = await here.websocket(f"{here.pod}/portforward", "SPDY/3.1+portforward.k8s.io")
         session = Session(Tunnel(websocket), server=False)
         running = asyncio.create_task(session.run())
@@ -242,7 +242,7 @@ async def test_spdy_goes_through_websocket(connected: ApiServer, tmp_path: Path,
 
 @pytest.mark.parametrize(("protocol", "text"), [("binary.k8s.io", False), ("base64.binary.k8s.io", True)])
 async def test_logs_in_websocket(connected: ApiServer, tmp_path: Path, protocol: str, text: bool) -> None:
-    async with place(connected, tmp_path) as here, asyncio.timeout(10):
+    async with place(connected, tmp_path) as here, asyncio.timeout(30):
         (here.runtime.logs / "main-1.log").write_text("2026-01-01T00:00:01Z stdout F one\n")
         websocket = await here.websocket(f"{here.pod}/log?container=main", protocol)
         found = b""
@@ -252,7 +252,7 @@ async def test_logs_in_websocket(connected: ApiServer, tmp_path: Path, protocol:
 
 
 async def test_who_follows_a_silent_container_is_told_that_it_waits(connected: ApiServer, tmp_path: Path) -> None:
-    async with place(connected, tmp_path) as here, asyncio.timeout(10):
+    async with place(connected, tmp_path) as here, asyncio.timeout(30):
         log = here.runtime.logs / "main-1.log"
         log.touch()
         websocket = await here.websocket(f"{here.pod}/log?container=main&follow=1", "binary.k8s.io")

@@ -58,7 +58,7 @@ class Kind:
         """Create it and wait until it is served."""
         made = self.create()
         assert made.status == 201, made.message
-        wait_until(lambda: self.condition("Established") == "True", f"{self.name} is established", 5)
+        wait_until(lambda: self.condition("Established") == "True", f"{self.name} is established")
         return self
 
     def read(self) -> dict[str, Any]:

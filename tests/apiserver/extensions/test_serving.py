@@ -14,11 +14,11 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 SPEC = spec_schema(size={"type": "string"}, replicas={"type": "integer", "default": 1})
 
 
-def test_a_definition_is_established_within_milliseconds(client: Client) -> None:
+def test_a_definition_is_established_at_once(client: Client) -> None:
     kind = Kind(client)
     begun = time.monotonic()
     kind.established()
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 5  # upstream waits so long with several servers
     status = kind.read()["status"]
     assert [(each["type"], each["status"], each["reason"]) for each in status["conditions"]] == [
         ("NamesAccepted", "True", "NoConflicts"),

@@ -331,7 +331,7 @@ async def test_a_pod_deleted_just_before_its_binding_leaves_nothing_behind(live:
 
         client.bind = slow
         await s.pod("p", cpu="1")
-        await asyncio.wait_for(reached.wait(), 10)
+        await asyncio.wait_for(reached.wait(), 30)
         await s.client.delete(Pod, "p", s.namespace, grace_period_seconds=0)
         go.set()
         await s.until(lambda: s.scheduler.cache.sizes()["pods"] == 0, "its room is free")
