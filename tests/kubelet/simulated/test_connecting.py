@@ -126,11 +126,14 @@ def test_top_shows_what_rules_say(simulation: Simulation, talking: str) -> None:
 
     used = tools.wait_until(lambda: row("pods", talking), "there are metrics", every=0.2)
     assert used == [talking, "300m", "100Mi"]
-    nodes = simulation.kubectl("top", "nodes", "--no-headers").splitlines()
-    assert len(nodes) == NODES
     on = simulation.get("pod", talking)["spec"]["nodeName"]
-    mine = next(line.split() for line in nodes if line.startswith(on))
-    assert int(mine[1].removesuffix("m")) >= 350
+
+    def nodes() -> dict[str, str]:
+        lines = simulation.run("top", "nodes", "--no-headers").stdout.splitlines()
+        return {line.split()[0]: line.split()[1] for line in lines if "unknown" not in line}
+
+    shown = tools.wait_until(lambda: len(found := nodes()) == NODES and found, "there are metrics of all", every=0.2)
+    assert int(shown[on].removesuffix("m")) >= 350
 
 
 def test_the_proxy_of_a_node_leads_to_its_kubelet(simulation: Simulation, talking: str) -> None:
