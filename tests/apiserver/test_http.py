@@ -265,6 +265,14 @@ def test_requests_that_begin_alike_are_told_apart_by_their_bodies(client: Client
         assert read_answer(connection)[0] == 401
 
 
+@pytest.mark.parametrize("path", ["/version", "/healthz"])
+def test_an_audit_id_comes_back_as_it_was_sent(client: Client, path: str) -> None:
+    head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAudit-ID: é\r\nAudit-ID: other\r\n\r\n"
+    with raw(client) as connection:
+        connection.sendall(head.encode())
+        assert "Audit-Id: é\r\n".encode() in connection.recv(65536)
+
+
 def test_every_answer_has_a_date_and_an_audit_id_of_its_own(client: Client) -> None:
     answers = [client.get(path) for path in ("/api/v1/namespaces/default", "/api/v1/namespaces/none", "/version")]
     answers += [client.get("/api/v1/namespaces/default") for _ in range(3)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 
@@ -18,6 +19,13 @@ def make_private_folder(path: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
     if not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+
+
+def require_private(path: Path) -> None:
+    """Raises PermissionError for a folder that is not this user's alone; in /tmp anybody may have made it before us."""
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(errno.EPERM, "not a folder of this user that nobody else may enter", str(path))
 
 
 def write_private(path: Path, content: bytes) -> None:

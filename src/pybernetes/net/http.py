@@ -394,7 +394,7 @@ class Connection(asyncio.Protocol):
         headers = response.headers
         fast = headers is None and response.content_type == "application/json" and not request.response_headers
         if fast and self._keep_alive and not self.server.draining and not request.warnings:
-            audit_id = request.audit_id or request.headers.get("audit-id") or self.server.new_audit_id()
+            audit_id = request.audit_id or request.wanted_audit_id() or self.server.new_audit_id()
             return b"%b%b\r\nDate: %b\r\n%bContent-Length: %d\r\n\r\n" % (
                 _HEAD[response.status],
                 audit_id.encode("utf-8", "replace"),
@@ -425,7 +425,7 @@ class Connection(asyncio.Protocol):
         pairs += request.response_headers
         pairs.append(("Date", self.server.date().decode()))
         if self.server.audited:
-            audit_id = request.audit_id or request.headers.get("audit-id") or self.server.new_audit_id()
+            audit_id = request.audit_id or request.wanted_audit_id() or self.server.new_audit_id()
             pairs.append(("Audit-Id", audit_id))
             if all(name != "Cache-Control" for name, _ in pairs):
                 pairs.append(("Cache-Control", _CACHING))

@@ -16,6 +16,11 @@ WARNING = 256  # of each of them; upstream's truncateAtTotalRunes and truncateIt
 Headers = Iterable[tuple[str, str]]
 
 
+def as_utf8(header: str) -> str:
+    """The value of a header as the UTF-8 that clients mean; headers are kept as Latin-1, which any bytes are."""
+    return header if header.isascii() else header.encode("latin-1").decode("utf-8", "replace")
+
+
 class Response:
     """An answer whose body is known."""
 
@@ -85,6 +90,10 @@ class Request:
         if self.repeated is not None and name in self.repeated:
             return self.repeated[name][0]
         return self.headers.get(name, "")
+
+    def wanted_audit_id(self) -> str:
+        """What the client wants the request to be called; empty if it does not say."""
+        return as_utf8(self.first("audit-id")) if "audit-id" in self.headers else ""
 
     def values(self, name: str) -> list[str]:
         """Every value of a header (its name in lower case), where a comma belongs to a value and does not part two."""

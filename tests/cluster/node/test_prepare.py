@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import stat
 import tomllib
 from pathlib import Path
@@ -106,3 +107,19 @@ def test_the_pod_network_is_json_once_containerd_has_filled_in_the_ranges() -> N
     config = json.loads(filled[:start] + '[[{"subnet": "10.244.0.0/24"}]]' + filled[end:])
     assert [plugin["type"] for plugin in config["plugins"]] == ["bridge", "portmap"]
     assert config["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.244.0.0/24"}]]
+
+
+def test_sockets_are_in_no_folder_that_somebody_else_has_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("x" * 120)
+    shared, others, mine = (tmp_path / f"{name}-{os.getuid()}" for name in ("shared", "others", "mine"))
+    monkeypatch.setattr(prepare, "_SOCKETS", str(tmp_path / "mine"))
+    place = Path(prepare._short_folder(long))
+    assert (place.parent, stat.S_IMODE(mine.stat().st_mode)) == (mine, 0o700)
+    assert prepare._short_folder(long) == str(place), "it is used again"
+    shared.mkdir()
+    shared.chmod(0o777)
+    others.symlink_to(mine)
+    for name in ("shared", "others"):
+        monkeypatch.setattr(prepare, "_SOCKETS", str(tmp_path / name))
+        with pytest.raises(PermissionError, match="nobody else may enter"):
+            prepare._short_folder(long)

@@ -21,7 +21,7 @@ from pybernetes.api.errors import Timeout
 from pybernetes.api.randomness import new_uid
 from pybernetes.api.times import parse_duration
 from pybernetes.net.http import Request, Response
-from pybernetes.net.messages import NOSNIFF
+from pybernetes.net.messages import NOSNIFF, as_utf8
 
 from ..webhooks.client import words
 from ..webhooks.services import Unresolved
@@ -133,9 +133,9 @@ async def pass_back(request: Request, backend: Backend) -> Response | None:
 
 
 def _cased(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Two names that our own server looks for, written as it writes them."""
+    """As our own server writes headers: two names that it looks for, and values in UTF-8."""
     known = {"cache-control": "Cache-Control", "content-encoding": "Content-Encoding"}
-    return [(known.get(name.lower(), name), value) for name, value in headers]
+    return [(known.get(name.lower(), name), as_utf8(value)) for name, value in headers]
 
 
 def _message(request: Request, address: Address, upgrade: bool = False) -> bytes:
@@ -150,8 +150,8 @@ def _message(request: Request, address: Address, upgrade: bool = False) -> bytes
     for name in request.headers:
         if name not in gone and not name.startswith(("x-remote-", "impersonate-")):
             lines += [(name, value) for value in request.values(name)]
-    request.audit_id = request.audit_id or request.headers.get("audit-id") or new_uid()
-    lines.append(("Audit-Id", request.audit_id))
+    request.audit_id = request.audit_id or request.wanted_audit_id() or new_uid()
+    lines.append(("Audit-Id", request.audit_id.encode().decode("latin-1")))
     before = request.headers.get("x-forwarded-for", "")
     peer = request.connection.peer_address
     lines.append(("X-Forwarded-For", f"{before}, {peer}" if before else peer))

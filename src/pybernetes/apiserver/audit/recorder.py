@@ -9,8 +9,9 @@ import msgspec
 
 from pybernetes.api.times import rfc3339_micro
 from pybernetes.net.http import Request, Response
+from pybernetes.net.messages import as_utf8
 
-from ..authn.user import User, as_utf8
+from ..authn.user import User
 from ..negotiation import JSON, YAML
 from ..output import YamlResponse
 from ..requestinfo import lasts

@@ -14,8 +14,9 @@ import msgspec
 
 from pybernetes.net.chains import Trust, presented
 from pybernetes.net.http import Connection, Request
+from pybernetes.net.messages import as_utf8
 
-from .user import BadCredential, User, as_utf8, extra_key
+from .user import BadCredential, User, extra_key
 
 
 class Headers(msgspec.Struct, frozen=True):

@@ -14,8 +14,9 @@ from typing import Protocol
 import msgspec
 
 from pybernetes.net.http import Request
+from pybernetes.net.messages import as_utf8
 
-from .user import BadCredential, TokenAuthenticator, TokenUser, User, as_utf8, authenticated
+from .user import BadCredential, TokenAuthenticator, TokenUser, User, authenticated
 
 REMEMBERED = 10.0  # seconds; upstream's TokenSuccessCacheTTL
 INVALID = "invalid bearer token"

@@ -93,11 +93,6 @@ def _quoted(texts: Sequence[str]) -> str:
     return f"[{' '.join(map(quote, texts))}]"
 
 
-def as_utf8(header: str) -> str:
-    """The value of a header as the UTF-8 that clients mean; headers are kept as Latin-1, which any bytes are."""
-    return header if header.isascii() else header.encode("latin-1").decode("utf-8", "replace")
-
-
 _BAD_ESCAPE = re.compile("%(?![0-9a-fA-F]{2})")
 
 

@@ -28,7 +28,7 @@ class Audit:
         recorded = self._auditing.evaluator.evaluate(request.user, request.info)
         if recorded.level == NONE:
             return await self._next(request)
-        request.audit_id = request.headers.get("audit-id") or new_uid()
+        request.audit_id = request.wanted_audit_id() or new_uid()
         recorder = request.audit = Recorder(request, recorded, self._auditing.emit, time.time)
         recorder.annotations.update(request.annotations)
         if not recorder.received():
@@ -68,7 +68,7 @@ class FailedAuthenticationAudit:
             response = error_response(error, request)
             recorded = self._auditing.evaluator.evaluate(None, request.info)
             if recorded.level != NONE:
-                request.audit_id = request.headers.get("audit-id") or new_uid()
+                request.audit_id = request.wanted_audit_id() or new_uid()
                 recorder = Recorder(request, recorded, self._auditing.emit, time.time)
                 recorder.annotations.update(request.annotations)
                 recorder.unauthenticated(response)

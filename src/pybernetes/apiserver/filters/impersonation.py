@@ -20,10 +20,10 @@ from pybernetes.api.field import aggregate, invalid
 from pybernetes.api.names import is_dns1123_label, is_dns1123_subdomain, is_http_path
 from pybernetes.api.quote import quote
 from pybernetes.net.http import Handler, Request, Response
-from pybernetes.net.messages import NOSNIFF
+from pybernetes.net.messages import NOSNIFF, as_utf8
 
 from ..authn.serviceaccount import NODE_NAME, USER_PREFIX
-from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User, as_utf8, extra_key
+from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User, extra_key
 from ..authz.authorizer import Authorizer
 from ..authz.union import forbidden, require
 from ..requestinfo import RequestInfo

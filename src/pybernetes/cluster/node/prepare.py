@@ -31,6 +31,7 @@ from pybernetes.cluster.rootless.rights import LABEL, Level
 
 KUBELET_PORT = 10250
 LONGEST_RUN = 107 - len("/runtime/launcher.sock") - 1
+_SOCKETS = "/tmp/pybernetes"  # where paths are short, for clusters in folders where they are not
 # Nameservers of the host's own loopback are not those of a node; systemd-resolved keeps the real ones there.
 RESOLVED = "/run/systemd/resolve/resolv.conf"
 # Where the host has none that a node could ask; the same choice as Docker's.
@@ -99,8 +100,9 @@ def prepare(
 def _short_folder(path: Path) -> str:
     """A place for sockets: their paths have 107 bytes. It is private."""
     if len(os.fsencode(path)) > LONGEST_RUN:
-        path = Path(f"/tmp/pybernetes-{os.getuid()}", f"{crc32(os.fsencode(path)):08x}")
+        path = Path(f"{_SOCKETS}-{os.getuid()}", f"{crc32(os.fsencode(path)):08x}")
         files.make_private_folder(path.parent)
+        files.require_private(path.parent)
     files.make_private_folder(path)
     return str(path)
 
