@@ -30,7 +30,7 @@ class APIServiceStrategy(Strategy):
 
     def prepare_for_status_update(self, new: APIService, old: APIService, context: Context) -> None:
         new.spec = old.spec
-        keep_metadata(new, old)
+        keep_metadata(new, old, deletion=False)
 
 
 STRATEGIES: Final[dict[str, type[Strategy]]] = {"apiservices": APIServiceStrategy}

@@ -22,6 +22,7 @@ class FlowControlStrategy(Strategy):
     def prepare_for_status_update(self, new: Any, old: Any, context: Context) -> None:
         new.spec = old.spec
         keep_metadata(new, old)
+        new.metadata.deletion_grace_period_seconds = old.metadata.deletion_grace_period_seconds
 
 
 class FlowSchemaStrategy(FlowControlStrategy):

@@ -17,6 +17,8 @@ from pybernetes.api.networking.v1 import (
 from pybernetes.api.networking.validation.ingress import CLASS_ANNOTATION
 from pybernetes.apiserver.registry.strategy import Context, Strategy
 
+from .metadata import keep_metadata
+
 
 class _Versioned(Strategy):
     """A changed spec is a new generation."""
@@ -85,9 +87,7 @@ class ServiceCIDRStrategy(Strategy):
 
     def prepare_for_status_update(self, new: Any, old: Any, context: Context) -> None:
         new.spec = old.spec
-        meta, before = new.metadata, old.metadata
-        meta.labels, meta.annotations = before.labels, before.annotations
-        meta.finalizers, meta.owner_references = before.finalizers, before.owner_references
+        keep_metadata(new, old)
 
 
 STRATEGIES: Final[dict[str, type[Strategy]]] = {

@@ -243,8 +243,8 @@ def _gates(pod: Pod) -> str:
     return f"{sum(_condition(pod, each.condition_type) == 'True' for each in gates)}/{len(gates)}"
 
 
-_SUCCEEDED: Final = (Condition("Completed", "True", "Succeeded", "All containers ended with success"),)
-_FAILED: Final = (Condition("Completed", "True", "Failed", "A container ended with a failure"),)
+_SUCCEEDED: Final = (Condition("Completed", "True", "Succeeded", "The pod has completed successfully."),)
+_FAILED: Final = (Condition("Completed", "True", "Failed", "The pod failed."),)
 
 
 def _conditions(pod: Pod) -> tuple[Condition, ...]:

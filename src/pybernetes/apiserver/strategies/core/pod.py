@@ -119,6 +119,7 @@ class PodStrategy(Strategy):
     def prepare_for_status_update(self, new: Pod, old: Pod, context: Context) -> None:
         new.spec = old.spec
         _meta(new).owner_references = _meta(old).owner_references
+        _meta(new).deletion_timestamp = _meta(old).deletion_timestamp
         status, before = new.status or PodStatus(), old.status or PodStatus()
         new.status = status
         if not status.qos_class:
