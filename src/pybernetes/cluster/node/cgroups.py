@@ -102,7 +102,7 @@ def settle(path: str, found: Iterable[Hierarchy]) -> None:
             _delegate(f"{each.mount}/{path}")
 
 
-def remove(path: str, found: Iterable[Hierarchy], patience: float = 5.0) -> list[str]:
+def remove(path: str, found: Iterable[Hierarchy], patience: float = 20.0) -> list[str]:
     """Removes the cgroup everywhere once its last process is gone; answers what could not be removed."""
     deadline = time.monotonic() + patience
     left = []
