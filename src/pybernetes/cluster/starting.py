@@ -29,7 +29,7 @@ from pybernetes.cluster.progress import Progress
 if TYPE_CHECKING:
     from pybernetes.cluster.node.joining import Nodes
 
-READY_TIMEOUT = 60.0
+READY_TIMEOUT = 100.0
 POLL = 0.01
 LOG_LINES = 15
 LITTLE_ROOM = 1 << 20
