@@ -17,6 +17,7 @@ from pybernetes.api.base import Struct
 from pybernetes.api.errors import BadRequest, Invalid, UnsupportedMediaType
 from pybernetes.api.field import FieldError, forbidden, invalid, required
 from pybernetes.api.normalize import normalizer
+from pybernetes.api.walking import Walk
 from pybernetes.net.http import Request, Response
 from pybernetes.store.cache import Item
 
@@ -186,7 +187,7 @@ def decode_patched(
     except (ValueError, RecursionError):
         try:
             ordered = _ordered(patched, patch.touched) if patch.touched else patched
-            obj, unknown = strict.convert(cls, ordered, _walk(patch))
+            obj, unknown = strict.convert(cls, ordered, _walker(patch))
         except strict.DecodeError as error:
             raise refused(str(error)) from None
         problems = [*problems, *unknown]
@@ -204,12 +205,14 @@ def decode_patched(
 
 def _ordered(value: Any, touched: Any) -> Any:
     """With the names in order wherever a merge patch has been; the rest is as it was."""
+    if isinstance(value, list) and isinstance(touched, list):
+        return [_ordered(each, each) for each in value]
     if not isinstance(value, dict) or not isinstance(touched, dict):
         return value
     return {name: _ordered(value[name], touched.get(name)) for name in sorted(value)}
 
 
-def _walk(patch: Patch) -> strict.Walk | None:
+def _walker(patch: Patch) -> Walk | None:
     """In whose words a strategic merge patch is refused; the others become JSON again, and the decoder speaks."""
     if not patch.shown:
         return None
