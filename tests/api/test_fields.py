@@ -19,6 +19,8 @@ from pybernetes.api.fields import FieldSelectorError, Requirement, Selector, esc
         ("status.phase!=Running,a=b", [("a", "=", "b"), ("status.phase", "!=", "Running")]),
         ("a=", [("a", "=", "")]),
         ("=b", [("", "=", "b")]),
+        ("=", []),
+        ("!=,a=b", [("a", "=", "b")]),
         (r"a=b\,c\=d\\", [("a", "=", "b,c=d\\")]),
     ],
 )

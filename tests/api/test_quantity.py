@@ -145,6 +145,16 @@ def test_sums_keep_the_first_format_and_zero_has_none(a: str, b: str, total: str
     assert str(parse(a) - parse(b)) == rest
 
 
+@pytest.mark.parametrize("text", ["0", "7", "-7", "1Ki", "2000m", "0.5k", "1e3", "1000000000n"])
+def test_what_has_no_fraction_is_whole(text: str) -> None:
+    assert parse(text).is_whole()
+
+
+@pytest.mark.parametrize("text", ["1m", "0.5", "1n", "0.0001Ki", "1500500u"])
+def test_what_has_a_fraction_is_not_whole_however_small_it_is(text: str) -> None:
+    assert not parse(text).is_whole()
+
+
 def test_rounding_up_keeps_the_text_when_nothing_changes() -> None:
     assert str(parse("1.500").round_up(-3)) == "1.500"
     assert str(parse("1u").round_up(-3)) == "1m"

@@ -80,6 +80,21 @@ async def test_why_a_check_failed_is_in_the_log_and_nowhere_else(caplog: pytest.
     assert "health check disk failed: the disk is on fire" in caplog.text
 
 
+async def test_a_check_with_several_names_is_made_once_for_all_of_them() -> None:
+    asked: list[bool] = []
+
+    async def check() -> None:
+        asked.append(True)
+
+    health = Health()
+    health.add("one", check)
+    health.add("two", check)
+    request = Request(None, "GET", "/livez", "verbose", {}, b"")
+    request.info = request_info("GET", "/livez", "verbose")
+    assert (await health(request)).body == b"[+]one ok\n[+]two ok\nlivez check passed\n"
+    assert asked == [True]
+
+
 @pytest.mark.parametrize("path", ["healthz", "livez", "readyz"])
 def test_the_steps_of_the_start_have_the_names_that_monitoring_asks_for(client: Client, path: str) -> None:
     verbose = client.get(f"/{path}?verbose=1").body.decode().splitlines()
