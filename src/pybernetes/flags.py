@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 
 def boolean(text: str) -> bool:
@@ -36,3 +37,20 @@ def file(text: str) -> Path:
 def words(text: str) -> list[str]:
     """Words with commas between them; empty ones do not count."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def go_text(value: Any, *, duration: bool = False) -> str:
+    """A flag's value as Go prints it; `duration`: seconds are meant."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        from pybernetes.api.times import format_duration
+
+        return format_duration(round(value * 1e9)) if duration else f"{value:g}"
+    if isinstance(value, dict):
+        return ",".join(f"{name}={go_text(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(go_text, value))}]"
+    return str(value)

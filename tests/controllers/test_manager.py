@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 import subprocess
 
@@ -117,12 +118,12 @@ async def test_a_controller_whose_loop_fails_ends_the_manager_loudly(
         clock = SystemClock()
         context = ControllerContext(client, InformerFactory(client), EventBroadcaster(client, clock), clock)
         with pytest.raises(ExceptionGroup) as caught:
-            await asyncio.wait_for(Manager(context, ["broken-controller"]).run(), 10)
+            await asyncio.wait_for(Manager(context, ["broken-controller"]).run(), 30)
         assert caught.group_contains(RuntimeError, match="broken")
 
 
 async def test_health_is_for_everybody_and_metrics_for_whom_the_server_allows(server: tools.ApiServer) -> None:
-    from pybernetes.client.health import HealthServer, serving_tls
+    from pybernetes.client.health import About, HealthServer, serving_tls
     from pybernetes.client.metrics import Registry
 
     pki = server.folder / "pki"
@@ -130,7 +131,9 @@ async def test_health_is_for_everybody_and_metrics_for_whom_the_server_allows(se
     async with Client(config.load(server.kubeconfig)) as client:
         registry = Registry()
         registry.counter("things_total", "Things.").inc()
-        health = HealthServer(registry, {"ping": lambda: True, "work": lambda: healthy}, client)
+        checks = {"healthz": {"ping": lambda: True, "work": lambda: healthy}, "livez": {"ping": lambda: True}}
+        about = About("kube-tester", lambda: {"b": "2", "a": "1"}, lambda: {"tester": {"kind": "Testing"}})
+        health = HealthServer(registry, checks, client, about=about)
         tls = serving_tls(str(pki / "apiserver.crt"), str(pki / "apiserver.key"), str(pki / "ca.crt"))
         port = await health.start("127.0.0.1", 0, tls)
 
@@ -145,17 +148,34 @@ async def test_health_is_for_everybody_and_metrics_for_whom_the_server_allows(se
             return int(answer.split(" ")[1]), answer.partition("\r\n\r\n")[2]
 
         assert await ask("/healthz") == (200, "ok")
-        assert await ask("/livez?verbose") == (200, "ok")
-        assert await ask("/readyz/ping") == (200, "ok")
+        assert await ask("/livez?verbose") == (200, "[+]ping ok\nlivez check passed\n")
+        assert await ask("/healthz/ping") == (200, "ok")
         healthy = False
-        assert await ask("/healthz") == (500, "[-]work failed\nhealthz check failed\n")
-        assert await ask("/readyz/ping") == (200, "ok")
+        failed = "[+]ping ok\n[-]work failed: reason withheld\nhealthz check failed\n"
+        assert await ask("/healthz") == (500, failed)
+        assert await ask("/livez/ping") == (200, "ok")
         status, text = await ask("/metrics", certificate=True)
         assert status == 200
         assert "things_total 1\n" in text
         assert (await ask("/metrics", f"Authorization: Bearer {server.token}\r\n"))[0] == 200
-        assert (await ask("/metrics", "Authorization: Bearer wrong\r\n"))[0] == 401
-        assert (await ask("/nothing", certificate=True))[0] == 404
+        status, text = await ask("/metrics", "Authorization: Bearer wrong\r\n")
+        assert (status, json.loads(text)["reason"]) == (401, "Unauthorized")
+        for path in ("/nothing", "/readyz", "/healthz/nothing"):
+            assert (await ask(path, certificate=True))[0] == 404
+        status, text = await ask("/metrics/slis", certificate=True)
+        assert 'kubernetes_healthcheck{name="work",type="healthz"} 0\n' in text
+        assert 'kubernetes_healthchecks_total{name="work",status="success",type="healthz"} 1\n' in text
+        assert 'kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 2\n' in text
+        assert await ask("/configz", certificate=True) == (200, '{"tester":{"kind":"Testing"}}')
+        accept = "Accept: application/json;as={};v=v1beta1;g=config.k8s.io\r\n"
+        status, text = await ask("/flagz", accept.format("Flagz"), certificate=True)
+        assert (status, json.loads(text)["flags"]) == (200, {"a": "1", "b": "2"})
+        status, text = await ask("/statusz", accept.format("Statusz"), certificate=True)
+        assert json.loads(text)["metadata"] == {"name": "kube-tester"}
+        assert json.loads(text)["paths"] == ["/configz", "/flagz", "/healthz", "/livez", "/metrics"]
+        assert (await ask("/statusz", accept.format("Flagz"), certificate=True))[0] == 406
+        status, text = await ask("/flagz", certificate=True)
+        assert text.startswith("\nkube-tester flagz\nWarning: This endpoint is not meant")
         assert (await ask("/healthz", method="POST"))[0] == 405
         await health.stop()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import ssl
 import subprocess
 import urllib.error
@@ -92,7 +93,10 @@ def test_it_is_ready_places_pods_and_counts_them(server: tools.ApiServer, tmp_pa
         assert running.get("/healthz") == (200, "ok")
         make_pod(server, "p")
         tools.wait_until(lambda: node_of(server, "p") == "n", "the pod is bound")
-        assert running.get("/metrics")[0] == 403, "not for everybody"
+        for path in ("/metrics", "/metrics/slis", "/configz", "/flagz", "/statusz"):
+            status, text = running.get(path)  # not for everybody
+            told = f'forbidden: User "system:anonymous" cannot get path "{path}"'
+            assert (status, json.loads(text)["message"]) == (403, told)
         wanted = 'scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"} 1'
         tools.wait_until(lambda: wanted in running.get("/metrics", server.token)[1], "it is counted")
         text = running.get("/metrics", server.token)[1]
@@ -105,6 +109,36 @@ def test_it_is_ready_places_pods_and_counts_them(server: tools.ApiServer, tmp_pa
             'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1',
         ):
             assert name in text, name
+
+
+def test_it_tells_of_itself_as_upstreams_does(server: tools.ApiServer, tmp_path: Path) -> None:
+    with scheduler(server, tmp_path, "--leader-elect-resource-name=telling", "--kube-api-burst=7") as running:
+        tools.wait_until(running.ready, "it is ready")
+        assert running.get("/healthz?verbose") == (200, "[+]leaderElection ok\nhealthz check passed\n")
+        assert running.get("/livez?verbose") == (200, "[+]ping ok\nlivez check passed\n")
+        well = "[+]leaderElection ok\n[+]shutdown ok\n[+]sched-handler-sync ok\nreadyz check passed\n"
+        tools.wait_until(lambda: running.get("/readyz?verbose") == (200, well), "it leads, and is ready")
+        config = json.loads(running.get("/configz", server.token)[1])["componentconfig"]
+        assert (config["kind"], config["apiVersion"]) == (
+            "KubeSchedulerConfiguration",
+            "kubescheduler.config.k8s.io/v1",
+        )
+        assert config["leaderElection"]["resourceName"] == "telling"
+        assert config["profiles"][0]["schedulerName"] == "default-scheduler"
+        flags = running.get("/flagz", server.token)[1]
+        assert flags.startswith("\nkube-scheduler flagz\n")
+        for name, value in (
+            ("leader-elect", "true"),
+            ("leader-elect-lease-duration", "15s"),
+            ("leader-elect-resource-name", "telling"),
+            ("kube-api-burst", "7"),
+            ("kube-api-qps", "50"),
+            ("pod-max-in-unschedulable-pods-duration", "5m0s"),
+        ):
+            assert re.search(rf"^{name}(: |:|=| ){re.escape(value)}$", flags, re.MULTILINE), name
+        status = running.get("/statusz", server.token)[1]
+        assert "/configz /flagz /healthz /livez /metrics /readyz\n" in status
+        assert 'kubernetes_healthcheck{name="ping",type="livez"} 1\n' in running.get("/metrics/slis", server.token)[1]
 
 
 def test_of_two_one_works_and_the_other_takes_over(server: tools.ApiServer, tmp_path: Path) -> None:

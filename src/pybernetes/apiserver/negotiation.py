@@ -12,8 +12,9 @@ from functools import lru_cache
 import msgspec
 
 from pybernetes.api.errors import NotAcceptable, UnsupportedMediaType
+from pybernetes.net import media as media_types
 
-JSON, YAML = "application/json", "application/yaml"
+JSON, YAML, clauses = media_types.JSON, media_types.YAML, media_types.clauses
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 MEDIA = (JSON, YAML)
 BODIES = (*MEDIA, PROTOBUF)
@@ -76,31 +77,12 @@ def _negotiate(accept: str, transforms: tuple[str, ...], pretty: bool) -> Format
     raise NotAcceptable(MEDIA) if known else _unknown()
 
 
-def clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
-    """The media types of an Accept header with their parameters, the most wanted first; none means any."""
-    found = [_clause(part) for part in accept.split(",")] if accept.strip() else [("*/*", {}, 1.0)]
-    return [(media, parameters) for media, parameters, _ in sorted(found, key=lambda clause: -clause[2])]
-
-
 def _unknown() -> NotAcceptable:
     """Upstream's router refuses types it has never heard of, in other words than the codecs that come after it."""
     error = NotAcceptable(())
     error.message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(MEDIA)}"
     error.details = {}
     return error
-
-
-def _clause(text: str) -> tuple[str, dict[str, str], float]:
-    media, *rest = text.split(";")
-    parameters = {}
-    for part in rest:
-        name, _, value = part.partition("=")
-        parameters[name.strip().lower()] = value.strip().strip('"')
-    try:
-        quality = float(parameters.get("q", "1"))
-    except ValueError:
-        quality = 0.0
-    return media.strip(), parameters, quality
 
 
 def body_media(headers: dict[str, str]) -> str:

@@ -1,8 +1,9 @@
-"""`/healthz`, `/livez`, `/readyz` and `/metrics` of a component, over TLS.
+"""`/healthz`, `/livez`, `/readyz`, `/metrics` and what else tells of a component, over TLS.
 
-Health is for everybody, as upstream has it (`--authorization-always-allow-paths`). `/metrics` is for whom the API
+Health is for everybody, as upstream has it (`--authorization-always-allow-paths`). All else is for whom the API
 server knows and allows: a bearer token is reviewed by it (TokenReview), a client certificate of the cluster's
-authority is believed, and a SubjectAccessReview decides.
+authority is believed, and a SubjectAccessReview decides. `/configz`, `/flagz` and `/statusz` are written when somebody
+asks.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from pybernetes.api import errors
 from pybernetes.net import inherited
 
+from .checks import Check, Checks
 from .client import Client
 from .metrics import Registry
 
-HEALTH = ("/healthz", "/livez", "/readyz")
 HEADER_LIMIT = 16 * 1024
 REQUEST_TIMEOUT = 30.0
 log = logging.getLogger(__name__)
@@ -27,6 +33,18 @@ Page = Callable[[str, str], Awaitable[tuple[str, str, bytes]]]
 """From path and query to status line (`200 OK`), content type and body."""
 User = tuple[str, tuple[str, ...]]
 """A name and groups."""
+_PLAIN = "text/plain; charset=utf-8"
+_METRICS = "text/plain; version=0.0.4; charset=utf-8"
+_REASONS = {200: "OK", 401: "Unauthorized", 403: "Forbidden", 406: "Not Acceptable", 500: "Internal Server Error"}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a component tells of itself: its flags by name, and its configuration, by a name, for `/configz`."""
+
+    program: str
+    flags: Callable[[], Mapping[str, str]]
+    configuration: Callable[[], Mapping[str, Any]]
 
 
 class HealthServer:
@@ -35,15 +53,18 @@ class HealthServer:
     def __init__(
         self,
         metrics: Registry,
-        checks: dict[str, Callable[[], bool]],
+        checks: Mapping[str, Mapping[str, Check]],
         client: Client,
         pages: Mapping[str, Page] | None = None,
+        about: About | None = None,
     ) -> None:
-        """`pages` are answered below these paths, to those who may get the path."""
+        """`checks` by path (`healthz`); `pages` are answered below these paths, to those who may get the path."""
         self._pages = pages or {}
         self._metrics = metrics
-        self._checks = checks
+        self._checks = Checks(checks)
         self._client = client
+        self._about = about
+        self._started = time.time()
         self._server: asyncio.Server | None = None
 
     async def start(self, address: str, port: int, tls: ssl.SSLContext) -> int:
@@ -77,32 +98,44 @@ class HealthServer:
     async def _answer(self, head: str, writer: asyncio.StreamWriter) -> tuple[str, str, bytes]:
         lines = head.split("\r\n")
         method, _, rest = lines[0].partition(" ")
-        path = rest.partition(" ")[0].partition("?")[0]
-        plain = "text/plain; charset=utf-8"
+        path, _, query = rest.partition(" ")[0].partition("?")
         if method not in ("GET", "HEAD"):
-            return "405 Method Not Allowed", plain, b"method not allowed\n"
-        root, _, name = path.removeprefix("/").partition("/")
-        if f"/{root}" in HEALTH and (not name or name in self._checks):
-            wanted = {name: self._checks[name]} if name else self._checks
-            failed = [each for each, check in wanted.items() if not check()]
-            if failed:
-                text = "".join(f"[-]{each} failed\n" for each in failed) + f"{root} check failed\n"
-                return "500 Internal Server Error", plain, text.encode()
-            return "200 OK", plain, b"ok"
+            return "405 Method Not Allowed", _PLAIN, b"method not allowed\n"
+        if health := self._checks.answer(path, query):
+            return f"{health[0]} {_REASONS[health[0]]}", _PLAIN, health[1].encode()
         headers = {
             name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])
         }
         user = await self._user(headers.get("authorization", ""), writer)
         if user is None:
-            return "401 Unauthorized", plain, b"Unauthorized\n"
+            return _refusal(errors.Unauthorized())
         if not await self._allowed(user, path):
-            return "403 Forbidden", plain, f'User "{user[0]}" cannot get path "{path}"\n'.encode()
+            return _refusal(errors.Forbidden("", "", "", f'User "{user[0]}" cannot get path "{path}"'))
         for prefix, page in self._pages.items():
             if path == prefix or path.startswith(f"{prefix}/"):
-                return await page(path, rest.partition(" ")[0].partition("?")[2])
+                return await page(path, query)
         if path == "/metrics":
-            return "200 OK", "text/plain; version=0.0.4; charset=utf-8", self._metrics.render()
-        return "404 Not Found", plain, b"404 page not found\n"
+            return "200 OK", _METRICS, self._metrics.render()
+        if path == "/metrics/slis":
+            return "200 OK", _METRICS, self._checks.slis()
+        if self._about and path in ("/configz", "/flagz", "/statusz"):
+            return self._tell(self._about, path, headers.get("accept", ""))
+        return "404 Not Found", _PLAIN, b"404 page not found\n"
+
+    def _tell(self, about: About, path: str, accept: str) -> tuple[str, str, bytes]:
+        from pybernetes.net import zpages
+
+        if path == "/configz":
+            return "200 OK", "application/json", msgspec.json.encode(about.configuration())
+        try:
+            if path == "/flagz":
+                found = zpages.flagz(about.program, about.flags(), accept)
+            else:
+                paths = ["/configz", "/flagz", "/metrics", *(f"/{each}" for each in self._checks.paths)]
+                found = zpages.statusz(about.program, self._started, paths, accept)
+        except errors.NotAcceptable as error:
+            return _refusal(error)
+        return "200 OK", found.content_type, found.body
 
     async def _user(self, authorization: str, writer: asyncio.StreamWriter) -> User | None:
         certificate: dict[str, Any] = writer.get_extra_info("peercert") or {}
@@ -136,6 +169,10 @@ class HealthServer:
             log.warning("%s failed: %s", kind, error)
             return {}
         return dict((answer or {}).get("status") or {})
+
+
+def _refusal(error: errors.APIError) -> tuple[str, str, bytes]:
+    return f"{error.code} {_REASONS[error.code]}", "application/json", msgspec.json.encode(error.status())
 
 
 def serving_tls(certificate: str, key: str, client_ca: str) -> ssl.SSLContext:

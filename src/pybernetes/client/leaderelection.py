@@ -23,6 +23,8 @@ from .keys import copy
 
 LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 15.0, 10.0, 2.0  # upstream's defaults
 JITTER = 1.2
+TOLERANCE = 20.0
+"""Seconds that a lease may be overdue before health checks tell; upstream's."""
 log = logging.getLogger(__name__)
 
 
@@ -71,6 +73,11 @@ class LeaderElector:
     def is_leader(self) -> bool:
         """Whether it is us."""
         return self.leader == self.identity
+
+    def problem(self) -> str:
+        """Why this process should be ended and started anew, for health checks: it leads without a lease."""
+        overdue = self._clock.monotonic() - self._observed_at > self._lease_duration + TOLERANCE
+        return f"failed election to renew leadership on lease {self._name}" if self.is_leader and overdue else ""
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait until we lead, then run `lead` until it returns. `LeadershipLost` if the Lease could not be kept.

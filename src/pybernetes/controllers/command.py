@@ -6,13 +6,17 @@ import dataclasses
 import logging
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 
 from pybernetes.client import component, config
+from pybernetes.client.checks import Check
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
 from pybernetes.client.events import EventBroadcaster
-from pybernetes.client.health import HealthServer
+from pybernetes.client.health import About, HealthServer
 from pybernetes.client.informers import InformerFactory
+from pybernetes.client.leaderelection import LeaderElector
 
 from .base import ControllerContext
 from .identity import Identities
@@ -82,11 +86,9 @@ async def _run(options: Options, names: list[str]) -> int:
         )
         health = HealthServer(
             context.metrics,
-            {
-                "ping": lambda: True,
-                "controllers": lambda: component.is_ready(manager, elector),
-            },
+            _checks(names, manager, elector),
             client,
+            about=About(PROGRAM, lambda: _configz().flag_values(options), lambda: _configz().configuration(options)),
         )
         try:
             return await component.serve_and_work(
@@ -95,3 +97,24 @@ async def _run(options: Options, names: list[str]) -> int:
         finally:
             if context.identities:
                 await context.identities.close()
+
+
+def _checks(names: Sequence[str], manager: Manager, elector: LeaderElector | None) -> Mapping[str, Mapping[str, Check]]:
+    """By path. Upstream has /healthz alone, with a check for each controller that is always well."""
+    election: dict[str, Check] = {"leaderElection": elector.problem} if elector else {}
+    return {
+        "healthz": {**election, **dict.fromkeys(sorted(names), _well)},
+        "livez": {"ping": _well},
+        "readyz": {**election, "controllers": lambda: component.is_ready(manager, elector)},
+    }
+
+
+def _well() -> bool:
+    return True
+
+
+def _configz() -> ModuleType:
+    """Imported when somebody asks."""
+    from . import configz
+
+    return configz

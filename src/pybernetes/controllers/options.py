@@ -63,7 +63,7 @@ class Options:
     concurrent_replicaset_syncs: int = _flag(5, "ReplicaSets at once")
     concurrent_resource_quota_syncs: int = _flag(5, "ResourceQuotas at once")
     concurrent_resourceclaim_syncs: int = _flag(50, "ResourceClaims at once")
-    concurrent_device_taint_eviction_syncs: int = _flag(50, "device evictions at once")
+    concurrent_device_taint_eviction_syncs: int = _flag(8, "device evictions at once")
     concurrent_service_endpoint_syncs: int = _flag(5, "EndpointSlices of Services at once")
     concurrent_serviceaccount_token_syncs: int = _flag(5, "token Secrets at once")
     concurrent_statefulset_syncs: int = _flag(5, "StatefulSets at once")

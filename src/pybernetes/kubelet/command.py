@@ -20,7 +20,7 @@ from pybernetes.cri.remote import Runtime
 
 from .config.load import check, load, seconds, set_defaults, without_effect
 from .config.types import KubeletConfiguration
-from .options import Options, parse
+from .options import Options, flag_values, parse
 from .settings import KubeletSettings
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
         maximum_dead_containers_per_container=options.maximum_dead_containers_per_container,
         maximum_dead_containers=options.maximum_dead_containers,
         minimum_container_ttl=options.minimum_container_ttl_duration,
+        flags=lambda: flag_values(options, config),
     )
     endpoint = config.container_runtime_endpoint or ""
     async with (

@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
 from pybernetes.api.core.v1 import Taint
-from pybernetes.flags import boolean, seconds, words
+from pybernetes.flags import boolean, go_text, seconds, words
 
 from .config.types import (
     AnonymousAuthentication,
@@ -252,3 +252,22 @@ def parse(argv: Sequence[str]) -> Options:
     for name, value in given.items():
         setattr(options, name, value)
     return options
+
+
+def flag_values(options: Options, config: KubeletConfiguration) -> dict[str, str]:
+    """The flags by name, their values in Go's forms, for `/flagz`; those not given have what is in force."""
+    own = [each.name for each in fields(Options) if each.name not in ("settings", "authentication")]
+    values = {name: go_text(getattr(options, name), duration=name.endswith("_duration")) for name in own}
+    values |= {flag: go_text(getattr(config, setting)) for flag, (setting, _) in _SETTINGS.items()}
+    values["register-with-taints"] = ",".join(
+        f"{each.key}={each.value or ''}:{each.effect}" for each in config.register_with_taints or ()
+    )
+    authentication, authorization = config.authentication, config.authorization
+    if authentication is not None:
+        anonymous, webhook, x509 = authentication.anonymous, authentication.webhook, authentication.x509
+        values["anonymous-auth"] = go_text(bool(anonymous and anonymous.enabled))
+        values["authentication-token-webhook"] = go_text(bool(webhook and webhook.enabled))
+        values["client-ca-file"] = (x509.client_ca_file if x509 else None) or ""
+    if authorization is not None:
+        values["authorization-mode"] = authorization.mode or ""
+    return {name.replace("_", "-"): value for name, value in values.items()}

@@ -18,6 +18,7 @@ from .server.authn import Authenticator
 from .server.authz import AlwaysAllow, Authorizer, WebhookAuthorizer
 from .server.server import KubeletServer
 from .server.statistics import add_statistics
+from .server.zpages import add_zpages
 
 if TYPE_CHECKING:
     from .kubelet import Kubelet
@@ -88,6 +89,8 @@ async def serve(kubelet: Kubelet) -> KubeletServer | None:
         metrics=kubelet.metrics.registry,
     )
     add_statistics(server, kubelet.stats, kubelet.metrics.registry, kubelet.probes.metrics)
+    if config.enable_debugging_handlers:
+        add_zpages(server, kubelet.settings.flags)
     certificate, key = serving_certificate(kubelet)
     more: dict[str, Any] = {}
     if config.tls_min_version:

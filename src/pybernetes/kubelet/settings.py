@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,8 @@ class KubeletSettings:
     maximum_dead_containers_per_container: int = 1
     maximum_dead_containers: int = -1
     minimum_container_ttl: float = 0.0
+    flags: Callable[[], Mapping[str, str]] | None = None
+    """The flags of the command line by name, for who asks."""
 
     @property
     def pods_dir(self) -> Path:

@@ -6,13 +6,17 @@ import dataclasses
 import os
 import sys
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from pybernetes.api.times import parse_duration
 from pybernetes.client import component
 from pybernetes.client import config as clientconfig
+from pybernetes.client.checks import Check
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
-from pybernetes.client.health import HealthServer
+from pybernetes.client.health import About, HealthServer
 from pybernetes.client.informers import InformerFactory
 
 from .config import load
@@ -21,7 +25,7 @@ from .config.v1.types import ClientConnectionConfiguration, KubeSchedulerConfigu
 from .explain.memory import Memory
 from .explain.page import PATH, page
 from .metrics import Metrics
-from .options import Options, parse
+from .options import Options, flag_values, parse
 from .profiles import SchedulerSpec
 from .scheduler import Scheduler
 
@@ -124,18 +128,34 @@ async def _run(options: Options, config: KubeSchedulerConfiguration, spec: Sched
                 renew=_seconds(election.renew_deadline),
                 retry=_seconds(election.retry_period),
             )
+        election_check: dict[str, Check] = {"leaderElection": elector.problem} if elector else {}
         health = HealthServer(
             metrics.registry,
             {
-                "ping": lambda: True,
-                "scheduler": lambda: component.is_ready(scheduler, elector),
+                "healthz": election_check or {"ping": lambda: True},
+                "livez": {"ping": lambda: True},
+                "readyz": {
+                    **election_check,
+                    "shutdown": lambda: True,
+                    "sched-handler-sync": lambda: component.is_ready(scheduler, elector),
+                },
             },
             client,
             {PATH: page(scheduler, memory)},
+            About(PROGRAM, lambda: flag_values(options, config), lambda: _configz(config)),
         )
         return await component.serve_and_work(
             scheduler, client, health, elector, options, program=PROGRAM, command="pyb scheduler"
         )
+
+
+def _configz(config: KubeSchedulerConfiguration) -> dict[str, Any]:
+    """As `--write-config-to` writes it."""
+    from pybernetes.api.yaml import yaml_to_json
+
+    from .config.dump import dump
+
+    return {"componentconfig": msgspec.Raw(yaml_to_json(dump(config))[0])}
 
 
 def _seconds(text: str | None) -> float:

@@ -9,9 +9,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pybernetes.flags import boolean, seconds
+from pybernetes.flags import boolean, go_text, seconds
+
+if TYPE_CHECKING:
+    from .config.v1.types import KubeSchedulerConfiguration
 
 WITHOUT_EFFECT = (
     "authentication-skip-lookup",
@@ -102,6 +105,7 @@ _HELP: dict[str, str] = {
     "client_ca_file": "who this CA has signed may ask for /metrics if he may",
     "v": "how much to log",
 }
+_DURATIONS = ("_duration", "_deadline", "_period")
 _KINDS: dict[str, str] = {name: str(kind) for name, kind in Options.__annotations__.items()}
 
 
@@ -116,7 +120,7 @@ def parse(argv: Sequence[str]) -> Options:
         options: dict[str, Any] = {"dest": name, "help": help, "default": argparse.SUPPRESS}
         if "bool" in _KINDS[name]:
             parser.add_argument(*flags, type=boolean, nargs="?", const=True, **options)
-        elif name.endswith(("_duration", "_deadline", "_period")):
+        elif name.endswith(_DURATIONS):
             parser.add_argument(*flags, type=seconds, **options)
         else:
             kind = float if "float" in _KINDS[name] else int if "int" in _KINDS[name] else str
@@ -130,3 +134,16 @@ def parse(argv: Sequence[str]) -> Options:
         del found[name]
         print(f"pyb scheduler: --{name.partition(': ')[2]} has no effect", file=sys.stderr)
     return Options(**found)
+
+
+def flag_values(options: Options, config: KubeSchedulerConfiguration) -> dict[str, str]:
+    """The flags by name, their values in Go's forms, for `/flagz`; those not given have what is in force."""
+    election, connection = config.leader_election, config.client_connection
+    values: dict[str, Any] = {name: getattr(options, name) for name in _HELP}
+    for name in values:
+        of, field = (election, name.removeprefix("leader_elect_")) if "leader_elect" in name else (connection, name[9:])
+        if values[name] is None and of is not None:
+            values[name] = getattr(of, field)
+    return {
+        name.replace("_", "-"): go_text(value, duration=name.endswith(_DURATIONS)) for name, value in values.items()
+    }

@@ -19,12 +19,14 @@ _PATHS = frozenset(
             "metrics/cadvisor",
             "metrics/probes",
             "metrics/resource",
+            "metrics/slis",
             "pods",
             "portForward",
             "run",
             "runningpods",
             "stats",
         ),
+        *("flagz", "statusz"),
     )
 )
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 
 from pybernetes.api.errors import APIError
+from pybernetes.client.checks import Check, Checks
 from pybernetes.client.metrics import Registry
 from pybernetes.cri.remote import Runtime
 from pybernetes.net.http import HTTPServer, Request, Response
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 _STREAMS = ("exec", "attach", "portForward")
 MAX_BODY = 1 << 20  # bytes; nothing that is sent here has more than a few
 _GRACE = 1.0  # seconds for requests in flight at the end
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 Handler = Callable[[Request], Awaitable[Response | None]]
 
@@ -89,6 +91,8 @@ class KubeletServer:
         self._added: dict[str, Handler] = {}
         self._prefixes: dict[str, Handler] = {}
         self._routes: dict[str, tuple[tuple[str, ...], Route]] = {}
+        checks: dict[str, Check] = {"ping": lambda: True, "log": lambda: True, "syncloop": source.sync_loop_problem}
+        self._checks = Checks({"healthz": checks})
         if not health_only:
             self._routes["pods"] = (("GET",), pods)
         if authn is not None:
@@ -96,6 +100,7 @@ class KubeletServer:
 
     def _install(self, system_logs: str, debugging: bool) -> None:
         routes = self._routes
+        self.add("/metrics/slis", self._slis)
         if not debugging:
             for each in ("run", "exec", "attach", "portForward", "containerLogs", "runningpods", "logs"):
                 routes[each] = ((), _disabled("Debug endpoints are disabled.\n"))
@@ -167,7 +172,7 @@ class KubeletServer:
             await self._judge(request, path)
         root, _, rest = path.lstrip("/").partition("/")
         if root == "healthz":
-            return self._healthz(request, rest)
+            return self._healthz(request)
         handler = self._added.get(path) or self._added.get(path.rstrip("/"))
         if handler is None:
             below = [each for each in self._prefixes if path == each or path.startswith(each.rstrip("/") + "/")]
@@ -222,33 +227,16 @@ class KubeletServer:
     async def _configz(self, call: Call) -> Response:
         return json(msgspec.json.encode({"kubeletconfig": self._source.configuration()}))
 
-    def _healthz(self, request: Request, name: str) -> Response:
+    async def _slis(self, request: Request) -> Response:
+        return Response(self._checks.slis(), 200, PROMETHEUS, [])
+
+    def _healthz(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             raise Refused(405, "405: Method Not Allowed", [("Allow", "GET, HEAD")])
-        problems = {"ping": "", "log": "", "syncloop": self._source.sync_loop_problem()}
-        if name:
-            if name not in problems:
-                raise Refused(404, "404 page not found\n")
-            if problems[name]:
-                return text(f"internal server error: {problems[name]}\n", 500)
-            return text("ok")
-        excluded = parse_qs(request.query_string).get("exclude", [])
-        lines = []
-        failed = False
-        for each, problem in problems.items():
-            if each in excluded:
-                lines.append(f"[+]{each} excluded: ok")
-            elif problem:
-                log.warning("healthz check %s failed: %s", each, problem)
-                lines.append(f"[-]{each} failed: reason withheld")
-                failed = True
-            else:
-                lines.append(f"[+]{each} ok")
-        if failed:
-            return text("\n".join([*lines, "healthz check failed", ""]), 500)
-        if "verbose" in parse_qs(request.query_string, keep_blank_values=True):
-            return text("\n".join([*lines, "healthz check passed", ""]))
-        return text("ok")
+        found = self._checks.answer(request.path, request.query_string)
+        if found is None:
+            raise Refused(404, "404 page not found\n")
+        return text(found[1], found[0])
 
 
 def _disabled(words: str) -> Route:

@@ -13,9 +13,8 @@ from pybernetes.net.http import Request, Response
 
 from ..stats.summary import Json
 from .answers import Refused, json
-from .server import Handler, KubeletServer
+from .server import PROMETHEUS, Handler, KubeletServer
 
-_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 
@@ -56,6 +55,6 @@ def _text(render: Callable[[], bytes]) -> Handler:
     async def answer(request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             raise Refused(405, "405: Method Not Allowed", [("Allow", "GET, HEAD")])
-        return Response(render(), 200, _PROMETHEUS, [])
+        return Response(render(), 200, PROMETHEUS, [])
 
     return answer

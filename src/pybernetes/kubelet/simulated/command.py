@@ -18,6 +18,7 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.rbac.v1 import ClusterRoleBinding, RoleRef, Subject
 from pybernetes.client import component
 from pybernetes.client import config as clientconfig
+from pybernetes.client.checks import Check
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
 from pybernetes.client.health import HealthServer
@@ -152,7 +153,8 @@ async def _run(options: Options, file: RulesFile | None, rules: Rules) -> int:
     settings = clientconfig.load(options.kubeconfig or None)
     async with Client(settings, program=PROGRAM) as client:
         worker = _Worker(options, file, rules, client)
-        health = HealthServer(Registry(), {"ping": lambda: True, "nodes": worker.started.is_set}, client)
+        checks: dict[str, Check] = {"ping": lambda: True, "nodes": worker.started.is_set}
+        health = HealthServer(Registry(), dict.fromkeys(("healthz", "livez", "readyz"), checks), client)
         return await component.serve_and_work(
             worker, client, health, None, options, program=PROGRAM, command="pyb simulated-nodes"
         )

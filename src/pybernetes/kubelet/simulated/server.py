@@ -214,6 +214,7 @@ def kubelet_server(
     from ..server.authz import WebhookAuthorizer
     from ..server.server import KubeletServer
     from ..server.statistics import add_statistics
+    from ..server.zpages import add_zpages
     from .connecting import Connecting
 
     metrics = KubeletMetrics(node, observed=kubelet.observed, pods=kubelet.pods)
@@ -233,6 +234,7 @@ def kubelet_server(
     server.replace("run", connecting.run)
     server.replace("runningpods", kubelet.running_pods)
     add_statistics(server, kubelet, metrics.registry, Registry())
+    add_zpages(server, None)
     return server
 
 
