@@ -198,13 +198,17 @@ def test_under_memory_pressure_the_hungriest_pod_goes_and_others_are_refused(spa
         "Pod was rejected: The node had condition: [MemoryPressure]. ",
     )
     tools.wait_until(lambda: _tainted(space), "nothing more is scheduled here", timeout=60, every=0.1)
+    _relieved(space)
+    space.kubectl("delete", "pod", "modest", "hungry", "refused")
+
+
+def _relieved(space: Namespace) -> None:
     tools.wait_until(
         lambda: node_conditions(space.cluster)["MemoryPressure"]["status"] == "False" and not _tainted(space),
         "it is over",
         timeout=150,
         every=0.2,
     )
-    space.kubectl("delete", "pod", "modest", "hungry", "refused")
 
 
 def _tainted(space: Namespace) -> bool:
@@ -213,10 +217,11 @@ def _tainted(space: Namespace) -> bool:
 
 
 def test_the_kernel_kills_before_all_pods_together_take_more_than_they_may(space: Namespace) -> None:
-    """`/kubepods` is limited: what grows too quickly for evictions does not take the machine's memory."""
-    space.apply(pod("greedy", "tail /dev/zero; echo killed $?"))
+    """`/kubepods` is limited: who is not evicted, being critical, does not take the machine's memory either."""
+    space.apply(pod("greedy", "tail /dev/zero; echo killed $?", priorityClassName="system-node-critical"))
     assert "killed 137" in space.logs("greedy")
     space.kubectl("delete", "pod", "greedy")
+    _relieved(space)
 
 
 def test_a_node_that_shuts_down_ends_its_pods_and_takes_no_others(space: Namespace) -> None:

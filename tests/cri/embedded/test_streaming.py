@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import pty
+import signal
 import socket
 import subprocess
 import termios
@@ -36,6 +38,11 @@ class Process:
     async def wait(self) -> int:
         code = await asyncio.to_thread(self.process.wait)
         return 128 - code if code < 0 else code
+
+
+def _at_its_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
 
 
 class Machine:
@@ -69,7 +76,7 @@ class Machine:
                 stdout=given[1],
                 stderr=given[2],
                 start_new_session=True,
-                preexec_fn=(lambda: __import__("fcntl").ioctl(0, termios.TIOCSCTTY, 0)) if tty else None,
+                preexec_fn=_at_its_terminal if tty else None,
             )
         except OSError as error:
             if tty:
