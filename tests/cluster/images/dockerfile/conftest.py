@@ -1,3 +1,5 @@
+"""What tests of builds share: the data of one cluster, and a bench to build on."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
