@@ -153,6 +153,12 @@ class Server:
                 total += float(line.rsplit(" ", 1)[1])
         return total
 
+    def cpu_seconds(self) -> float:
+        """What it has used of a processor's time."""
+        assert self.process is not None
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def memory(self) -> int:
         """Resident bytes."""
         assert self.process is not None

@@ -55,7 +55,7 @@ def test_the_past_before_a_compaction_is_expired(server: Server) -> None:
             answer = session("GET", f"{CONFIGMAPS}?limit=2&continue={token}")
             return answer if answer.status == 410 else None
 
-        answer = wait_until(expired, "the token expires", timeout=10, every=0.2)
+        answer = wait_until(expired, "the token expires", every=0.2)
         status = answer.json
         assert (status["kind"], status["reason"], status["code"]) == ("Status", "Expired", 410)
         assert status["message"] == CONTINUE_EXPIRED
@@ -107,7 +107,7 @@ def test_a_watch_that_is_open_lives_through_compactions(server: Server) -> None:
             session("PATCH", f"{path}/busy", {"stringData": {"now": str(time.time())}}, Content_Type=MERGE)
             return session("GET", f"{path}?resourceVersion={start}&resourceVersionMatch=Exact").status == 410
 
-        wait_until(compacted, "a compaction", timeout=10, every=0.2)
+        wait_until(compacted, "a compaction", every=0.2)
         changed = session("PATCH", f"{CONFIGMAPS}/lasting", {"data": {"a": "b"}}, Content_Type=MERGE).json
         event = next(events)
         assert (event["type"], event["object"]) == ("MODIFIED", changed)

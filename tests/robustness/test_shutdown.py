@@ -6,7 +6,6 @@ import http.client
 import json
 import signal
 import socket
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,8 @@ from tools import wait_until
 
 MB = 1 << 20
 
-# The server with a disk whose syncs take a second, so that writes are in flight when SIGTERM comes.
+AT_ONCE = 20.0  # seconds; requests in flight have a minute
+# The server with a disk that hangs as long as a file is there, so that writes are in flight when SIGTERM comes.
 SLOW_DISK = """
 import os, sys, time
 from pybernetes.apiserver.command import main
@@ -28,8 +28,8 @@ sqlite.kernel_syncer = lambda log: None  # a kernel's own sync cannot be slowed 
 sqlite.Patience = lambda writing: None  # the loop would wait for the first
 original = sqlite_file.SQLiteFile.sync
 def slowly(self):
-    if os.path.exists(sys.argv[1]):
-        time.sleep(1.0)
+    while os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
     original(self)
 sqlite_file.SQLiteFile.sync = slowly
 sys.exit(main(sys.argv[2:]))
@@ -41,7 +41,7 @@ def test_an_idle_server_stops_at_once_with_exit_code_0(tmp_path: Path, pki: Path
         assert idle("GET", "/version").status == 200
         started = time.monotonic()
         assert server.terminate() == 0
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < AT_ONCE
         with pytest.raises(OSError, match="refused"):
             server.request("GET", "/version")
 
@@ -65,12 +65,13 @@ def test_writes_in_flight_are_acknowledged_and_kept_and_new_connections_refused(
             )
             assert server.process
             server.process.send_signal(signal.SIGTERM)
-            wait_until(lambda: not listens(server), "it does not listen any more", timeout=1)
+            wait_until(lambda: not listens(server), "it does not listen any more")
+            assert not any(each.done() for each in writing)
+            slow.unlink()
             answers = [each.result() for each in writing]
-        assert server.process.wait(10) == 0
+        assert server.process.wait(30) == 0
         assert {each.status for each in answers} == {201}
         assert {each.headers["Connection"] for each in answers} == {"close"}
-        slow.unlink()
         server.start()
         found = {each["metadata"]["name"] for each in server.request("GET", CONFIGMAPS).json["items"]}
         assert found == {f"late-{number}" for number in range(20)}
@@ -103,7 +104,7 @@ def test_a_large_answer_that_the_client_is_reading_arrives_whole(tmp_path: Path,
         head, _, body = bytes(data).partition(b"\r\n\r\n")
         assert f"Content-Length: {len(body)}".encode() in head
         assert len(json.loads(body)["items"]) == 40
-        assert server.process.wait(5) == 0
+        assert server.process.wait(30) == 0
 
 
 def test_watches_end_cleanly_whatever_they_wait_for(tmp_path: Path, pki: Path) -> None:
@@ -118,7 +119,7 @@ def test_watches_end_cleanly_whatever_they_wait_for(tmp_path: Path, pki: Path) -
         assert server.request("POST", CONFIGMAPS, {"metadata": {"name": "one"}}).status == 201
         started = time.monotonic()
         assert server.terminate() == 0
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < AT_ONCE
         for watch in watches:
             assert "ERROR" not in [each["type"] for each in watch]  # and reading to the end does not raise
 
@@ -142,8 +143,8 @@ def test_a_watch_that_comes_while_the_server_drains_ends_too(tmp_path: Path, pki
                 watching.connection.getresponse().read()
             except (OSError, http.client.HTTPException):
                 pass  # it came too late and was refused
-            assert server.process.wait(10) == 0
-            assert time.monotonic() - started < 5
+            assert server.process.wait(30) == 0
+            assert time.monotonic() - started < AT_ONCE
             assert slow.result().status == 504
 
 
@@ -159,24 +160,24 @@ def test_a_client_that_takes_nothing_holds_the_end_up_for_seconds_only(tmp_path:
             assert stuck.recv(10)
             started = time.monotonic()
             assert server.terminate() == 0
-            assert time.monotonic() - started < 8
+            assert time.monotonic() - started < AT_ONCE
 
 
 def test_readiness_fails_during_the_delay_while_requests_are_served(tmp_path: Path, pki: Path) -> None:
-    with running(Server(tmp_path, pki, "memory://", "--shutdown-delay-duration=1s")) as server:
+    with running(Server(tmp_path, pki, "memory://", "--shutdown-delay-duration=4s")) as server:
         assert server.process
         server.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: server.request("GET", "/readyz").status == 500, "it is not ready", timeout=1)
+        wait_until(lambda: server.request("GET", "/readyz").status == 500, "it is not ready")
         assert server.request("GET", "/livez").status == 200
         assert server.request("POST", CONFIGMAPS, {"metadata": {"name": "late"}}).status == 201
-        assert server.process.wait(5) == 0
+        assert server.process.wait(30) == 0
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path, pki: Path) -> None:
     with running(Server(tmp_path, pki, "memory://", "--shutdown-delay-duration=1m")) as server:
         assert server.process
         server.process.send_signal(signal.SIGTERM)
-        with pytest.raises(subprocess.TimeoutExpired):
-            server.process.wait(0.3)
+        wait_until(lambda: server.request("GET", "/readyz").status == 500, "it has heard the first")
+        assert server.process.poll() is None
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(2) == 1
+        assert server.process.wait(30) == 1

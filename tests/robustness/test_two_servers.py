@@ -42,7 +42,7 @@ def at_once(servers: tuple[Server, ...], method: str, path: str, bodies: list[An
     barrier = threading.Barrier(len(servers))
 
     def one(server: Server, body: Any) -> Answer:
-        barrier.wait(10)
+        barrier.wait(60)
         return server.request(method, path, body, **headers)
 
     with ThreadPoolExecutor(len(servers)) as pool:
@@ -145,7 +145,7 @@ def test_the_kubernetes_service_lists_both_servers_and_loses_the_one_that_stops(
     with running(third):
         assert addresses() == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
         assert third.terminate() == 0
-        wait_until(lambda: addresses() == ["192.0.2.1", "192.0.2.2"], "the third address is gone", timeout=5)
+        wait_until(lambda: addresses() == ["192.0.2.1", "192.0.2.2"], "the third address is gone")
 
 
 def test_keys_of_other_programs_in_the_same_etcd_do_not_hold_up_reads(pair: Pair) -> None:
