@@ -104,6 +104,8 @@ def test_what_a_merge_patch_touches_is_in_the_order_of_names(client: Client, pat
     assert [each.split('\\"')[1] for each in warned.warnings] == ["foo", "metadata.b", "metadata.y", "zoo"]
     refused = client.patch(f"{path}/a", b'{"immutable":"x","data":{"z":"1","b":"2"}}')
     assert '\\"data\\":{\\"b\\":\\"2\\",\\"k\\":\\"v\\",\\"z\\":\\"1\\"}' in refused.message
+    refused = client.patch(f"{path}/a", b'{"immutable":"x","metadata":{"ownerReferences":[{"uid":"u","kind":"K"}]}}')
+    assert '\\"ownerReferences\\":[{\\"kind\\":\\"K\\",\\"uid\\":\\"u\\"}]' in refused.message
 
 
 def test_text_that_is_no_utf8_is_replaced(client: Client, path: str) -> None:

@@ -1,17 +1,22 @@
 """`eviction`: a delete that asks the pod's disruption budget first.
 
 A budget is charged by writing the pod into its status, on condition that nobody else was faster, BEFORE the pod is
-deleted: two evictions at once can therefore never spend the same allowance.
+deleted: two evictions at once can therefore never spend the same allowance. A pod that costs nothing, because it is not
+ready, goes only if it is still as it was judged.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from pybernetes.api import labels
 from pybernetes.api.core.v1 import PodCondition, PodStatus
-from pybernetes.api.errors import APIError, InternalError, TooManyRequests
+from pybernetes.api.errors import APIError, Conflict, Forbidden, Invalid, TooManyRequests
+from pybernetes.api.field import invalid
 from pybernetes.api.meta.v1 import DeleteOptions, Preconditions
+from pybernetes.api.meta.v1.objectmeta import Condition
 from pybernetes.api.policy.v1 import Eviction
 from pybernetes.net.http import Request, Response
 from pybernetes.store.cache import Item
@@ -29,6 +34,9 @@ _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 _MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 _TARGET, _EVICTED = "DisruptionTarget", "EvictionByEvictionAPI"
 _MAX_DISRUPTED = 2000  # upstream's MaxDisruptedPodSize
+_ATTEMPTS = 20  # to delete a pod that changes meanwhile; upstream's EvictionsRetry
+_ALLOWED, _SYNC_FAILED, _INSUFFICIENT = "DisruptionAllowed", "SyncFailed", "InsufficientPods"
+_UNREADABLE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 
 
 async def evict(registry: Registry, store: ResourceStore, request: Request) -> Response:
@@ -45,27 +53,57 @@ async def evict(registry: Registry, store: ResourceStore, request: Request) -> R
     )
     check_place(eviction.metadata, request, "Eviction")  # only now: who may not evict is told that, as upstream
     delete = eviction.delete_options or delete
+    if delete.ignore_store_read_error_with_cluster_breaking_potential:
+        why = "can not be set for pod eviction, try after removing the option"
+        raise Invalid("policy", "Eviction", info.name, [invalid(f"deleteOptions.{_UNREADABLE}", True, why)])
     context = context_for(registry, request, dry_run=dry_run)
     context.subresource = ""
-    pod = store.decode(await store.get(info.namespace, info.name))
-    budget = await _budget(registry, pod) if _counts(pod) else None
-    if budget is not None:
-        budgets = registry.store("policy", "v1", "poddisruptionbudgets")
-        if _charges(budgets.decode(budget), pod):
-            await _charge(budgets, budget.key, pod, context)
-            # The pod that was judged is the pod that goes: a new one of the same name is another matter.
-            wanted = delete.preconditions or Preconditions()
-            wanted.uid = wanted.uid or pod.metadata.uid
-            delete.preconditions = wanted
-    if not context.dry_run:
-        await _tell(store, pod, delete, context)
-        if delete.preconditions:
-            delete.preconditions.resource_version = None  # it held when the pod was told, which made a new version
-    await delete_object(store, info.name, delete, context, admit=False)
+    bound = bool(delete.preconditions and delete.preconditions.resource_version)
+    attempts = _ATTEMPTS
+    while not _counts(pod := store.decode(await store.get(info.namespace, info.name))):
+        attempts -= 1
+        try:
+            await _remove(store, pod, delete, context, as_judged=not bound and not _is_over(pod))
+            return success(request)
+        except Conflict:
+            if bound or not attempts:
+                raise
+    budget = await _budget(registry, pod)
+    if budget is None:
+        await _remove(store, pod, delete, context)
+        return success(request)
+    budgets = registry.store("policy", "v1", "poddisruptionbudgets")
+    if _charges(budgets.decode(budget), pod):
+        await _charge(budgets, budget.key, pod, context)
+        await _remove(store, pod, delete, context)
+        return success(request)
+    try:
+        await _remove(store, pod, delete, context, as_judged=not bound)
+    except Conflict:
+        if bound:
+            raise
+        raise _processing(budgets.split(budget.key)[1]) from None
     return success(request)
 
 
-async def _tell(store: ResourceStore, pod: Any, options: DeleteOptions, context: Context) -> None:
+async def _remove(
+    store: ResourceStore, pod: Any, options: DeleteOptions, context: Context, *, as_judged: bool = False
+) -> None:
+    """Delete the pod, if it is still as it was `as_judged`. Raises Conflict."""
+    given = options.preconditions or Preconditions()
+    # The pod that was judged is the pod that goes: a new one of the same name is another matter.
+    wanted = Preconditions(given.uid or pod.metadata.uid, given.resource_version)
+    if as_judged:
+        wanted.resource_version = pod.metadata.resource_version
+    delete = msgspec.structs.replace(options, preconditions=wanted)
+    if not context.dry_run:
+        told = await _tell(store, pod, delete, context)
+        if wanted.resource_version:
+            wanted.resource_version = str(told.revision)
+    await delete_object(store, pod.metadata.name, delete, context, admit=False)
+
+
+async def _tell(store: ResourceStore, pod: Any, options: DeleteOptions, context: Context) -> Item:
     """Write into the pod why it goes. Whoever made it can then tell an eviction from a failure."""
 
     async def change(pod: Any) -> Any:
@@ -78,13 +116,18 @@ async def _tell(store: ResourceStore, pod: Any, options: DeleteOptions, context:
             pod.status.conditions = [*(each for each in present if each.type != _TARGET), condition]
         return pod
 
-    await store.write(pod.metadata.namespace, pod.metadata.name, change)
+    return await store.write(pod.metadata.namespace, pod.metadata.name, change)
 
 
 def _counts(pod: Any) -> bool:
     """Whether the loss of the pod disrupts anything: not if it has ended, is going, or never ran."""
     phase = pod.status.phase if pod.status else ""
     return phase not in ("Succeeded", "Failed", "Pending") and not pod.metadata.deletion_timestamp
+
+
+def _is_over(pod: Any) -> bool:
+    """Whether the pod can disrupt nothing any more, whatever happens to it."""
+    return (pod.status and pod.status.phase) in ("Succeeded", "Failed") or bool(pod.metadata.deletion_timestamp)
 
 
 async def _budget(registry: Registry, pod: Any) -> Item | None:
@@ -99,7 +142,7 @@ async def _budget(registry: Registry, pod: Any) -> Item | None:
         if labels.from_label_selector(spec.selector).matches(pod.metadata.labels or {}):
             found.append(item)
     if len(found) > 1:
-        raise InternalError(_MANY)
+        raise APIError(_MANY)
     return found[0] if found else None
 
 
@@ -126,20 +169,57 @@ async def _charge(budgets: ResourceStore, key: str, pod: Any, context: Context) 
     async def spend(budget: Any) -> Any:
         status = budget.status
         if status is None or (status.observed_generation or 0) < (budget.metadata.generation or 0):
-            raise _refused(f"The disruption budget {name} is still being processed by the server.", 10)
+            raise _processing(name)
         allowed = status.disruptions_allowed or 0
         if allowed < 0:
-            raise InternalError("pdb disruptions allowed is negative")
+            raise Forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative")
         if len(status.disrupted_pods or ()) > _MAX_DISRUPTED:
-            raise InternalError("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+            why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+            raise Forbidden("policy", "poddisruptionbudget", name, why)
         if allowed == 0:
-            desired, healthy = status.desired_healthy or 0, status.current_healthy or 0
-            raise _refused(f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently", 0)
+            raise _refused(f"The disruption budget {name} {_spent(status)}", 0)
         status.disruptions_allowed = allowed - 1
+        if allowed == 1:
+            _say_spent(status, context.now)
         status.disrupted_pods = {**(status.disrupted_pods or {}), pod.metadata.name: context.now}
         return budget
 
     await budgets.write(namespace, name, spend, dry_run=context.dry_run)
+
+
+def _spent(status: Any) -> str:
+    """Why a budget allows nothing."""
+    desired, healthy = status.desired_healthy or 0, status.current_healthy or 0
+    refusals = [each for each in status.conditions or () if each.type == _ALLOWED and each.status == "False"]
+    said = next(((each.reason, each.message) for each in refusals if each.message), None)
+    if said and said[0] == _SYNC_FAILED:
+        return f"does not allow evicting pods currently because it failed sync: {said[1]}"
+    if healthy <= desired:
+        return f"needs {desired} healthy pods and has {healthy} currently"
+    return f"does not allow evicting pods currently{f' ({said[0]}): {said[1]}' if said else ''}"
+
+
+def _say_spent(status: Any, now: str) -> None:
+    """Let the condition of a budget say that nothing is left of it."""
+    present = list(status.conditions or ())
+    before = next((each for each in present if each.type == _ALLOWED), None)
+    since = before.last_transition_time if before is not None and before.status == "False" else now
+    condition = Condition(
+        type=_ALLOWED,
+        status="False",
+        observed_generation=status.observed_generation,
+        last_transition_time=since,
+        reason=_INSUFFICIENT,
+        message="",
+    )
+    if before is None:
+        status.conditions = [*present, condition]
+    else:
+        status.conditions = [condition if each is before else each for each in present]
+
+
+def _processing(name: str) -> APIError:
+    return _refused(f"The disruption budget {name} is still being processed by the server.", 10)
 
 
 def _refused(why: str, seconds: int) -> APIError:
