@@ -107,7 +107,8 @@ async def scenario(pki: Path) -> None:
         assert await ask(port, context) == b"HTTP/1.1 200 OK"
 
 
-async def test_who_says_hello_to_a_server_that_stops_is_sent_away(pki: Path) -> None:
+async def test_who_says_hello_to_a_server_that_stops_is_sent_away(pki: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepting, "HANDSHAKE", 600.0)  # it is not for being slow
     http = http_server()
     server = await asyncio.get_running_loop().create_server(securely(http, serving_tls(pki)), "127.0.0.1", 0)
     async with server:
