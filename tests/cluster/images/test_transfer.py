@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import io
 import json
 import os
 import random
 import re
+import shutil
+import subprocess
 import sys
+import tarfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cri.embedded.images.registries import PASSWORD, USER, FakeRegistry, basic, layer, send
+from cri.embedded.images.registries import PASSWORD, USER, FakeRegistry, basic, digest, layer, send
 
 from pybernetes.cluster.commands import image
 from pybernetes.cluster.errors import ClusterError
@@ -86,6 +90,44 @@ def test_an_export_writes_through_links_and_to_what_is_no_file(registry: FakeReg
     assert (pipe.is_fifo(), read) == (True, [archive.read_bytes()])
     with pytest.raises(ClusterError, match="Is a directory"):
         run(tmp_path / "data", "export", name, str(tmp_path))
+
+
+def docker_archive(path: Path, tag: str) -> str:
+    """As `docker save` wrote them for years: a folder for each layer, links to those that are there; the image's id."""
+    one, two = layer(first="1"), layer(second="2")
+    diffs = [digest(each) for each in (one, two, one)]
+    config = json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"diff_ids": diffs}}, indent=1).encode()
+    entry = {"Config": "c.json", "RepoTags": [tag], "Layers": ["a/layer.tar", "b/layer.tar", "c/layer.tar"]}
+    with tarfile.open(path, "w") as out:
+        for name, content in (
+            ("a/layer.tar", one),
+            ("b/layer.tar", gzip.compress(two)),
+            ("c.json", config),
+            ("manifest.json", json.dumps([entry]).encode()),
+        ):
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            out.addfile(info, io.BytesIO(content))
+        link = tarfile.TarInfo("c/layer.tar")
+        link.type, link.linkname = tarfile.SYMTYPE, "../a/layer.tar"
+        out.addfile(link)
+    return digest(config)
+
+
+def test_what_docker_saved_is_exported_as_oci_and_stays_the_same_image(tmp_path: Path) -> None:
+    id = docker_archive(tmp_path / "saved.tar", "mine:1")
+    run(tmp_path / "data", "import", str(tmp_path / "saved.tar"))
+    run(tmp_path / "data", "export", "mine:1", str(tmp_path / "out.tar"))
+    with tarfile.open(tmp_path / "out.tar") as opened:
+        assert {"oci-layout", "index.json"} <= set(opened.getnames())
+    [found] = ImageStore(tmp_path / "store").import_archive(tmp_path / "out.tar")
+    assert (found.id, found.names, len(found.layers)) == (id, ["docker.io/library/mine:1"], 3)
+    assert [path.name for path in (tmp_path / "data" / "images").iterdir()] == ["docker.io_library_mine_1.tar"]
+    if shutil.which("skopeo"):
+        copy = ["skopeo", "--insecure-policy", "copy", f"oci-archive:{tmp_path}/out.tar"]
+        done = subprocess.run([*copy, f"docker-archive:{tmp_path}/back.tar:back:1"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        run(tmp_path / "data", "import", str(tmp_path / "back.tar"))
 
 
 def test_a_password_comes_from_stdin_or_from_docker_login(

@@ -12,12 +12,12 @@ import os
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.images import oci
 from pybernetes.cri.embedded.images.archive import LARGEST, NAME, REFERENCE, Archive
-from pybernetes.cri.embedded.images.compression import plain
+from pybernetes.cri.embedded.images.compression import kind_of, plain
 from pybernetes.cri.embedded.images.config import read_config
 from pybernetes.cri.embedded.images.store import RESERVE
 from pybernetes.cri.embedded.images.unpack import Header
@@ -123,6 +123,37 @@ def name_for_containerd(archive: Path) -> None:
                 changed = True
         if changed:
             documents.replace({"index.json": index})
+
+
+def is_oci(archive: Path) -> bool:
+    """Whether an archive that is kept is an OCI layout, and not docker's alone."""
+    with _Documents(archive) as documents:
+        return documents.read("index.json") is not None
+
+
+def write_as_oci(archive: Path, name: str, out: BinaryIO) -> None:
+    """Writes the image of this full name of an archive as an OCI layout; its id stays. ClusterError if damaged."""
+    try:
+        opened = Archive(archive)
+        try:
+            image = next(each for each in opened.images() if name in each.names)
+            oci.write_layout(out, [name], image.config, [_blob(opened, member) for member in image.layers])
+        finally:
+            opened.close()
+    except _WRONG as error:
+        raise ClusterError(f"{archive} is not an archive of images: {error}") from None
+
+
+def _blob(archive: Archive, member: str) -> oci.Blob:
+    stream, size = archive.packed(member)
+    with stream:
+        kind = kind_of(stream.read(6))
+        stream.seek(0)
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
+    if kind not in ("", "gzip", "zstd"):
+        raise ValueError(f"a layer is packed by {kind}, which OCI does not know")
+    media = f"{oci.PLAIN_LAYER}+{kind}" if kind else oci.PLAIN_LAYER
+    return oci.Blob(media, f"sha256:{digest}", size, lambda: archive.packed(member)[0])
 
 
 def rename(archive: Path, names: Sequence[str], shown: Path) -> None:

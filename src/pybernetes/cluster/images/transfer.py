@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pybernetes.cluster import files
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.cluster.images import store
+from pybernetes.cluster.images import archives, store
 from pybernetes.cluster.images.bars import Bars
 from pybernetes.cluster.layout import Layout
 
@@ -49,20 +51,40 @@ def pull_to(layout: Layout, name: str, archive: Path, username: str = "", passwo
         raise ClusterError(str(error)) from error
 
 
-def export(archives: list[Path], name: str, target: Path) -> int:
-    """Copies the archive of an image that is kept, and tells its size; `archives` are those that have the name."""
-    if not archives:
+def export(kept: list[Path], name: str, target: Path) -> int:
+    """Writes an image that is kept as an OCI archive, and tells its size; `kept` are the archives that have it."""
+    if not kept:
         raise ClusterError(f"no archive of {name} is kept here: `image pull` and `image import` keep one")
+    with _as_oci(kept[0], name) as archive:
+        return _copy(archive, target)
+
+
+@contextlib.contextmanager
+def _as_oci(archive: Path, name: str) -> Iterator[Path]:
+    """The archive, or another one while it is needed, if it came from docker in docker's own form."""
+    if archives.is_oci(archive):
+        yield archive
+        return
+    temporary = archive.with_name(f".{archive.name}.{os.getpid()}")  # see `store.forget_unfinished`
+    try:
+        with open(temporary, "wb") as out:
+            archives.write_as_oci(archive, name, out)
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _copy(archive: Path, target: Path) -> int:
     place = Path(os.path.realpath(target))  # a link stays one
     temporary = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         if place.exists() and not place.is_file():  # a device or a pipe is written to, and stays what it is
-            with open(archives[0], "rb") as source, open(place, "wb") as out:
+            with open(archive, "rb") as source, open(place, "wb") as out:
                 shutil.copyfileobj(source, out)
         else:
-            shutil.copyfile(archives[0], temporary)
+            shutil.copyfile(archive, temporary)
             temporary.replace(place)
-        return archives[0].stat().st_size
+        return archive.stat().st_size
     except OSError as error:
         raise ClusterError(f"{target}: {error.strerror}") from None
     finally:
