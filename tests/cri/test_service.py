@@ -65,6 +65,25 @@ async def test_requests_and_responses_go_through_both_services() -> None:
         assert not (await runtime.image_status(cri.ImageStatusRequest())).HasField("image")
 
 
+async def test_a_runtime_that_is_slow_to_take_a_connection_up_is_waited_for() -> None:
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+    async with served(Minimal()) as runtime:
+
+        async def door(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await asyncio.sleep(0.7)  # longer than any pause between two attempts
+            inner_reader, inner_writer = await asyncio.open_unix_connection(runtime.socket)
+            await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
+
+        with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
+            slow = Path(folder) / "slow.sock"
+            async with await asyncio.start_unix_server(door, slow), Runtime(slow) as client:
+                assert (await client.version()).runtime_name == "minimal"
+
+
 async def test_errors_keep_their_code_and_their_words() -> None:
     async with served(Minimal()) as runtime:
         with pytest.raises(CRIError) as error:

@@ -34,8 +34,9 @@ OPTIONS = [
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
     ("grpc.enable_http_proxy", 0),
+    # How soon a runtime that is away is tried again. `min_reconnect_backoff_ms` would bound how long it may need
+    # for taking a connection up; that can be longer than these on a busy machine, so it stays at grpc's 20 s.
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
     ("grpc.use_local_subchannel_pool", 1),
 ]
