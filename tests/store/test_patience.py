@@ -92,6 +92,18 @@ def noted(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return batches
 
 
+async def test_a_lone_write_waits_for_who_has_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(str(tmp_path / "store.db")) as store:
+        batches = noted(store, monkeypatch)
+        async with store._writer:  # as a compaction does, whose thread writes to the file
+            write = asyncio.ensure_future(store.create("/a", b""))
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert not batches
+        await write
+        assert batches == [1]
+
+
 async def test_writes_at_once_gather(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Clock(monkeypatch)  # which stands still: each comes right behind the others
     async with opened(str(tmp_path / "store.db")) as store:
