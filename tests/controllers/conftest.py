@@ -188,14 +188,14 @@ class Harness:
                     await self._caught_up(informer, within)
 
     @contextlib.contextmanager
-    def behind(self, kind: type[Kind]) -> Iterator[None]:
-        """Keep a cache from hearing of anything; at the end it hears of all."""
+    def behind(self, kind: type[Kind]) -> Iterator[list[Any]]:
+        """Keep a cache from hearing of anything; at the end it hears of all events that are still in the list."""
         informer = self.manager.context.informers.informer(kind)
         events: list[Any] = []
         informer._apply = events.append  # type: ignore[method-assign]
         self._behind.add(informer)
         try:
-            yield
+            yield events
         finally:
             del informer._apply
             self._behind.remove(informer)

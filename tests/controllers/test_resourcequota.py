@@ -64,6 +64,23 @@ async def test_objects_that_come_and_go_change_what_is_used(harness: MakeHarness
         await used(h, count__configmaps="0")
 
 
+async def test_what_admission_has_counted_is_not_taken_off_by_who_has_not_heard_of_it(harness: MakeHarness) -> None:
+    async with harness(NAME) as h:
+        await quota(h, hard={"pods": "5"})
+        await used(h, pods="0")
+        with h.behind(Pod) as events:
+            await pod(h, "a")
+            await pod(h, "b")
+            await used(h, pods="2")
+            await h.until(lambda: len(events) >= 2, "both are told of")
+            informer = h.manager.context.informers.informer(Pod)
+            type(informer)._apply(informer, events.pop(0))
+            await h.settled()
+            assert (await h.get(ResourceQuota, "q")).status.used == {"pods": "2"}  # type: ignore[union-attr]
+        await h.settled()
+        await used(h, pods="2")
+
+
 async def test_a_pod_that_ends_sets_free_what_it_used(harness: MakeHarness) -> None:
     async with harness(NAME) as h:
         await quota(h, hard={"pods": "5", "cpu": "1", "count/pods": "9"})

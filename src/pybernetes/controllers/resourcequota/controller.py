@@ -2,6 +2,8 @@
 
 Woken by: quotas, and objects of the resources that some quota counts, when they come, go, or change what they use.
 Writes: the status of quotas. Admission adds what it lets in at once; here everything is counted from what there is.
+So what comes is counted a little later: a count at once may not have heard of what was let in just after it, would
+take that off again, and let in more than there is room for.
 
 A resource is watched from the moment that a quota counts it: most clusters count few.
 """
@@ -18,7 +20,7 @@ from pybernetes.api.quota import Evaluator, ObjectCount, calculate_usage, evalua
 from pybernetes.api.resources import Resource
 from pybernetes.client.discovery import discover
 from pybernetes.client.informer import Handler, Informer
-from pybernetes.client.keys import Key, copy, key_of
+from pybernetes.client.keys import Key, copy
 
 from ..base import Controller
 from ..meta import meta
@@ -28,6 +30,8 @@ DISCOVERY_AGE: Final = 30.0
 """Seconds that what is served is believed."""
 SYNC_TIMEOUT: Final = 30.0
 """Seconds that a count waits for objects it has not seen yet; then others get their turn."""
+ADDED_AGE: Final = 1.0
+"""Seconds after which what admission has let in is counted here."""
 
 _Kind = tuple[str, str]
 
@@ -120,17 +124,18 @@ class ResourceQuotaController(Controller[ResourceQuota]):
             assert known is not None
             informer = self.context.informers.informer(known.type)
 
-        def one(obj: Any) -> None:
-            self._replenish(evaluator, meta(obj).namespace or "")
+        def count(obj: Any, after: float = 0.0) -> None:
+            self._count(evaluator, meta(obj).namespace or "", after)
 
         def updated(old: Any, new: Any) -> None:
             if evaluator.changes_usage(old, new, self.clock.now()):
-                one(new)
+                count(new)
 
-        self.monitors[kind] = informer, informer.add_handler(one, updated, one)
+        handler = informer.add_handler(lambda obj: count(obj, ADDED_AGE), updated, count)
+        self.monitors[kind] = informer, handler
 
-    def _replenish(self, evaluator: Evaluator, namespace: str) -> None:
+    def _count(self, evaluator: Evaluator, namespace: str, after: float) -> None:
         for quota in self.own.in_namespace(namespace):
             hard = (quota.spec.hard if quota.spec else None) or {}
             if evaluator.matching_resources(hard):
-                self.queue.add(key_of(quota))
+                self.enqueue(quota, after)
