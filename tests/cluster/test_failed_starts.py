@@ -70,6 +70,14 @@ def test_what_was_there_before_a_start_that_fails_is_there_after_it(pyb: Shell) 
     assert place.read_record() == record
 
 
+def test_rules_that_are_wrong_are_told_before_anything_is_made(pyb: Shell) -> None:
+    rules = pyb.home / "rules.yaml"
+    rules.write_text("rules:\n- settings: {run-forr: 1s}\n")
+    told = pyb("up", "--simulated-nodes=1", f"--simulation-rules={rules}", code=1).stderr
+    assert told == f"pyb: --simulation-rules: {rules}: rules[0].settings: there is no setting 'run-forr'\n"
+    assert names(pyb.home) == {"rules.yaml"}
+
+
 @pytest.mark.parametrize("where", ["below a file", "a file", "/proc/pyb"])
 def test_a_folder_that_cannot_be_written_is_one_line(pyb: Shell, where: str) -> None:
     if where != "/proc/pyb":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.codec import decode
 from pybernetes.kubelet.simulated.behaviour import PREFIX, behaviour, node_behaviour, read_rules, unknown
 from pybernetes.kubelet.simulated.curves import constant
+from pybernetes.kubelet.simulated.rules_file import RulesFile
 from pybernetes.kubelet.simulated.settings import NodeBehaviour
 
 
@@ -89,7 +91,13 @@ def test_annotations_that_mean_nothing_are_told() -> None:
     ("content", "why"),
     [
         ([], "a file of rules has lists `rules` (of pods) and `nodes`, and nothing else"),
-        ({"rules": [], "more": 1}, "a file of rules has lists `rules` (of pods) and `nodes`, and nothing else"),
+        (
+            {"rules": [], "more": 1},
+            "unknown field 'more': a file of rules has lists `rules` (of pods) and `nodes`, and nothing else",
+        ),
+        ({"rules": None}, "rules: must be a list"),
+        ({"rules": [], "nodes": {"name": "x"}}, "nodes: must be a list"),
+        ({"rules": [{"labels": {"a": None}}]}, "rules[0].labels.a: must be text"),
         ({"rules": ["x"]}, "rules[0]: must be an object"),
         ({"rules": [{"selector": {}}]}, "rules[0]: unknown field 'selector'"),
         ({"rules": [{}, {"labels": []}]}, "rules[1].labels: must be an object"),
@@ -104,6 +112,25 @@ def test_annotations_that_mean_nothing_are_told() -> None:
 def test_a_file_of_rules_is_refused_where_it_is_wrong(content: Any, why: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(why)}$"):
         read_rules(content)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("rules:\n- settings: {run-for: 1s, run-for: 2s}\n", "run-for"),
+        ("rules: []\n---\nrules: []\n", "must be one document"),
+        ("rules: []\n---\n[\n", "must be one document"),
+        ("rules: [\n", "yaml: line"),
+        ("rules: 3\n", "rules: must be a list"),
+    ],
+)
+def test_a_file_that_would_not_be_taken_as_it_is_written_is_refused_by_its_name(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: .*{re.escape(why)}"):
+        RulesFile(path).read()
 
 
 def test_lists_and_objects_are_written_as_such_in_a_file_and_as_text_in_annotations() -> None:

@@ -27,6 +27,7 @@ def main(argv: list[str]) -> int:
     arguments = _parse(argv)
     layout = _layout(arguments.name, arguments.data_dir)
     _refuse_nodes(arguments)
+    _refuse_rules(arguments)
     try:
         layout.claim()
         with layout.lock():
@@ -124,6 +125,17 @@ def _refuse_nodes(arguments: argparse.Namespace) -> None:
     from pybernetes.cluster.node import plan
 
     plan.check(arguments.nodes, arguments.runtime, arguments.store)
+
+
+def _refuse_rules(arguments: argparse.Namespace) -> None:
+    if arguments.simulation_rules is None:
+        return
+    from pybernetes.kubelet.simulated.rules_file import RulesFile
+
+    try:
+        RulesFile(arguments.simulation_rules).read()
+    except (OSError, ValueError) as error:
+        raise ClusterError(f"--simulation-rules: {error}") from None
 
 
 def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:

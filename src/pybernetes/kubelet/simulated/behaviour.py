@@ -202,12 +202,14 @@ def unknown(pod: Pod) -> list[str]:
 
 def read_rules(content: Any) -> Rules:
     """The rules of a file. Raises ValueError, saying where."""
-    if (
-        not isinstance(content, dict)
-        or not content.keys() <= {"rules", "nodes"}
-        or not all(isinstance(each, list) for each in content.values())
-    ):
-        raise ValueError("a file of rules has lists `rules` (of pods) and `nodes`, and nothing else")
+    what = "a file of rules has lists `rules` (of pods) and `nodes`, and nothing else"
+    if not isinstance(content, dict):
+        raise ValueError(what)
+    for name, each in content.items():
+        if name not in ("rules", "nodes"):
+            raise ValueError(f"unknown field {name!r}: {what}")
+        if not isinstance(each, list):
+            raise ValueError(f"{name}: must be a list")
     pods = [_rule(each, f"rules[{index}]", READERS) for index, each in enumerate(content.get("rules", ()))]
     nodes = [_rule(each, f"nodes[{index}]", NODE_READERS) for index, each in enumerate(content.get("nodes", ()))]
     return Rules(pods, nodes)
@@ -236,7 +238,7 @@ def _rule(content: Any, where: str, readers: Mapping[str, Callable[[str], Any]])
         except ValueError as error:
             raise ValueError(f"{where}.settings.{key}: {error}") from None
     for key, value in content.get("labels", {}).items():
-        if isinstance(value, dict | list):
+        if value is None or isinstance(value, dict | list):
             raise ValueError(f"{where}.labels.{key}: must be text")
     labels = {str(key): _text(value) for key, value in content.get("labels", {}).items()}
     return Rule(content.get("namespace", "*"), content.get("name", "*"), labels, settings)

@@ -30,8 +30,14 @@ class RulesFile:
         from pybernetes.api.yaml import yaml_to_json
 
         self._stamp = self._look()
+        body = self.path.read_bytes()
         try:
-            return read_rules(msgspec.json.decode(yaml_to_json(self.path.read_bytes())[0]))
+            content, repeated = yaml_to_json(body)
+            if repeated:
+                raise ValueError(repeated[0])
+            if _documents(body) > 1:
+                raise ValueError("must be one document: what comes after `---` would not count")
+            return read_rules(msgspec.json.decode(content))
         except ValueError as error:
             raise ValueError(f"{self.path}: {error}") from error
 
@@ -55,3 +61,13 @@ class RulesFile:
         except OSError:
             return None
         return state.st_mtime_ns, state.st_size, state.st_ino
+
+
+def _documents(body: bytes) -> int:
+    """How many there are in YAML that can be read."""
+    import yaml
+
+    try:
+        return sum(isinstance(each, yaml.DocumentStartEvent) for each in yaml.parse(body, Loader=yaml.CSafeLoader))
+    except yaml.YAMLError:  # in one that is not the first
+        return 2
