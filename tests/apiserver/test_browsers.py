@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     flags = (
         r"--cors-allowed-origins=^https://ui\.example(:|$),//other\.example$",
         "--strict-transport-security-directives=max-age=31536000,includeSubDomains",
-        "--request-timeout=1s",
+        "--request-timeout=3s",
         "--min-request-timeout=1",
     )
     with api_server(tmp_path_factory.mktemp("browsers"), *flags) as started:
@@ -87,7 +87,7 @@ async def test_a_request_takes_no_longer_than_the_flag_says(server: ApiServer) -
         answer = await asyncio.to_thread(client.post, "/api/v1/namespaces/default/secrets", secret)
         assert answer.status == 504
         assert answer.message.endswith("request did not complete within requested timeout - context deadline exceeded")
-        assert 0.9 < time.monotonic() - started < 30
+        assert 2.9 < time.monotonic() - started < 30
         assert client.delete(f"{path}/slow").status == 200
 
 

@@ -191,7 +191,7 @@ def client_of(
     context = ssl.create_default_context(cadata=trusted)
     context.load_cert_chain(file)
     address = Client(server).address
-    return http.client.HTTPSConnection(address.hostname or "", address.port, context=context, timeout=10)
+    return http.client.HTTPSConnection(address.hostname or "", address.port, context=context, timeout=30)
 
 
 def get(connection: http.client.HTTPSConnection) -> int:

@@ -155,7 +155,7 @@ def upgraded(client: Client, path: str, protocol: str) -> tuple[ssl.SSLSocket, b
     address = urlsplit(client.server.url)
     assert address.hostname
     context = ssl.create_default_context(cafile=str(client.server.ca_file))
-    plain = socket.create_connection((address.hostname, address.port), timeout=10)
+    plain = socket.create_connection((address.hostname, address.port), timeout=30)
     tls = context.wrap_socket(plain, server_hostname=address.hostname)
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\nConnection: Upgrade\r\n"
     tls.sendall(f"{head}Upgrade: {protocol}\r\nContent-Length: 0\r\n\r\n".encode())
@@ -203,11 +203,11 @@ def test_a_connection_that_was_closed_while_nobody_used_it_is_replaced(available
     path = f"{ROOT}/namespaces/default/flunders"
     closed = available.server.closed
     assert available.admin.get(path).status == 200
-    assert closed.acquire(timeout=10)
+    assert closed.acquire(timeout=30)
     while closed.acquire(blocking=False):
         pass
     for number in range(5):
         assert available.admin.get(path).status == 200
-        assert closed.acquire(timeout=10), "the server has closed the connection of the get"
+        assert closed.acquire(timeout=30), "the server has closed the connection of the get"
         assert available.admin.post(path, {"metadata": {"name": f"c{number}"}}).status == 201
-        assert closed.acquire(timeout=10)
+        assert closed.acquire(timeout=30)

@@ -58,7 +58,7 @@ def who(world: World, folder: Path, identity: pki.Identity, *chain: pki.Identity
     context = ssl.create_default_context(cafile=str(world.server.ca_file))
     context.load_cert_chain(pem)
     address = world.admin.address
-    connection = http.client.HTTPSConnection(address.hostname or "", address.port, context=context, timeout=10)
+    connection = http.client.HTTPSConnection(address.hostname or "", address.port, context=context, timeout=30)
     sent = {name.replace("_", "-"): value for name, value in headers.items()} | {"Content-Type": "application/json"}
     try:
         connection.request("POST", WHO, b"{}", sent)

@@ -110,7 +110,7 @@ def test_server_side_apply(kubectl: Kubectl) -> None:
 
 
 def test_waiting_for_a_definition(kubectl: Kubectl) -> None:
-    waited = kubectl("wait", "--for=condition=Established", f"crd/{kubectl.kind.name}", "--timeout=5s")
+    waited = kubectl("wait", "--for=condition=Established", f"crd/{kubectl.kind.name}", "--timeout=60s")
     assert waited.stdout.endswith("condition met\n"), waited.stderr
     assert kubectl("get", "crd", kubectl.kind.name).returncode == 0
     assert "tops" in kubectl("api-resources", f"--api-group={kubectl.kind.group}").stdout

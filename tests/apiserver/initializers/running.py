@@ -72,7 +72,7 @@ class Initializer:
 def initializer(client: Client, name: str, path: str, change: Change) -> Iterator[Initializer]:
     """An initializer that runs for a while."""
     made = Initializer(client, name, path, change)
-    assert made.watching.wait(10)
+    assert made.watching.wait(60)
     try:
         yield made
     finally:

@@ -107,7 +107,7 @@ def test_a_sidecar_and_a_certificate_are_put_into_pods_before_anybody_sees_them(
         initializer(admin, "certificates.example.com", "/api/v1/pods", certificates(place)),
         admin.watch(f"{pods}?watch=true") as watching,
     ):
-        made = admin.post(f"{pods}?timeout=8s", body)
+        made = admin.post(f"{pods}?timeout=25s", body)
         assert made.status == 201, made.body
         (event,) = watching.take(1)
     for pod in (made.json, event["object"], admin.get(f"{pods}/web").json):
@@ -124,9 +124,11 @@ def test_a_secret_with_a_short_password_is_refused(admin: Client, place: str, co
     configure("passwords", "passwords.example.com", resources=("secrets",))
     path = f"{NAMESPACES}/{place}/secrets"
     with initializer(admin, "passwords.example.com", "/api/v1/secrets", long_passwords):
-        refused = admin.post(f"{path}?timeout=8s", {"metadata": {"name": "weak"}, "stringData": {"password": "123456"}})
+        refused = admin.post(
+            f"{path}?timeout=25s", {"metadata": {"name": "weak"}, "stringData": {"password": "123456"}}
+        )
         strong = {"metadata": {"name": "strong"}, "stringData": {"password": "correct horse battery"}}
-        assert admin.post(f"{path}?timeout=8s", strong).status == 201
+        assert admin.post(f"{path}?timeout=25s", strong).status == 201
     assert (refused.status, refused.message) == (403, "the password has fewer than 20 characters")
     assert names(admin.get(f"{path}?includeUninitialized=true")) == ["strong"]
 
@@ -283,12 +285,12 @@ def test_a_create_whose_object_is_deleted_meanwhile_fails(admin: Client, place: 
     configure("deleted", "nobody.example.com")
     path = f"{NAMESPACES}/{place}/configmaps"
     answers: list[Answer] = []
-    thread = threading.Thread(target=lambda: answers.append(admin.post(f"{path}?timeout=8s", config_map("a"))))
+    thread = threading.Thread(target=lambda: answers.append(admin.post(f"{path}?timeout=25s", config_map("a"))))
     thread.start()
     hidden = f"{path}/a?includeUninitialized=true"
     tools.wait_until(lambda: admin.get(hidden).status == 200, "it is there")
     admin.delete(f"{path}/a")
-    thread.join(10)
+    thread.join(30)
     assert answers[0].status == 500
     assert "object deleted while waiting for creation" in answers[0].message
 
