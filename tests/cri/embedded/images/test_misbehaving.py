@@ -16,7 +16,7 @@ import pytest
 from cri.embedded.images.registries import FakeRegistry, digest, free_port, layer, send
 
 from pybernetes.cluster.images import oci
-from pybernetes.cri.embedded.images import downloads
+from pybernetes.cri.embedded.images import downloads, pulling
 from pybernetes.cri.embedded.images import registry as registry_module
 from pybernetes.cri.embedded.images.pulling import PullError, pull
 from pybernetes.cri.embedded.images.registry import challenges
@@ -249,7 +249,9 @@ def free(folder: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def test_a_full_disk_is_told_and_nothing_of_the_image_keeps_it_full(registry: FakeRegistry, small: Path) -> None:
+def test_a_full_disk_is_told_and_nothing_of_the_image_keeps_it_full(
+    registry: FakeRegistry, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = ImageStore(small / "images")
     registry.add("small", layer(name="x"))
     pull(store, [], f"{registry.host}/a/b:small")
@@ -258,6 +260,12 @@ def test_a_full_disk_is_told_and_nothing_of_the_image_keeps_it_full(registry: Fa
     registry.add("large", layer(first="y" * 100_000), layer(second=noise), layer(third=noise[::-1]))
     with pytest.raises(PullError, match="No space left on device") as caught:
         pull(store, [], f"{registry.host}/a/b:large")
+    assert caught.value.code == "ResourceExhausted"
+    assert free(small) >= before - 50_000
+    with monkeypatch.context() as patched:  # there was room for it, and others took it meanwhile
+        patched.setattr(pulling, "_check_room", lambda *_: None)
+        with pytest.raises(PullError, match="No space left on device") as caught:
+            pull(store, [], f"{registry.host}/a/b:large")
     assert caught.value.code == "ResourceExhausted"
     assert free(small) >= before - 50_000
     # one that seems to fit, and does not when it is unpacked

@@ -132,12 +132,15 @@ def test_what_a_crash_left_goes(store: ImageStore, tmp_path: Path) -> None:
     good(tmp_path / "a.tar")
     store.import_archive(tmp_path / "a.tar")
     kept = {each.name for each in store.layers.iterdir()}
+    configs = {each.name for each in (store.root / "configs").iterdir()}
+    (store.root / "configs" / ("0" * 64)).write_bytes(b"{}")
     (store.layers / ".new-1" / "deep").mkdir(parents=True)
     (store.layers / ".old-1").mkdir()
     (store.layers / ("0" * 24)).mkdir()
     again = ImageStore(store.root)
     again.collect()
     assert {each.name for each in store.layers.iterdir()} == kept
+    assert {each.name for each in (store.root / "configs").iterdir()} == configs
     assert again.find("good:1") is not None
 
 
