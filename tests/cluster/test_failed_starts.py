@@ -35,7 +35,7 @@ def starting(pyb: Shell) -> Iterator[subprocess.Popen[str]]:
         with subprocess.Popen(
             command, env=pyb.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
         ) as process:
-            tools.wait_until(layout(pyb).components_file.exists, "components are being started", every=0.002)
+            tools.wait_until(layout(pyb).pid_file("apiserver").exists, "components are being started", every=0.002)
             yield process
 
 

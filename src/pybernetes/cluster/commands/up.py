@@ -20,6 +20,9 @@ from pybernetes.cluster.layout import Layout, home, locate
 from pybernetes.cluster.progress import Progress
 from pybernetes.flags import file
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends a start: Ctrl-C, `timeout`, a terminal that is closed."""
+
 
 def main(argv: list[str]) -> int:
     """Starts the cluster the flags describe."""
@@ -142,8 +145,8 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
     _refuse_remains(layout)
     count = 1 if arguments.nodes is None else arguments.nodes
     former, before = layout.read_record(), set(os.listdir(layout.data))
-    for number in (signal.SIGTERM, signal.SIGHUP):  # from `timeout`, or a terminal that is closed: as Ctrl-C
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in _ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has it
             signal.signal(number, _broken_off)
     try:
         with Progress() as progress:
@@ -153,8 +156,7 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
 
             record = starting.start(layout, arguments, count, supervisor, progress)
     except BaseException:
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):  # what was begun is undone to the end
-            signal.signal(number, signal.SIG_IGN)
+        _undisturbed()
         processes.stop_all(layout)
         if count:
             _remove_nodes(layout)
@@ -172,7 +174,14 @@ def _start(layout: Layout, arguments: argparse.Namespace, began: float) -> int:
 
 
 def _broken_off(number: int, _: object) -> None:
+    _undisturbed()
     raise SystemExit(128 + number)
+
+
+def _undisturbed() -> None:
+    """What was begun is undone to the end, also for who is impatient."""
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _remove_nodes(layout: Layout) -> None:
