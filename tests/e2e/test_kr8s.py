@@ -61,7 +61,7 @@ def test_create_get_list_patch_delete(api: Any, space: str) -> None:
     made.remove_label("y")
     assert "y" not in ConfigMap.get("a", namespace=space, api=api).labels
     made.delete()
-    made.wait("delete", timeout=10)
+    made.wait("delete", timeout=60)
     assert not made.exists()
     with pytest.raises(kr8s.NotFoundError):
         ConfigMap.get("a", namespace=space, api=api, timeout=0)
@@ -89,12 +89,12 @@ def test_workloads_scale_and_status(api: Any, space: str) -> None:
 def test_conditions_are_waited_for(api: Any, space: str) -> None:
     spec = {"containers": [{"name": "c", "image": "nginx"}]}
     pod = _make(api, Pod, {"metadata": {"name": "p", "namespace": space}, "spec": spec})
-    waiting = threading.Thread(target=lambda: pod.wait("condition=Ready", timeout=20))
+    waiting = threading.Thread(target=lambda: pod.wait("condition=Ready", timeout=60))
     waiting.start()
     conditions = [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]
     status = {"phase": "Running", "conditions": conditions}
     Pod.get("p", namespace=space, api=api).patch({"status": status}, subresource="status")
-    waiting.join(25)
+    waiting.join(70)
     assert not waiting.is_alive()
     pod.refresh()
     assert pod.ready()

@@ -159,7 +159,7 @@ def test_a_life_of_every_kind(run: Kubectl, kind: str, tmp_path: Path) -> None:
     assert [each.partition("/")[2] for each in selected] == [name]
     assert "deleted" in run("delete", *here, resource, name, "--grace-period=0", "--force", "--wait=false")
     if kind not in ("PersistentVolume", "PersistentVolumeClaim"):
-        run("wait", *here, "--for=delete", f"{resource}/{name}", "--timeout=10s") if _there(
+        run("wait", *here, "--for=delete", f"{resource}/{name}", "--timeout=60s") if _there(
             run, here, resource, name
         ) else None
         assert not _there(run, here, resource, name)
@@ -250,7 +250,7 @@ def test_wait_for_a_condition(run: Kubectl, space: str) -> None:
     current = json.loads(run("get", "--raw", raw))
     current["status"] = {"conditions": [condition]}
     run("replace", "--raw", raw, "-f", "-", stdin=json.dumps(current))
-    assert "condition met" in run("wait", "-n", space, "deploy/web", "--for=condition=Available", "--timeout=10s")
+    assert "condition met" in run("wait", "-n", space, "deploy/web", "--for=condition=Available", "--timeout=60s")
 
 
 def test_raw_paths(run: Kubectl) -> None:

@@ -82,13 +82,13 @@ class Target:
     def raw(self, data: bytes) -> bytes:
         """Send bytes that need not be HTTP; what comes back until the server closes or falls silent."""
         with (
-            socket.create_connection((self._address.hostname, self._address.port), timeout=5) as plain,
+            socket.create_connection((self._address.hostname, self._address.port), timeout=30) as plain,
             self._tls.wrap_socket(plain, server_hostname=self._address.hostname) as connection,
         ):
-            connection.sendall(data)
-            connection.settimeout(0.3)
             received = b""
-            with contextlib.suppress(TimeoutError, ConnectionError, ssl.SSLError):
+            with contextlib.suppress(TimeoutError, ConnectionError, ssl.SSLError):  # it may close before it has all
+                connection.sendall(data)
+                connection.settimeout(0.3)
                 while part := connection.recv(65536):
                     received += part
             return received
