@@ -116,6 +116,7 @@ async def test_orphans_that_match_are_adopted_and_count(harness: MakeHarness) ->
     async with harness("replicaset-controller") as h:
         for name in ("a", "b", "c"):
             await h.client.create(bare_pod(name, h.namespace))
+        await h.caught_up()
         made = await h.client.create(replicaset(h, 2))
         await h.until(lambda: has_status(h, replicas=2, ready_replicas=2))
         pods = h.live(Pod)

@@ -192,6 +192,7 @@ async def test_a_matching_orphan_is_adopted(harness: MakeHarness) -> None:
         assert orphan.spec is not None
         orphan.spec.node_name = "n1"
         await h.client.create(orphan)
+        await h.caught_up()
         made = await h.client.create(daemonset(h, on_delete=True))
         await h.until(lambda: has_status(h, current_number_scheduled=1))
         (pod,) = h.live(Pod)

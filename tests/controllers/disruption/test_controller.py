@@ -126,8 +126,8 @@ async def test_a_disruption_that_did_not_happen_is_taken_back(harness) -> None:
         await h.client.patch(Pod, "bare", patch, h.namespace, type="strategic", subresource="status")
 
         def target() -> str | None:
-            (pod,) = h.cached(Pod)
-            return next((each.status for each in pod.status.conditions or () if each.type == "DisruptionTarget"), None)
+            conditions = [each for pod in h.cached(Pod) for each in pod.status.conditions or ()]
+            return next((each.status for each in conditions if each.type == "DisruptionTarget"), None)
 
         await h.until(lambda: target() == "True", "it is to be disrupted")
         h.clock.advance(125)

@@ -298,6 +298,7 @@ async def test_matching_orphans_are_adopted_and_others_lose_their_finalizer(harn
             pod.metadata.labels = dict(theirs)
             pod.metadata.finalizers = [TRACKING] if name == "stranger" else None
             await h.client.create(pod)
+        await h.caught_up()
         await h.client.create(own)
 
         async def adopted() -> bool:
