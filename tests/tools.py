@@ -23,8 +23,9 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = [sys.executable, "-P", "-m", "pybernetes"]
-# A start is half a second of one processor's time; beside a dozen others that want it too, much more.
-STARTING = 60.0
+# Whoever waits goes on when the condition holds; this is for when it never will. A process starts with half a second of
+# a processor's time, and beside a dozen others that want it too that takes long.
+PATIENCE = 60.0
 
 
 def kubectl() -> str:
@@ -39,7 +40,7 @@ def free_port(address: str = addresses.LOOPBACK) -> int:
     return addresses.free_port(address)
 
 
-def wait_until(condition: Callable[[], T | None], what: str, timeout: float = 60.0, every: float = 0.01) -> T:
+def wait_until(condition: Callable[[], T | None], what: str, timeout: float = PATIENCE, every: float = 0.01) -> T:
     """Waits until the condition is true and answers its value."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):
@@ -103,7 +104,7 @@ def api_server(folder: Path, *flags: str, store: str = "memory://", accounts: bo
             assert process.poll() is None, f"the API server ended while starting:\n{log.read_text()}"
             return ready()
 
-        wait_until(ready_or_dead, f"the API server is ready ({log})", timeout=STARTING)
+        wait_until(ready_or_dead, f"the API server is ready ({log})")
         yield ApiServer(url, token, pki / "ca.crt", folder / "kubeconfig", process.pid, folder)
     finally:
         process.terminate()

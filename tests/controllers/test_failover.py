@@ -84,7 +84,7 @@ async def _exists(client: Client, namespace: str) -> bool:
 
 
 async def _until(condition, what: str) -> None:
-    deadline = time.monotonic() + tools.STARTING
+    deadline = time.monotonic() + tools.PATIENCE
     while not await condition():
-        assert time.monotonic() < deadline, f"{what}: not within {tools.STARTING} s"
+        assert time.monotonic() < deadline, f"{what}: not within {tools.PATIENCE} s"
         await asyncio.sleep(0.05)

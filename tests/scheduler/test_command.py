@@ -89,7 +89,7 @@ def test_it_is_ready_places_pods_and_counts_them(server: tools.ApiServer, tmp_pa
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": amounts}}
     call(server, "POST", "/api/v1/nodes", node)
     with scheduler(server, tmp_path, "--leader-elect=false") as running:
-        tools.wait_until(running.ready, "it is ready", tools.STARTING)
+        tools.wait_until(running.ready, "it is ready")
         assert running.get("/healthz") == (200, "ok")
         make_pod(server, "p")
         tools.wait_until(lambda: node_of(server, "p") == "n", "the pod is bound")
@@ -156,10 +156,10 @@ def test_of_two_one_works_and_the_other_takes_over(server: tools.ApiServer, tmp_
         return ""
 
     with scheduler(server, tmp_path, *patient) as first:
-        tools.wait_until(first.ready, "the first is ready", tools.STARTING)
+        tools.wait_until(first.ready, "the first is ready")
         leader = tools.wait_until(holder, "somebody leads")
         with scheduler(server, tmp_path, *patient) as second:
-            tools.wait_until(second.ready, "who waits is ready too", tools.STARTING)
+            tools.wait_until(second.ready, "who waits is ready too")
             assert holder() == leader
             first.process.kill()
             first.process.wait()
