@@ -46,10 +46,10 @@ class Series:
         self.counts = [0] * (len(buckets) + 1)
         self.total = 0.0
 
-    def add(self, seconds: float) -> None:
-        """It took so long."""
-        self.counts[bisect_left(self.buckets, seconds)] += 1
-        self.total += seconds
+    def add(self, seconds: float, times: int = 1) -> None:
+        """It took so long, once or several times."""
+        self.counts[bisect_left(self.buckets, seconds)] += times
+        self.total += seconds * times
 
     def add_quick(self, times: int, seconds: float) -> None:
         """So often, and so long all together; each of them was no longer than the first bucket says."""

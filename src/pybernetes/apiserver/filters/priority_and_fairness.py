@@ -54,9 +54,7 @@ class PriorityAndFairness:
                 await self._turns.once(flow.key)
             asked = Asked(request, flow.schema, flow.distinguisher, ONE, now := time(), now)
             counts = flow.counts
-            counts.dispatched += 1
-            counts.seats.add(1)
-            level.dispatched += 1
+            counts.by_seats[1] += 1
             level.running.add(asked)
             running[reading] += 1
             self.writing += not reading
@@ -80,12 +78,14 @@ class PriorityAndFairness:
                 flow.counts.refused.add(time() - asked.arrived)
                 await self._turns.once(flow.key)  # who is refused comes again, perhaps at once
                 return _refuse(flow, rejected.reason)
-        asked.started = time() if queue is not None else asked.arrived
         counts = flow.counts
-        counts.dispatched += 1
-        counts.seats.add(seats)
-        counts.waited.add(asked.started - asked.arrived)
-        level.dispatched += 1
+        counts.by_seats[seats] += 1
+        if queue is None:
+            asked.started = asked.arrived
+            counts.at_once += 1
+        else:
+            asked.started = time()
+            counts.waited.add(asked.started - asked.arrived)
         level.running.add(asked)
         running[reading] += 1
         released = False

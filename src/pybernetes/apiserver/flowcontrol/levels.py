@@ -60,7 +60,7 @@ class Level:
         self.queues: QueueSet[asyncio.Future[None]] | None = None
         self.hand = 0
         """How many queues a flow may use; 0 where there are none."""
-        self.dispatched = self.cancelled = 0
+        self.cancelled = 0
         """Requests that were let in, and that have gone while they waited."""
         self.running: set[Asked] = set()
         """Requests that are being served."""
@@ -74,6 +74,11 @@ class Level:
         self.retry_after = RetryAfter(int(time()))
         self._loop = loop
         self._form: Any = None
+
+    @property
+    def dispatched(self) -> int:
+        """How many requests were let in."""
+        return sum(each.dispatched for each in self.counts.values())
 
     def counts_of(self, schema: str) -> Counts:
         """Where the requests of a flow schema are counted."""

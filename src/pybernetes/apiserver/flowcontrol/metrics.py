@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -18,17 +19,40 @@ _SEATS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0)  # upstream's
 
 
 class Counts:
-    """Of the requests of one flow schema on one level."""
+    """Of the requests of one flow schema on one level. Most wait for nothing: they cost two additions."""
 
-    __slots__ = ("dispatched", "executed", "refused", "seats", "waited", "watched")
+    __slots__ = ("at_once", "by_seats", "executed", "refused", "waited", "watched")
 
     def __init__(self) -> None:
-        self.dispatched = 0
+        self.by_seats: defaultdict[int, int] = defaultdict(int)
+        """How many were let in, by the seats they take."""
+        self.at_once = 0
+        """How many of them found seats that were free."""
         self.waited, self.refused = Series(_SECONDS), Series(_SECONDS)
-        """How long those who were let in had waited, and those who were not."""
+        """How long others had waited who were let in, and those who were not."""
         self.executed, self.watched = Series(_SECONDS), Series(_SECONDS)
         """How long the work took; of watches, until they had told what there is."""
-        self.seats = Series(_SEATS)
+
+    @property
+    def dispatched(self) -> int:
+        """How many were let in."""
+        return sum(self.by_seats.values())
+
+    @property
+    def seats(self) -> Series:
+        """The seats they take."""
+        found = Series(_SEATS)
+        for width, times in self.by_seats.items():
+            found.add(width, times)
+        return found
+
+    @property
+    def waits(self) -> Series:
+        """How long all waited who were let in."""
+        found = Series(_SECONDS)
+        found.counts, found.total = [*self.waited.counts], self.waited.total
+        found.add(0.0, self.at_once)
+        return found
 
 
 def collect(levels: Iterable[Level]) -> Iterator[Metric]:
@@ -99,7 +123,7 @@ def _histograms(levels: Iterable[Level]) -> Iterator[Metric]:
     for level in levels:
         for schema, counts in level.counts.items():
             names = (level.name, schema)
-            _add(waits, (*names, "true"), counts.waited)
+            _add(waits, (*names, "true"), counts.waits)
             _add(waits, (*names, "false"), counts.refused)
             _add(work, (*names, "regular"), counts.executed)
             _add(work, (*names, "watch"), counts.watched)
