@@ -123,3 +123,19 @@ def test_dockers_archives_get_manifests(registry: Registry) -> None:
 def test_what_is_not_here_is_not_found(registry: Registry, path: str, method: str, status: int) -> None:
     oci.write(registry.folder / "small.tar", IMAGE)
     assert registry(path, method)[0] == status
+
+
+def test_a_child_that_has_answered_is_waited_for_though_nobody_asks_again(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        served = mirror.Mirror(listener, tmp_path)
+        with socket.create_connection(listener.getsockname(), timeout=30) as client:
+            select.select(served.descriptors(), [], [], 30)
+            served.serve()
+            assert len(served.descriptors()) == 2
+            client.sendall(b"GET /v2/ HTTP/1.1\r\n\r\n")
+            while client.recv(4096):
+                pass
+        assert select.select(served.descriptors(), [], [], 30)[0] == served.descriptors()[1:]
+        served.serve()
+        assert served.descriptors() == [listener.fileno()]

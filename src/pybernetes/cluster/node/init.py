@@ -65,10 +65,12 @@ def _wait(init: int, machine: Machine) -> int:
         signal.signal(number, lambda *_: os.kill(init, signal.SIGTERM))
     images = mirror.Mirror(mirror.listen(), Path(machine.images))
     ended = os.pidfd_open(init)
-    poll = select.poll()
-    poll.register(ended, select.POLLIN)
-    poll.register(images.listener, select.POLLIN)
-    while ended not in dict(poll.poll()):
+    while True:
+        poll = select.poll()
+        for descriptor in (ended, *images.descriptors()):
+            poll.register(descriptor, select.POLLIN)
+        if ended in dict(poll.poll()):
+            break
         images.serve()
     _, status = os.waitpid(init, 0)
     print(f"the node ended: {supervisor.describe_exit(status)}", flush=True)

@@ -154,19 +154,27 @@ def _open(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 class Mirror:
     """Serves the images of a folder: each request by a child process, so that a slow client holds up nobody.
 
-    (Not by threads: a process that has begun a PID namespace for its children cannot have any.)
+    (Not by threads: a process that has begun a PID namespace for its children cannot have any.) The children are in the
+    node's PID namespace, whose init process cannot end before the last of them was waited for: so whoever serves polls
+    `descriptors`, which tell of their ends too.
     """
 
     def __init__(self, listener: socket.socket, folder: Path) -> None:
         self.listener = listener
         self._images = Images(folder)
-        self._children: set[int] = set()
+        self._children: dict[int, int] = {}
+        """Descriptors of those that are not known to have ended, and their ids."""
+
+    def descriptors(self) -> list[int]:
+        """What to poll for input: when there is some, it is time to `serve`."""
+        return [self.listener.fileno(), *self._children]
 
     def serve(self) -> None:
-        """Take what waits at the listener."""
+        """Take what waits at the listener; forget the children that have ended."""
+        self.reap()
         try:
             connection, _ = self.listener.accept()
-        except OSError:  # who came is gone already
+        except OSError:  # who came is gone already, or nobody did
             return
         with connection:
             self._images.look()
@@ -176,12 +184,14 @@ class Mirror:
                     _answer(connection, self._images)
                 finally:
                     os._exit(0)
-            self._children.add(child)
-        self.reap()
+            self._children[os.pidfd_open(child)] = child
 
     def reap(self) -> None:
         """Forget the children that have ended."""
-        self._children = {child for child in self._children if os.waitpid(child, os.WNOHANG)[0] == 0}
+        for descriptor, child in list(self._children.items()):
+            if os.waitpid(child, os.WNOHANG)[0]:
+                os.close(descriptor)
+                del self._children[descriptor]
 
 
 def listen() -> socket.socket:
