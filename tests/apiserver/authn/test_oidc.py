@@ -18,6 +18,7 @@ import tools
 from pybernetes import pki
 from pybernetes.api.field import aggregate
 from pybernetes.apiserver.authn.oidc.authenticator import OIDC
+from pybernetes.apiserver.authn.oidc.claims import PublicClaims, check, issuer_of
 from pybernetes.apiserver.authn.oidc.configuration import AuthenticationConfiguration, JWTAuthenticator, read
 from pybernetes.apiserver.authn.oidc.mapping import Mapping
 from pybernetes.apiserver.authn.oidc.validation import validate
@@ -132,7 +133,7 @@ async def test_an_issuer_that_is_away_is_asked_again_and_never_flooded(tmp_path:
         good = issuer.token()
         assert "answered 503" in await refused(authenticator, good)
         asked = len(issuer.asked)
-        assert "failed to verify" in await refused(authenticator, good), "not at once again"
+        assert await refused(authenticator, good) == "oidc: authenticator not initialized", "not at once again"
         assert len(issuer.asked) == asked
         issuer.answer = answers
         clock.now += 2
@@ -175,6 +176,65 @@ async def test_an_issuer_that_says_it_is_another_is_not_believed(tmp_path: Path)
         world.issuer.close()
 
 
+def signed(world: World, claims: dict[str, Any], **header: Any) -> str:
+    return token({**world.issuer.claims(), **claims}, world.issuer.keys["rsa"], "RS256", **{"kid": "rsa", **header})
+
+
+async def test_what_issuers_write_into_tokens_besides(world: World) -> None:
+    groups, uid = {"claim": "groups", "prefix": "g:"}, {"claim": "uid"}
+    described = configuration(world, groups=groups, uid=uid)
+    authenticator = OIDC(msgspec.convert(described, AuthenticationConfiguration))
+    later = int(time.time()) + 600
+    good: dict[str, Any] = {"uid": "u"}
+    jane = User("jane", "u")
+    for claims, user in [
+        (good, jane),
+        ({**good, "exp": str(later)}, jane),
+        ({**good, "exp": later + 0.5, "nbf": "1", "iat": "1e3"}, jane),
+        ({**good, "jti": 5}, jane),
+        ({"uid": None}, User("jane")),
+        ({**good, "sub": None}, User("", "u")),
+        ({**good, "groups": ["a", None]}, User("jane", "u", ("g:a", "g:"))),
+        ({**good, "deep": json.loads("[" * 400 + "]" * 400)}, jane),
+        ({**good, "_claim_names": {"x": "s"}, "_claim_sources": {"s": {}}}, jane),
+    ]:
+        assert await authenticator.user_of(signed(world, claims)) == user, claims
+
+
+@pytest.mark.parametrize(
+    ("claims", "header", "reason"),
+    [
+        ({"exp": "later"}, {}, "'later' is no date"),
+        ({"exp": "nan"}, {}, "'nan' is no date"),
+        ({"exp": ""}, {}, "'' is no date"),
+        ({"exp": None}, {}, "token is expired"),
+        ({"exp": "1"}, {}, "token is expired"),
+        ({"nbf": "99999999999"}, {}, "before the nbf"),
+        ({"iat": "x"}, {}, "'x' is no date"),
+        ({"nonce": 5}, {}, "failed to unmarshal claims"),
+        ({"at_hash": 5}, {}, "failed to unmarshal claims"),
+        ({"aud": None}, {}, "expected audience in"),
+        ({"_claim_names": {"x": ""}, "_claim_sources": {}}, {}, "failed to obtain source from claim name"),
+        ({"_claim_names": {"x": "q"}, "_claim_sources": {"s": {}}}, {}, "source does not exist"),
+        ({}, {"kid": "p256"}, "failed to verify signature: failed to verify id token signature"),
+    ],
+)
+async def test_what_no_issuer_writes(world: World, claims: dict[str, Any], header: dict[str, Any], reason: str) -> None:
+    authenticator = OIDC(msgspec.convert(configuration(world), AuthenticationConfiguration))
+    found = await refused(authenticator, signed(world, claims, **header))
+    assert found.startswith("oidc: verify token: ")
+    assert reason in found
+
+
+async def test_how_a_token_may_not_be_signed(world: World) -> None:
+    authenticator = OIDC(msgspec.convert(configuration(world), AuthenticationConfiguration))
+    assert await refused(authenticator, token(world.issuer.claims(), None, "none")) == (
+        "oidc: verify token: oidc: id token signed with unsupported algorithm, expected "
+        '["ES256" "ES384" "ES512" "PS256" "PS384" "PS512" "RS256" "RS384" "RS512"] got "none"'
+    )
+    assert await authenticator.user_of(signed(world, {}, b64=False)) is None, "to nobody is it a token"
+
+
 async def test_an_issuer_may_be_asked_elsewhere_than_its_name_says(tmp_path: Path) -> None:
     world = World(tmp_path)
     name = "https://issuer.example/realm"
@@ -187,6 +247,22 @@ async def test_an_issuer_may_be_asked_elsewhere_than_its_name_says(tmp_path: Pat
         assert [path for path, _, _ in world.issuer.asked] == ["/inside", "/keys"]
     finally:
         world.issuer.close()
+
+
+async def test_claims_that_are_nested_too_deep_for_expressions_are_refused(world: World) -> None:
+    described = configuration(world, username={"expression": "claims.sub"})
+    authenticator = OIDC(msgspec.convert(described, AuthenticationConfiguration))
+    deep = signed(world, {"deep": json.loads("[" * 700 + "]" * 700)})
+    assert await refused(authenticator, deep) == "oidc: the claims are nested too deep"
+
+
+def test_google_writes_its_name_without_the_scheme() -> None:
+    google = "https://accounts.google.com"
+    claims = PublicClaims(iss="accounts.google.com", aud="kube", exp=10)
+    check(claims, google, ["kube"], 5)
+    assert issuer_of(claims.iss) == google
+    with pytest.raises(ValueError, match="different provider"):
+        check(claims, "https://issuer.example", ["kube"], 5)
 
 
 def jwt(**parts: Any) -> JWTAuthenticator:

@@ -34,7 +34,7 @@ class Mapping:
 
     def user(self, claims: dict[str, Any]) -> User:
         """Who it is. Raises BadCredential."""
-        seen = {"claims": claims_value(claims)}
+        seen = self._seen(claims)
         user = User(
             self._name_of(claims, seen),
             self._uid_of(claims, seen),
@@ -49,6 +49,15 @@ class Mapping:
         if self._user_rules:
             _check(self._user_rules, {"user": user_value(user)}, "user info validation rule")
         return user
+
+    def _seen(self, claims: dict[str, Any]) -> dict[str, Any]:
+        """The claims as expressions see them, if there are any. Raises BadCredential."""
+        if not (self._username or self._groups or self._uid or self._extra or self._rules):
+            return {}
+        try:
+            return {"claims": claims_value(claims)}
+        except RecursionError:
+            raise BadCredential("oidc: the claims are nested too deep") from None
 
     def _name_of(self, claims: dict[str, Any], seen: dict[str, Any]) -> str:
         if self._username is not None:
@@ -71,9 +80,9 @@ class Mapping:
             groups = [value] if isinstance(value, str) else value
             if groups is None:
                 return []
-            if not isinstance(groups, list) or not all(isinstance(each, str) for each in groups):
+            if not isinstance(groups, list) or not all(each is None or isinstance(each, str) for each in groups):
                 raise BadCredential(f"oidc: parse groups claim {mapping.claim!r}: not a string or an array of strings")
-            return [f"{mapping.prefix or ''}{group}" for group in groups]
+            return [f"{mapping.prefix or ''}{group or ''}" for group in groups]
         if self._groups is None:
             return []
         return _texts(_evaluate(self._groups, seen, "group claim expression"), "group claim expression")
@@ -118,12 +127,13 @@ def _check(rules: Sequence[tuple[Program, str]], seen: dict[str, Any], what: str
 
 
 def _text(claims: dict[str, Any], name: str, what: str) -> str:
+    """A claim that is a text; null is an empty one, as in Go. Raises BadCredential."""
     if name not in claims:
         raise BadCredential(f"oidc: parse {what}: claim not present")
     value = claims[name]
-    if not isinstance(value, str):
+    if value is not None and not isinstance(value, str):
         raise BadCredential(f"oidc: parse {what}: not a string")
-    return value
+    return value or ""
 
 
 def _texts(value: Any, what: str) -> list[str]:

@@ -18,10 +18,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pybernetes.api.quote import quote
 from pybernetes.client.http import HTTPClient
 
 from .. import jwt
 from ..user import BadCredential
+from .claims import check, public_claims
 
 if TYPE_CHECKING:
     from pybernetes.jws import VerificationKey
@@ -32,9 +34,10 @@ _DISCOVERY = "/.well-known/openid-configuration"
 _PATIENCE = 30.0  # seconds for an answer; upstream's
 _AGAIN = 1.0  # seconds between two questions, at least
 _EARLY = 30.0  # seconds before their end that keys count as old; go-oidc's
-_LEEWAY = 60.0  # seconds that an issuer's clock may be ahead; go-oidc's
 _MAX_AGE = re.compile(r"max-age=(\d+)")
 _LARGEST = 1 << 20  # bytes of an answer
+_NOT_INITIALIZED = "oidc: authenticator not initialized"
+_UNSIGNED = "oidc: verify token: failed to verify signature: failed to verify id token signature"
 
 
 class Unavailable(BadCredential):
@@ -61,22 +64,16 @@ class Provider:
         """What a token of this issuer says to one of the audiences. Raises BadCredential."""
         try:
             signed = jwt.parse(token)
-            public = jwt.claims(signed.payload)
-        except jwt.NotAToken as error:
-            raise BadCredential(f"oidc: malformed jwt: {error}") from error
-        if public.iss != self.url:
-            raise BadCredential(f'oidc: id token issued by a different provider, expected "{self.url}"')
-        if not set(public.audiences) & set(audiences):
-            raise BadCredential(f"oidc: expected audience in {sorted(audiences)} got {list(public.audiences)}")
-        now = self._now()
-        if public.exp is None or public.exp < now:
-            raise BadCredential("oidc: token is expired")
-        if public.nbf is not None and now + _LEEWAY < public.nbf:
-            raise BadCredential("oidc: current time is before the nbf (not before) time of the token")
+            check(public_claims(signed.payload), self.url, audiences, self._now())
+            claims = jwt.all_claims(signed.payload)
+        except ValueError as error:
+            raise BadCredential(f"oidc: verify token: oidc: {error}") from error
         if signed.header.alg not in algorithms:
-            raise BadCredential(f"oidc: id token signed with unsupported algorithm {signed.header.alg!r}")
+            expected = " ".join(quote(each) for each in sorted(algorithms))
+            reason = f"id token signed with unsupported algorithm, expected [{expected}] got {quote(signed.header.alg)}"
+            raise BadCredential(f"oidc: verify token: oidc: {reason}")
         await self._verify(signed)
-        return jwt.all_claims(signed.payload)
+        return claims
 
     async def fetch(self, url: str, access_token: str = "") -> tuple[bytes, dict[str, str]]:
         """A document that the issuer, or a token of it, points at, with the answer's headers. Raises Unavailable."""
@@ -105,11 +102,11 @@ class Provider:
                 return
             now = self._now()
             if now + _EARLY < self._fresh_until or now - self._asked < _AGAIN:
-                raise BadCredential("oidc: failed to verify id token signature")
+                raise BadCredential(_UNSIGNED if self._jwks_uri else _NOT_INITIALIZED)
             self._asked = now
             await self._refresh()
         if not self._signed(token):
-            raise BadCredential("oidc: failed to verify id token signature")
+            raise BadCredential(_UNSIGNED)
 
     def _signed(self, token: jwt.Signed) -> bool:
         if not self._keys:
@@ -125,7 +122,10 @@ class Provider:
 
     async def _refresh(self) -> None:
         if not self._jwks_uri:
-            await self._discover()
+            try:
+                await self._discover()
+            except Unavailable as error:
+                raise Unavailable(f"{_NOT_INITIALIZED}: {error}") from error
         body, headers = await self.fetch(self._jwks_uri)
         from pybernetes import jws
 
