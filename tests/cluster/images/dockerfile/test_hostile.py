@@ -17,7 +17,7 @@ from cluster.images.dockerfile.bench import Bench
 
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cri.embedded.images.usage import remove_tree
-from tools import PYTHON, wait_until
+from tools import PATIENCE, PYTHON, wait_until
 
 
 def running(*command: str) -> bool:
@@ -176,20 +176,22 @@ def test_what_a_command_leaves_running_ends_with_it(bench: Bench) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_build_that_is_ended_takes_its_command_along(bench: Bench, tmp_path: Path, number: int) -> None:
-    (bench.context / "Dockerfile").write_text(f"FROM busybox\nRUN sleep 4321.{int(number)}")
+    seconds = f"4321.{os.getpid()}{int(number)}"  # of no other run on this machine
+    (bench.context / "Dockerfile").write_text(f"FROM busybox\nRUN sleep {seconds}")
     command = [*PYTHON, "image", "build", "--data-dir", str(bench.data), "-t", "x:1", str(bench.context)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-    def sleeping() -> bool:
-        return running("sleep", f"4321.{int(number)}")
-
-    wait_until(sleeping, "the command runs")
-    process.send_signal(number)
-    process.wait(20)
-    assert process.stderr is not None
-    assert b"Traceback" not in process.stderr.read()
-    process.stderr.close()
-    wait_until(lambda: not sleeping(), "the command has ended")
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background have it ignored
+    ) as process:
+        try:
+            wait_until(lambda: running("sleep", seconds), "the command runs")
+            process.send_signal(number)
+            assert b"Traceback" not in process.communicate(timeout=PATIENCE)[1]
+        finally:
+            process.kill()
+    wait_until(lambda: not running("sleep", seconds), "the command has ended")
     assert bench.build("FROM busybox\nRUN echo 1 > /x").contents["x"] == b"1\n"
 
 
