@@ -169,6 +169,28 @@ def test_a_whiteout_in_a_linked_folder_removes_nothing_outside(outside: Path) ->
         pass
 
 
+def test_what_aufs_left_in_old_images_is_not_seen(outside: Path) -> None:
+    tar = Tar().add("", tarfile.DIRTYPE, mtime=5).add(".wh..wh.aufs").add(".wh..wh.orph", tarfile.DIRTYPE, mode=0o700)
+    tar.add(".wh..wh.orph/deep/file").add(".wh..wh.plnk/", tarfile.DIRTYPE).add(".wh..wh.plnk/9.7", content=b"linked")
+    tar.add(".wh..wh.plnk/deep/file").add(".wh..wh.plnk/.wh..wh..opq").add("a/.wh..wh.more/file")
+    tar.hard("one", ".wh..wh.plnk/9.7").hard("two", "/.wh..wh.plnk/9.7").add("a/.wh..wh..opq")
+    layer = run(outside, tar)
+    assert sorted(os.listdir(layer)) == ["a", "one", "two"]
+    assert os.listdir(layer / "a") == []
+    assert os.getxattr(layer / "a", "trusted.overlay.opaque") == b"y"
+    found = (layer / "one").stat()
+    assert ((layer / "one").read_bytes(), found.st_nlink) == (b"linked", 2)
+    assert found.st_ino == (layer / "two").stat().st_ino
+    assert layer.stat().st_mtime == 5
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_what_aufs_left_leads_nowhere(outside: Path, kind: bytes) -> None:
+    tar = Tar().add("a").add(".wh..wh.plnk", kind, link="a" if kind == tarfile.LNKTYPE else str(outside))
+    layer = run(outside, tar.add(".wh..wh.plnk/secret", content=b"mine").add(".wh..wh.plnk/.wh.secret"))
+    assert os.listdir(layer) == ["a"]
+
+
 @pytest.mark.parametrize("name", ["trusted.overlay.redirect", "trusted.overlay.opaque", "security.selinux", "system.x"])
 def test_attributes_that_steer_the_kernel_are_not_taken_over(outside: Path, name: str) -> None:
     out = io.BytesIO()
@@ -258,6 +280,23 @@ def test_paths_that_nest_without_an_end_are_refused_and_can_be_removed(outside: 
     layer.mkdir()
 
 
+@pytest.mark.parametrize(("name", "kept"), [("d", ["d"]), (".wh..wh.plnk", [])])
+def test_a_tree_that_links_made_deeper_than_pythons_stack_makes_room_for_another_entry(
+    outside: Path, name: str, kept: list[str]
+) -> None:
+    tar = Tar().add(f"{name}/first").link("s0", name)
+    for number in range(5):
+        deep = f"s{number}" + "/d" * 400
+        tar.add(f"{deep}/", tarfile.DIRTYPE).link(f"s{number + 1}", deep)
+    layer = outside.parent / "layer"
+    try:
+        run(outside, tar.add(name, content=b"mine"))
+        assert [each for each in os.listdir(layer) if not (layer / each).is_symlink()] == kept
+    finally:
+        remove_tree(layer)  # deeper than pytest can remove, if it is still there
+        layer.mkdir()
+
+
 def test_a_tree_deeper_than_a_path_is_long_is_measured_and_removed(outside: Path) -> None:
     layer = outside.parent / "layer"
     deep = "import os\nfor _ in range(5000):\n os.mkdir('d' * 50); os.chdir('d' * 50)\nopen('end', 'w').close()"
@@ -320,9 +359,9 @@ def test_what_is_no_tar_is_told(outside: Path, body: bytes) -> None:
         unpack(io.BytesIO(body), outside.parent / "layer", most_bytes=ROOM)
 
 
-names = st.lists(st.sampled_from(["a", "b", "..", ".", "", "out", "secret", ".wh.a", ".wh..wh..opq"]), max_size=4).map(
-    "/".join
-)
+names = st.lists(
+    st.sampled_from(["a", "b", "..", ".", "", "out", "secret", ".wh.a", ".wh..wh..opq", ".wh..wh.plnk"]), max_size=4
+).map("/".join)
 kinds = st.sampled_from(
     [tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE]
 )

@@ -18,8 +18,11 @@ from pathlib import Path
 from typing import IO, NoReturn, Self
 
 from ..syscalls import ALL_USERS, open_in_root, users
+from .usage import remove_tree
 
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
+METADATA, AUFS_LINKS = ".wh..wh.", ".wh..wh.plnk"
+"""Names that AUFS kept for its own books, which old images have still: no files of the image, so nobody sees them."""
 ENTRIES = 1_000_000
 """More than any image has; less than what fills a file system with empty files."""
 LONGEST = 4096
@@ -67,11 +70,12 @@ def unpack(stream: IO[bytes], target: Path, *, most_bytes: int, most_entries: in
                 if total > most_bytes:
                     raise UnsafeArchive(f"a layer of more than {most_bytes} bytes")
                 path = _checked(member.name)
-                if path:
+                if path and not _is_metadata(path, member):
                     _safely_entry(root, path, member, archive, count)
                 if member.isdir():
                     folders.append((path or ".", member))
                 archive.members = []  # it remembers all of them otherwise
+        remove_tree(AUFS_LINKS, root)
         for path, member in reversed(folders):
             _finish_folder(root, path, member)
     except (tarfile.TarError, OverflowError) as error:
@@ -150,6 +154,16 @@ def _checked(name: str) -> str:
     return "/".join(parts)
 
 
+def _is_metadata(path: str, member: tarfile.TarInfo) -> bool:
+    """Whether an entry is AUFS's own. Files of which others are hard links are made, and removed in the end."""
+    folder, _, name = path.rpartition("/")
+    if folder == AUFS_LINKS and member.isreg() and not name.startswith(WHITEOUT):
+        return False
+    return any(part.startswith(METADATA) for part in folder.split("/")) or (
+        name.startswith(METADATA) and name != OPAQUE
+    )
+
+
 def _entry(root: int, path: str, member: tarfile.TarInfo, archive: tarfile.TarFile, count: _Count) -> None:
     folder, _, name = path.rpartition("/")
     above = _folder(root, folder, count)
@@ -161,7 +175,7 @@ def _entry(root: int, path: str, member: tarfile.TarInfo, archive: tarfile.TarFi
             hidden = name.removeprefix(WHITEOUT)
             if hidden in ("", ".", ".."):
                 raise UnsafeArchive(f"the whiteout {path!r} hides nothing that can be hidden")
-            _remove(above, hidden)
+            remove_tree(hidden, above)
             os.mknod(hidden, stat.S_IFCHR, 0, dir_fd=above)
             return
         if member.isdir():
@@ -172,7 +186,7 @@ def _entry(root: int, path: str, member: tarfile.TarInfo, archive: tarfile.TarFi
             return
         if not (member.isreg() or member.issym() or member.isfifo()):
             return
-        _remove(above, name)
+        remove_tree(name, above)
         if member.isreg():
             _file(above, name, member, archive)
         elif member.issym():
@@ -235,24 +249,12 @@ def _link(root: int, member: tarfile.TarInfo, above: int, name: str) -> None:
             raise UnsafeArchive(f"the hard link {member.name!r} leads to {member.linkname!r}, which is no file")
         if os.path.samestat(os.fstat(place), os.fstat(above)) and last == name:
             return
-        _remove(above, name)
+        remove_tree(name, above)
         os.link(last, name, src_dir_fd=place, dst_dir_fd=above, follow_symlinks=False)
     except FileNotFoundError:
         raise UnsafeArchive(f"the hard link {member.name!r} leads to {member.linkname!r}, not in the layer") from None
     finally:
         os.close(place)
-
-
-def _remove(above: int, name: str) -> None:
-    """What an earlier entry made at this place."""
-    try:
-        found = os.stat(name, dir_fd=above, follow_symlinks=False)
-    except FileNotFoundError:
-        return
-    if stat.S_ISDIR(found.st_mode):
-        shutil.rmtree(name, dir_fd=above)
-    else:
-        os.unlink(name, dir_fd=above)
 
 
 def _own(path: str | int, member: tarfile.TarInfo, folder: int | None = None) -> None:

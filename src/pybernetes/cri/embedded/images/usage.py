@@ -46,25 +46,25 @@ def measure(path: Path) -> Usage:
     return Usage(size, inodes)
 
 
-def remove_tree(path: Path) -> None:
-    """Removes a tree as far as it can be; one that is not there is fine.
+def remove_tree(path: Path | str, dir_fd: int | None = None) -> None:
+    """Removes a tree, or a file, as far as it can be; one that is not there is fine.
 
     A folder is emptied by moving the folders in it to the top, so that no path is ever longer than two names.
     """
     try:
-        top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     except FileNotFoundError:
         return
     except OSError:
         with contextlib.suppress(OSError):
-            path.unlink()
+            os.unlink(path, dir_fd=dir_fd)
         return
     try:
         _empty(top)
     finally:
         os.close(top)
     with contextlib.suppress(OSError):
-        path.rmdir()
+        os.rmdir(path, dir_fd=dir_fd)
 
 
 def _empty(top: int) -> None:
