@@ -14,7 +14,8 @@ from apiserver.client import Client
 from store.kms_plugin import Plugin
 
 import tools
-from pybernetes.apiserver.encryption import resource_of
+from pybernetes.apiserver.encryption import _counting, resource_of
+from pybernetes.store.encryption import configuration
 
 KEY1, KEY2 = (base64.b64encode(os.urandom(32)).decode() for _ in range(2))
 KEY = {"name": "k1", "secret": KEY1}
@@ -209,7 +210,24 @@ def test_a_server_does_not_run_without_what_it_decides_by(tmp_path: Path) -> Non
         pass
 
 
-def test_keys_that_a_plugin_keeps(tmp_path: Path) -> None:
+def test_a_file_that_says_the_same_is_not_used_again(tmp_path: Path) -> None:
+    file = tmp_path / "encryption.json"
+    write(file, ("aesgcm", "k1"))
+    read = _counting(file.read_bytes(), configuration.read)
+    write(file, ("aesgcm", "k1"))
+    assert read(file) is None
+    write(file, ("aesgcm", "k2"))
+    assert read(file) is not None
+    assert read(file) is None
+    file.write_text("nonsense")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="error while parsing file"):
+            read(file)
+    write(file, ("aesgcm", "k2"))
+    assert read(file) is None, "what is used all the time"
+
+
+def test_keys_that_a_plugin_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = Plugin(tmp_path / "kms.sock")
     file = tmp_path / "encryption.json"
     vault = {"apiVersion": "v2", "name": "vault", "endpoint": plugin.endpoint}
@@ -227,12 +245,25 @@ def test_keys_that_a_plugin_keeps(tmp_path: Path) -> None:
             assert client.post(path, {"metadata": {"name": "s"}, "stringData": {"p": SECRET}}).status == 201
             assert b"k8s:enc:kms:v2:vault:" in stored(tmp_path, "/registry/secrets/default/s")
             assert base64.b64encode(SECRET.encode()) not in stored(tmp_path, "/registry/secrets/default/s")
-        with tools.api_server(tmp_path / "b", *flags, store=store) as server:
-            assert base64.b64decode(Client(server).get(f"{path}/s").json["data"]["p"]).decode() == SECRET
-            plugin.healthy = False
-            refused = Client(server).post(path, {"metadata": {"name": "t"}})
+            assert client.get("/readyz/kms-providers").status == 200
+            assert client.get("/livez/kms-providers").status == 404
+        plugin.healthy = False
+        log = tmp_path / "b" / "apiserver.log"
+        monkeypatch.setattr(tools, "Probe", lambda *_: lambda: "serving securely" in log.read_text())
+        with tools.api_server(tmp_path / "b", "--v=2", *flags, store=store) as server:
+            client = Client(server)
+            assert base64.b64decode(client.get(f"{path}/s").json["data"]["p"]).decode() == SECRET
+            refused = client.post(path, {"metadata": {"name": "t"}})
             assert (refused.status, refused.json["reason"]) == (503, "ServiceUnavailable")
             assert "the vault is sealed" in refused.message
+            for asked in ("readyz", "healthz"):
+                ill = client.get(f"/{asked}")
+                assert ill.status == 500
+                assert "[-]kms-providers failed: reason withheld" in ill.body.decode()
+            assert client.get("/livez").status == 200
+            plugin.healthy = True
+            tools.wait_until(lambda: client.get("/readyz/kms-providers").status == 200, "the plugin is well again")
+            assert client.post(path, {"metadata": {"name": "t"}}).status == 201
     finally:
         plugin.close()
 

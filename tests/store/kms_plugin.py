@@ -36,10 +36,14 @@ def _messages() -> dict[str, Any]:
 
 
 class Plugin:
-    """Listens at a socket. `key` is the one in use; those in `lost` it has no longer."""
+    """Listens at a socket. `key` is the one in use; those in `lost` it has no longer.
+
+    If it `encrypts_with` another it changes its mind between two answers.
+    """
 
     def __init__(self, socket: Path) -> None:
         self.key = 1
+        self.encrypts_with: int | None = None
         self.lost: set[str] = set()
         self.healthy = True
         self.calls: list[str] = []
@@ -70,9 +74,10 @@ class Plugin:
     def _encrypt(self, request: Any, context: Any) -> Any:
         self.calls.append("Encrypt")
         assert request.uid
-        ciphertext = bytes((byte + self.key) % 256 for byte in request.plaintext)
+        key = self.encrypts_with or self.key
+        ciphertext = bytes((byte + key) % 256 for byte in request.plaintext)
         annotations = [self._pb["Entry"](key="kms.example.com", value=b"note")]
-        return self._pb["EncryptResponse"](ciphertext=ciphertext, key_id=f"key-{self.key}", annotations=annotations)
+        return self._pb["EncryptResponse"](ciphertext=ciphertext, key_id=f"key-{key}", annotations=annotations)
 
     def _decrypt(self, request: Any, context: Any) -> Any:
         self.calls.append("Decrypt")

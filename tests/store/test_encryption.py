@@ -121,7 +121,7 @@ def test_the_closest_rule_counts(group: str, plural: str, expected: str) -> None
     found = rules(
         (["secrets"], ["aesgcm:one"]),
         (["*.", "deployments.apps"], ["aesgcm:core"]),
-        (["secrets", "*.apps"], ["aesgcm:apps"]),
+        (["*.apps"], ["aesgcm:apps"]),
         (["*.*"], ["aesgcm:all"]),
     ).providers(group, plural)
     assert found is not None
@@ -266,6 +266,16 @@ async def test_what_nobody_reads_comes_as_it_is_kept_with_the_reason(opened: Ope
         ("resources: [{resources: [secrets, '*.'], providers: [{identity: {}}]}]", "they will be masked"),
         ("resources: [{resources: [a.b, '*.*'], providers: [{identity: {}}]}]", "they will be masked"),
         ("resources: [{resources: [secrets, secrets], providers: [{identity: {}}]}]", "multiple times"),
+        (
+            "resources: [{resources: ['*.'], providers: [{identity: {}}]}, "
+            "{resources: [secrets], providers: [{identity: {}}]}]",
+            'error while building transformers: resource "secrets" is masked by earlier rule "*."',
+        ),
+        (
+            "resources: [{resources: ['*.*'], providers: [{identity: {}}]}, "
+            "{resources: ['*.apps'], providers: [{identity: {}}]}]",
+            'resource "*.apps" is masked by earlier rule "*.*"',
+        ),
         ("resources: [{resources: [Secrets], providers: [{identity: {}}]}]", "capital letters"),
         ("resources: [{resources: [events.events.k8s.io], providers: [{identity: {}}]}]", "Use 'events' instead"),
     ],
@@ -295,6 +305,15 @@ def test_what_upstream_takes_is_taken(tmp_path: Path, providers: str) -> None:
     ):
         file.write_text(f"{kind}\nresources: [{{resources: [secrets], providers: [{providers}]}}]")
         assert read(file).providers("", "secrets")
+
+
+def test_what_several_parts_say_of_a_resource_counts_in_their_order() -> None:
+    found = rules((["secrets", "a.apps"], ["aesgcm:a"]), (["secrets.", "*.apps"], ["aescbc:b", "identity"]))
+    secrets = found.providers("", "secrets")
+    assert secrets is not None
+    assert [type(each) for each in secrets] == [AESGCM, AESCBC, Identity]
+    for plural, expected in (("a", [AESGCM]), ("b", [AESCBC, Identity])):
+        assert [type(each) for each in found.providers("apps", plural) or ()] == expected
 
 
 def test_identity_is_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -114,6 +115,36 @@ async def test_a_plugin_that_is_ill_stops_writes_after_a_while_and_never_reads(
         with pytest.raises(StoreUnavailable, match="Status"):
             await store.create(f"{prefix}secrets/d", b"late")
         await store._rules.close()
+
+
+async def test_a_plugin_is_not_asked_how_it_is_all_the_time(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = kms.KMS("vault", plugin.endpoint, 3.0)
+    plugin.healthy = False
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="the vault is sealed"):
+            await provider.check()
+    assert plugin.calls == ["Status"]
+    plugin.healthy = True
+    monkeypatch.setattr(kms, "monotonic", lambda: time.monotonic() + 4)
+    for _ in range(2):
+        await provider.check()
+    assert plugin.calls == ["Status", "Status", "Encrypt"]
+    plugin.healthy = False
+    monkeypatch.setattr(kms, "monotonic", lambda: time.monotonic() + 65)
+    await provider.prepare_write()
+    await provider.prepare_write()
+    assert plugin.calls[3:] == ["Status"], "while it is ill the seed is good for a while, and no write waits for it"
+    await provider.close()
+
+
+async def test_a_key_that_changes_between_two_answers_is_not_used(plugin: Plugin) -> None:
+    provider = kms.KMS("vault", plugin.endpoint, 3.0)
+    plugin.key, plugin.encrypts_with = 1, 2
+    with pytest.raises(StoreUnavailable, match="the key of Status is not that of Encrypt"):
+        await provider.prepare_write()
+    plugin.key = 2
+    await provider.prepare_write()
+    await provider.close()
 
 
 @pytest.mark.parametrize("data", [b"", b"\x0a", b"\x0a\x05abc", b"\xff" * 12, b"\x0a\x01a", b"\x09" + bytes(8)])

@@ -13,6 +13,7 @@ from pybernetes.flags import boolean, file
 from pybernetes.net.watched import Watched
 from pybernetes.store.base import Store
 
+from .health import Check
 from .reloads import Reloads
 
 if TYPE_CHECKING:
@@ -70,19 +71,37 @@ def encrypted(store: Store, options: argparse.Namespace) -> Store:
 
     rules, reload = read(file), None
     if options.encryption_provider_config_automatic_reload:
-        reload = watching(file, Watched([file]).changed, _counting(Reloads("encryption", file.read_bytes()), read))
+        reload = watching(file, Watched([file]).changed, _counting(file.read_bytes(), read))
     return EncryptedStore(store, rules, resource_of, reload)
 
 
-def _counting(reloads: Reloads, read: Callable[[Path], Rules]) -> Callable[[Path], Rules]:
-    def counted(file: Path) -> Rules:
+def plugins_check(store: Store, options: argparse.Namespace) -> Check | None:
+    """`kms-providers` of /healthz and /readyz: whether all are well who keep keys; None if nobody does or ever will."""
+    if options.encryption_provider_config is None:
+        return None
+    from pybernetes.store.encryption.store import EncryptedStore
+
+    assert isinstance(store, EncryptedStore)
+    needed = store.has_plugins or options.encryption_provider_config_automatic_reload
+    return store.check_plugins if needed else None
+
+
+def _counting(used: bytes, read: Callable[[Path], Rules]) -> Callable[[Path], Rules | None]:
+    """Read a file of which `used` is the content now; None if it is that still."""
+    reloads = Reloads("encryption", used)
+
+    def counted(file: Path) -> Rules | None:
+        nonlocal used
         try:
             data = file.read_bytes()
+            if data == used:
+                return None
             rules = read(file)
         except (OSError, ValueError):
             reloads.failed()
             raise
         reloads.succeeded(data)
+        used = data
         return rules
 
     return counted

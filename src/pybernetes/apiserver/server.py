@@ -41,7 +41,7 @@ from .bootstrap.rbac import reconcile_policy
 from .bootstrap.service import remove_kubernetes_endpoint
 from .compaction import compact_regularly
 from .discovery import Discovery
-from .encryption import encrypted, essential_prefixes
+from .encryption import encrypted, essential_prefixes, plugins_check
 from .extensions.start import Extensions, custom_kinds
 from .filters.authentication import Authentication
 from .filters.authorization import Authorization
@@ -184,6 +184,9 @@ class APIServer:
         self.health.add("ping", _always)
         self.health.add("etcd", partial(self._check_store, self.options.etcd_healthcheck_timeout))
         self.health.add("etcd-readiness", partial(self._check_store, self.options.etcd_readycheck_timeout), ("readyz",))
+        plugins = plugins_check(self.store, self.options)
+        if plugins is not None:
+            self.health.add("kms-providers", plugins, ("healthz", "readyz"))
         self.health.add("informer-sync", self._check_ready, ("readyz",))
         hooks = Hooks(self.health, flows=self._flows is not None, grace=self.options.livez_grace_period)
         self.health.add("shutdown", self._check_not_stopping, ("readyz",))

@@ -413,6 +413,33 @@ def test_a_changed_file_may_not_say_anything_else_of_anonymous_users(
     assert changes == [True]
 
 
+def test_what_is_counted_of_a_file_that_changes(tmp_path: Path) -> None:
+    file = tmp_path / "authentication.yaml"
+    head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n"
+    file.write_text(f"{head}jwt: []\n")
+    authenticator = OIDC(read(file), file=file)
+
+    def counted() -> dict[str, float]:
+        authenticator._watched._next = 0.0
+        authenticator._refresh()
+        assert authenticator._reloads is not None
+        name = "apiserver_authentication_config_controller_automatic_reloads_total"
+        samples = [each for family in authenticator._reloads.collect() for each in family.samples]
+        return {each.labels["status"]: each.value for each in samples if each.name == name}
+
+    assert counted() == {}
+    replace(file, f"{head}jwt: []\n")
+    assert counted() == {}, "another file that says the same"
+    replace(file, "nonsense")
+    assert counted() == {"failure": 1}
+    replace(file, "nonsense")
+    assert counted() == {"failure": 1}
+    file.unlink()
+    assert counted() == {"failure": 2}
+    file.write_text(f"{head}jwt: []\n")
+    assert counted() == {"failure": 2, "success": 1}
+
+
 def test_a_file_that_goes_away_while_it_is_read_again_is_told_of_or_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

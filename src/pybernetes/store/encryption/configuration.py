@@ -8,8 +8,9 @@
       - aesgcm: {keys: [{name: key2, secret: ...}, {name: key1, secret: ...}]}
       - identity: {}
 
-An exact name counts before `*.GROUP` (`*.` is core's), and that before `*.*`; the first part that names a resource
-counts. KMS plugins speak v2; v1, which upstream has switched off, is refused.
+An exact name counts before `*.GROUP` (`*.` is core's), and that before `*.*`, so nothing may come after what it would
+be masked by. The providers of a resource are those of all parts that name it, in order. KMS plugins speak v2; v1, which
+upstream has switched off, is refused.
 """
 
 from __future__ import annotations
@@ -99,28 +100,45 @@ class EncryptionConfiguration(configfile.Section):
     resources: list[ResourceConfiguration] = []
 
 
+_Name = tuple[str, str]
+"""Plural and group; `*` is any."""
+
+
+def _parsed(resource: str) -> _Name:
+    plural, _, group = resource.partition(".")
+    return plural, group
+
+
+def _shown(name: _Name) -> str:
+    return "*." if name == ("*", "") else ".".join(name).removesuffix(".")
+
+
 class Rules:
     """Which providers are for a resource."""
 
     def __init__(self, parts: Sequence[ResourceConfiguration]) -> None:
-        """Of parts that are known to be good."""
-        self._providers: dict[str, tuple[Provider, ...]] = {}
+        """Of parts that are known to be good. Raises ValueError for a resource that an earlier part masks."""
+        self._providers: dict[_Name, tuple[Provider, ...]] = {}
+        self.plugins: list[KMS] = []
+        """Where keys are kept that are not in the file."""
         for part in parts:
             made = tuple(provider for each in part.providers for provider in _made(each))
+            self.plugins += [each for each in made if isinstance(each, KMS)]
             for resource in part.resources:
-                self._providers.setdefault(resource, made)
-        self.remote = any(isinstance(each, KMS) for made in self._providers.values() for each in made)
-        """Whether any key is kept elsewhere."""
+                name = _parsed(resource)
+                for earlier in (("*", name[1]), ("*", "*")):
+                    if earlier in self._providers:
+                        raise ValueError(f'resource "{_shown(name)}" is masked by earlier rule "{_shown(earlier)}"')
+                self._providers[name] = (*self._providers.get(name, ()), *made)
 
     async def close(self) -> None:
         """Hang up where keys are kept."""
-        for each in {each for made in self._providers.values() for each in made if isinstance(each, KMS)}:
+        for each in self.plugins:
             await each.close()
 
     def providers(self, group: str, plural: str) -> tuple[Provider, ...] | None:
         """Who writes (the first) and reads (all) a resource; None = nobody has asked for anything."""
-        exact = f"{plural}.{group}" if group else plural
-        for name in (exact, f"*.{group}", "*.*"):
+        for name in ((plural, group), ("*", group), ("*", "*")):
             if name in self._providers:
                 return self._providers[name]
         return None
@@ -141,9 +159,12 @@ def read(file: File) -> Rules:
     errors = validate(found.resources)
     if errors:
         raise ValueError(f"error while parsing file: {aggregate(errors)}")
-    if any(each.kms and each.kms.apiVersion != "v2" for part in found.resources for each in part.providers):
-        raise ValueError("error while building transformers: KMSv1 is deprecated. Use KMSv2 instead.")
-    return Rules(found.resources)
+    try:
+        if any(each.kms and each.kms.apiVersion != "v2" for part in found.resources for each in part.providers):
+            raise ValueError("KMSv1 is deprecated. Use KMSv2 instead.")
+        return Rules(found.resources)
+    except ValueError as error:
+        raise ValueError(f"error while building transformers: {error}") from None
 
 
 def validate(parts: Sequence[ResourceConfiguration]) -> list[FieldError]:

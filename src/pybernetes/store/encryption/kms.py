@@ -27,6 +27,8 @@ _PATIENCE = 180.0  # seconds that the last answer counts when there is no new on
 _SEEDED = 1  # EncryptedDEKSourceType: the plugin has encrypted a seed; 0 = the key itself
 _SIZE = 32  # bytes of a seed, of what is mixed into it, and of a key
 _LARGEST = 1024  # bytes of a key's name and of an encrypted seed; upstream's
+_WELL = 20.0  # seconds that a plugin counts as well after it said so; upstream's
+_ILL = 3.0  # seconds that it counts as ill after it did not; upstream's
 _RETRY = 1.0  # seconds before a plugin is asked again for a seed that it has not decrypted
 _SERVICE = "/v2.KeyManagementService/"
 
@@ -43,8 +45,6 @@ class Sealed(NamedTuple):
 class KMS:
     """One plugin."""
 
-    remote = True
-
     def __init__(self, name: str, endpoint: str, timeout: float) -> None:
         self.prefix = PREFIX + f"kms:v2:{name}:".encode()
         self._name = name
@@ -60,22 +60,48 @@ class KMS:
         self._key_id = ""
         """The plugin's key now."""
         self._checked = 0.0
+        self._ill = (0.0, "")
+        """Until when the last answer counts, if it was none, and what was wrong."""
 
     # -- what may take time: to be awaited before the rest
 
     async def prepare_write(self) -> None:
         """Have a seed to write with. Raises StoreUnavailable."""
-        if self._writes is not None and monotonic() < self._checked + _CHECK:
+        if self._may_write():
             return
         async with self._asking:
-            if self._writes is not None and monotonic() < self._checked + _CHECK:
+            if self._may_write():
                 return
             try:
-                await self._refresh()
-            except _Failed as error:
+                await self._ask()
+            except StoreUnavailable as error:
                 if self._writes is None or monotonic() > self._checked + _PATIENCE:
-                    raise StoreUnavailable(f"the KMS plugin {self._name}: {error}") from error
-                log.error("the KMS plugin %s: %s", self._name, error)
+                    raise
+                log.error("%s", error)
+
+    def _may_write(self) -> bool:
+        """Whether the seed is good enough: one that was looked after lately, or that the plugin is too ill to renew."""
+        now = monotonic()
+        if self._writes is None or now > self._checked + _PATIENCE:
+            return False
+        return now < self._checked + _CHECK or now < self._ill[0]
+
+    async def check(self) -> None:
+        """Whether the plugin is well; what it said lately counts. Raises StoreUnavailable."""
+        async with self._asking:
+            now = monotonic()
+            if now < self._ill[0]:
+                raise StoreUnavailable(self._ill[1])
+            if self._writes is None or now >= self._checked + _WELL:
+                await self._ask()
+
+    async def _ask(self) -> None:
+        try:
+            await self._refresh()
+        except _Failed as error:
+            self._ill = (monotonic() + _ILL, f"the KMS plugin {self._name}: {error}")
+            raise StoreUnavailable(self._ill[1]) from error
+        self._ill = (0.0, "")
 
     async def prepare_read(self, data: bytes) -> None:
         """Have the seed that a value was written with; `decrypt` tells if it was not to be had."""
@@ -111,8 +137,10 @@ class KMS:
             answer = await self._call("Encrypt", [(1, seed), (2, new_uid())])
             annotations = tuple(sorted(_pair(each) for number, each in answer if number == 3))
             sealed = Sealed(_SEEDED, _bytes(answer, 1), _text(answer, 2), annotations)
-            if not 0 < len(sealed.seed) <= _LARGEST or not sealed.key_id:
+            if not 0 < len(sealed.seed) <= _LARGEST:
                 raise _Failed("the encrypted seed is empty or too long")
+            if sealed.key_id != key_id:  # it changes just now; to write on with a key that is none now would be stale
+                raise _Failed("the key of Status is not that of Encrypt")
             self._ciphers[sealed] = _cipher(_SEEDED, seed)
             self._writes, self._key_id = sealed, key_id
         self._checked = monotonic()

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 
-from ..base import Ciphertext, Entry, Event, Page, Receive, RevisionMismatch, Store, Watch
+from ..base import Ciphertext, Entry, Event, Page, Receive, RevisionMismatch, Store, StoreUnavailable, Watch
 from .configuration import Rules
 from .kms import KMS
 from .providers import PREFIX, Provider, Undecipherable
@@ -93,6 +93,23 @@ class EncryptedStore:
     async def check(self) -> None:
         await self._inner.check()
 
+    @property
+    def has_plugins(self) -> bool:
+        """Whether anybody keeps keys for us."""
+        return bool(self._rules.plugins)
+
+    async def check_plugins(self) -> None:
+        """Whether all who keep keys are well. Raises StoreUnavailable."""
+        self._refresh()
+        problems = []
+        for number, plugin in enumerate(self._rules.plugins):
+            try:
+                await plugin.check()
+            except StoreUnavailable as error:
+                problems.append(f"kms-provider-{number}: {error}")
+        if problems:
+            raise StoreUnavailable(", ".join(problems))
+
     def stale(self, key: str) -> bool:
         """Whether the value would be written in another way now."""
         self._refresh()
@@ -152,7 +169,7 @@ class EncryptedStore:
 
     async def _fetch_keys(self, entries: Iterable[Entry]) -> None:
         """Have the keys of values whose keys are kept elsewhere, as far as they are to be had."""
-        if not self._rules.remote:
+        if not self._rules.plugins:
             return
         for entry in entries:
             for provider in self._providers(entry.key) or ():
@@ -160,7 +177,7 @@ class EncryptedStore:
                     await provider.prepare_read(entry.value[len(provider.prefix) :])
 
     async def _events(self, batch: list[Event]) -> list[Event]:
-        if self._rules.remote:
+        if self._rules.plugins:
             for event in batch:
                 entries = [] if event.value is None else [Entry(event.key, event.value, event.revision)]
                 await self._fetch_keys([*entries, *([event.previous] if event.previous else [])])
@@ -220,8 +237,13 @@ def current(provider: Provider) -> bytes | None:
     return provider.current if isinstance(provider, KMS) else provider.prefix
 
 
-def watching(file: Path, changed: Callable[[], bool], read: Callable[[Path], Rules]) -> Callable[[], Rules | None]:
-    """What `EncryptedStore` asks for new rules: those in a file when it has changed; one that is bad is told of."""
+def watching(
+    file: Path, changed: Callable[[], bool], read: Callable[[Path], Rules | None]
+) -> Callable[[], Rules | None]:
+    """What `EncryptedStore` asks for new rules: those in a file when it has changed; one that is bad is told of.
+
+    `read` may say None: the file is another, and says the same.
+    """
 
     def reload() -> Rules | None:
         if not changed():
@@ -231,7 +253,8 @@ def watching(file: Path, changed: Callable[[], bool], read: Callable[[Path], Rul
         except (OSError, ValueError) as error:
             log.error("%s has changed and cannot be used, the old one stays: %s", file, error)
             return None
-        log.info("%s was read again", file)
+        if rules is not None:
+            log.info("%s was read again", file)
         return rules
 
     return reload

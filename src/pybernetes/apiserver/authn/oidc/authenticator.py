@@ -47,7 +47,8 @@ class OIDC:
         self._now = now
         self._anonymous = configuration.anonymous
         self._issuers = self._made(configuration)
-        self._reloads = Reloads("authentication", file.read_bytes()) if file else None
+        self._data = file.read_bytes() if file else b""
+        self._reloads = Reloads("authentication", self._data) if file else None
 
     async def user_of(self, token: str) -> User | None:
         """Whose token it is; None if no issuer in the configuration claims it. Raises BadCredential."""
@@ -68,6 +69,9 @@ class OIDC:
             return
         try:
             data = self._file.read_bytes()
+            if data == self._data:  # another file that says the same
+                return
+            self._data = data
             self._issuers = self._made(read(self._file))
         except (OSError, ValueError) as error:
             log.error("%s has changed and cannot be used, the old one stays: %s", self._file, error)
