@@ -9,6 +9,7 @@ import io
 import json
 import lzma
 import os
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -234,3 +235,96 @@ def test_a_damaged_archive_among_those_that_are_kept_hides_no_other(
     run(tmp_path / "data", "import", str(tmp_path / "out.tar"))
     with pytest.raises(ClusterError, match=r"absent/out.tar: No such file"):
         run(tmp_path / "data", "export", "mine:1", str(tmp_path / "absent" / "out.tar"))
+
+
+def layout(tmp_path: Path) -> Path:
+    """The folder of an OCI layout."""
+    for name, content in members(good(tmp_path / "good.tar")).items():
+        path = tmp_path / "layout" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return tmp_path / "layout"
+
+
+def largest_blob(folder: Path) -> Path:
+    return max((folder / "blobs" / "sha256").iterdir(), key=lambda path: path.stat().st_size)
+
+
+def test_the_folder_of_a_layout_is_imported_like_its_archive(tmp_path: Path) -> None:
+    folder = layout(tmp_path)
+    (folder / "notes").write_text("mine")
+    (folder / "blobs" / "sha256" / "half.partial").write_text("mine")
+    real = largest_blob(folder).rename(tmp_path / "elsewhere")  # as builders do that keep blobs in one place
+    (folder / "blobs" / "sha256" / hashlib.sha256(real.read_bytes()).hexdigest()).symlink_to(real)
+    run(tmp_path / "data", "import", str(folder))
+    [kept] = (tmp_path / "data" / "images").iterdir()
+    assert members(kept) == members(tmp_path / "good.tar")
+    [found] = ImageStore(tmp_path / "store").import_archive(kept)
+    assert found.names == [NAME]
+    run(tmp_path / "data", "import", str(folder), "--tag", "other:2")
+    assert len(list((tmp_path / "data" / "images").iterdir())) == 2
+
+
+def test_the_folder_that_docker_saved_has_its_names(tmp_path: Path) -> None:
+    folder = layout(tmp_path)
+    index = json.loads((folder / "index.json").read_bytes())
+    found = json.loads((folder / "blobs" / "sha256" / index["manifests"][0]["digest"][7:]).read_bytes())
+    del index["manifests"][0]["annotations"]
+    (folder / "index.json").write_text(json.dumps(index))
+    config = f"blobs/sha256/{found['config']['digest'][7:]}"
+    layers = [f"blobs/sha256/{each['digest'][7:]}" for each in found["layers"]]
+    (folder / "manifest.json").write_text(json.dumps([{"Config": config, "RepoTags": ["saved:3"], "Layers": layers}]))
+    run(tmp_path / "data", "import", str(folder))
+    [kept] = (tmp_path / "data" / "images").iterdir()
+    assert archives.names(kept) == ["docker.io/library/saved:3"]
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("no layout", "layout is a folder, but not that of an OCI layout: it has no oci-layout and no index.json"),
+        ("no index", "not that of an OCI layout: it has no index.json"),
+        ("no blobs", "layout is not an archive of images: the archive has no blobs/sha256/"),
+        ("a missing blob", "layout is not an archive of images: the archive has no blobs/sha256/"),
+        ("a changed blob", "has other content than its name says"),
+        ("a blob of this machine", "has other content than its name says"),
+        ("a pipe", "is no file"),
+        ("a folder in place of a blob", "is no file"),
+        ("a link to nothing", "No such file or directory"),
+        ("an index that is too long", "index.json is longer than"),
+        ("no room", "no room"),
+    ],
+)
+def test_a_folder_that_is_no_layout_is_one_line_and_is_not_kept(
+    tmp_path: Path, what: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = layout(tmp_path)
+    blob = largest_blob(folder)
+    if what in ("no layout", "no index"):
+        (folder / "index.json").unlink()
+    if what == "no layout":
+        (folder / "oci-layout").unlink()
+    elif what == "no blobs":
+        shutil.rmtree(folder / "blobs")
+    elif what == "a changed blob":
+        blob.write_bytes(blob.read_bytes()[:-1] + b"?")
+    elif what == "an index that is too long":
+        (folder / "index.json").write_bytes(b" " * (17 << 20) + b"{}")
+    elif what == "no room":
+        nothing = os.statvfs_result((4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255))
+        monkeypatch.setattr(os, "statvfs", lambda path: nothing)
+    elif what != "no index":
+        blob.unlink()
+        if what == "a blob of this machine":
+            blob.symlink_to("/etc/passwd")
+        elif what == "a pipe":
+            os.mkfifo(blob)
+        elif what == "a folder in place of a blob":
+            blob.mkdir()
+        elif what == "a link to nothing":
+            blob.symlink_to("absent")
+    with pytest.raises(ClusterError, match=told) as caught:
+        run(tmp_path / "data", "import", str(folder))
+    assert "\n" not in str(caught.value)
+    assert str(folder) in str(caught.value)
+    assert list((tmp_path / "data" / "images").iterdir()) == []

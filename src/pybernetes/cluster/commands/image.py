@@ -68,7 +68,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     )
     made.add_argument("--command", nargs="+", default=[], metavar="WORD", help="what a container of it runs")
     made.set_defaults(run=_from_package, adds=True)
-    made = command("import", "Imports an archive (OCI or docker) into all nodes.")
+    made = command("import", "Imports an archive (OCI or docker), or the folder of an OCI layout, into all nodes.")
     made.add_argument("file", type=Path)
     made.add_argument(
         "-t", "--tag", action="append", default=[], metavar="NAME:TAG", help="instead of the names it has; repeatable"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.cluster.images import oci
+from pybernetes.cluster.images import folders, oci
 from pybernetes.cri.embedded.images.archive import LARGEST, NAME, REFERENCE, Archive
 from pybernetes.cri.embedded.images.compression import kind_of, plain
 from pybernetes.cri.embedded.images.config import read_config
@@ -62,9 +62,15 @@ def holding(folder: Path, name: str) -> list[Path]:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copies an archive; one that is packed as a whole is unpacked. ClusterError if it is damaged, or too large."""
+    """Copies an archive; one that is packed as a whole is unpacked, and the folder of an OCI layout becomes one.
+
+    ClusterError if it is damaged, or too large.
+    """
     disk = os.statvfs(target.parent)
     room = int(disk.f_bavail * disk.f_frsize - RESERVE * disk.f_blocks * disk.f_frsize)
+    if source.is_dir():
+        folders.pack(source, target, room)
+        return
     try:
         with open(source, "rb") as file, plain(file) as stream, open(target, "wb") as out:
             while data := stream.read(1 << 20):
