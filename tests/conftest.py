@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,15 @@ import tools
 
 # Set by the `./pyb` that may have started this run; the programs under test must not take it for their own.
 os.environ.pop("PYB_COMMAND", None)
+
+# A shell that starts the tests in the background, or nohup, has signals ignored, and all programs would inherit that.
+for number, usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, usual)
 
 # How long an example takes says more about the machine's other work than about the code.
 settings.register_profile("unhurried", deadline=None)

@@ -183,7 +183,6 @@ def test_a_build_that_is_ended_takes_its_command_along(bench: Bench, tmp_path: P
         command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background have it ignored
     ) as process:
         try:
             wait_until(lambda: running("sleep", seconds), "the command runs")
