@@ -90,6 +90,22 @@ def test_every_flag_of_upstream_has_an_answer() -> None:
             "shutdown-watch-termination-grace-period, if provided, can not be a negative value",
         ),
         ("--storage-initialization-timeout=-1s", "--storage-initialization-timeout can not be negative value"),
+        (
+            "--oidc-username-claim=sub",
+            "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* fl",
+        ),
+        (
+            "--oidc-signing-algs=RS256",
+            "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* fl",
+        ),
+        (
+            "--oidc-issuer-url=",
+            "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are",
+        ),
+        (
+            f"--authentication-config={__file__} --oidc-username-claim=sub",
+            "authentication-config file and oidc-* flags are mutually exclusive",
+        ),
         ("--service-cluster-ip-range=foo", "service-cluster-ip-range[0] is not a valid cidr"),
         (
             "--service-cluster-ip-range=10.0.0.0/24,10.1.0.0/24",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +17,22 @@ NAME = f"{VERSION}.{GROUP}"
 PATH = f"/apis/apiregistration.k8s.io/v1/apiservices/{NAME}"
 
 
+AUDIT = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "RequestResponse", "resources": [{"group": GROUP}]}],
+}
+
+
 @pytest.fixture(scope="session")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """The administrator of a server that is known to extension servers, with RBAC."""
     folder = tmp_path_factory.mktemp("aggregation")
-    flags = components.front_proxy(folder / "pki")
+    policy = folder / "policy.json"
+    policy.write_text(json.dumps(AUDIT))
+    audit = (f"--audit-policy-file={policy}", f"--audit-log-path={folder / 'audit.log'}")
+    flags = [*components.front_proxy(folder / "pki"), *audit]
     with tools.api_server(folder, *flags, "--authorization-mode=RBAC") as server:
         yield Client(server)
 

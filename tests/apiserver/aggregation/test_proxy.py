@@ -71,6 +71,28 @@ def test_a_path_that_was_written_with_escapes_is_the_one_that_was_decided_about(
     assert answer.json["path"] == f"{ROOT}/namespaces/default/flunders/echo"
 
 
+def test_what_the_servers_tell_each_other_is_not_in_the_audit_log(available: Registered) -> None:
+    admin, path = available.admin, f"{ROOT}/namespaces/default/flunders"
+    file = admin.server.folder / "audit.log"
+
+    def recorded(agent: str) -> dict[str, Any]:
+        def found() -> dict[str, Any] | None:
+            events = [json.loads(line) for line in file.read_text().splitlines()]
+            return next((each for each in events if each.get("userAgent") == agent), None)
+
+        return tools.wait_until(found, f"the event of {agent}")
+
+    assert admin.post(path, {"metadata": {"name": "audited"}}, User_Agent="audit-create").status == 201
+    assert admin.get(f"{path}/none", User_Agent="audit-get").status == 404
+    for agent, code, name in (("audit-create", 201, {}), ("audit-get", 404, {"name": "none"})):
+        event = recorded(agent)
+        assert (event["level"], event["stage"]) == ("RequestResponse", "ResponseComplete")
+        assert event["responseStatus"] == {"metadata": {}, "code": code}
+        assert not event.keys() & {"requestObject", "responseObject"}
+        place = {"resource": "flunders", "namespace": "default", **name}
+        assert event["objectRef"] == {**place, "apiGroup": "wardle.example.com", "apiVersion": "v1alpha1"}
+
+
 def test_a_watch_is_passed_on_event_by_event_and_ends_with_its_client(available: Registered) -> None:
     path = f"{ROOT}/namespaces/default/flunders?watch=true"
     with available.admin.watch(path) as watching:

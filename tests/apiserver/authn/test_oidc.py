@@ -371,6 +371,22 @@ def test_what_may_not_stand_in_a_configuration(parts: dict[str, Any], message: s
     assert message in aggregate(errors)
 
 
+@pytest.mark.parametrize(
+    ("expression", "rule", "good"),
+    [
+        ("claims.email", "claims.?email_verified.orValue(true) == true", True),
+        ("claims.email", "has(claims.email_verified)", True),
+        ("claims.?email.orValue('x')", "has(claims.sub)", False),
+        ("[claims.email][0]", "claims['email_verified'] == true", False),
+        ("claims['email']", "has(claims.sub)", True),
+    ],
+)
+def test_who_is_named_by_an_address_needs_a_verified_one(expression: str, rule: str, good: bool) -> None:
+    configured = jwt(**named(expression=expression), claimValidationRules=[{"expression": rule}])
+    errors = validate(AuthenticationConfiguration(jwt=[configured]), [])
+    assert [each.field for each in errors] == ([] if good else ["jwt[0].claimMappings.username.expression"])
+
+
 def test_two_issuers_of_the_same_name_are_refused() -> None:
     errors = validate(AuthenticationConfiguration(jwt=[jwt(), jwt()]), [])
     assert aggregate(errors) == 'jwt[1].issuer.url: Duplicate value: "https://issuer.example"'

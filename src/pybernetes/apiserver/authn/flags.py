@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from pybernetes.flags import boolean, file, seconds, words
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
+_OIDC: dict[str, Any] = {
+    "issuer_url": "",
+    "client_id": "",
+    "ca_file": None,
+    "username_claim": "sub",
+    "username_prefix": "",
+    "groups_claim": "",
+    "groups_prefix": "",
+    "signing_algs": ["RS256"],
+    "required_claim": (),
+}
+"""What the --oidc-* flags are if they are not given; one that is given counts as given, whatever it says."""
+
 _MAXIMUM = (3600.0, float(1 << 32))  # seconds; what --service-account-max-token-expiration may be
 
 
@@ -41,15 +55,15 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add("--service-account-jwks-uri", default="", help="where the keys are published, if not at this server")
     add("--authentication-config", type=file, help="an AuthenticationConfiguration: OpenID Connect, anonymous")
-    add("--oidc-issuer-url", default="", help="the issuer of ID tokens")
-    add("--oidc-client-id", default="", help="whom ID tokens are meant for")
+    add("--oidc-issuer-url", help="the issuer of ID tokens")
+    add("--oidc-client-id", help="whom ID tokens are meant for")
     add("--oidc-ca-file", type=file, help="who may sign the issuer's certificate; the machine's authorities")
-    add("--oidc-username-claim", default="sub", help="the claim that is the user's name")
-    add("--oidc-username-prefix", default="", help="put before it; - = nothing; the issuer, unless it is an email")
-    add("--oidc-groups-claim", default="", help="the claim that is the user's groups")
-    add("--oidc-groups-prefix", default="", help="put before each of them")
-    add("--oidc-signing-algs", type=_algorithms, default=["RS256"], help="with which issuers may sign")
-    add("--oidc-required-claim", type=_pair, action="append", default=[], help="claim=value, to be in every token")
+    add("--oidc-username-claim", help="the claim that is the user's name; sub")
+    add("--oidc-username-prefix", help="put before it; - = nothing; the issuer, unless it is an email")
+    add("--oidc-groups-claim", help="the claim that is the user's groups")
+    add("--oidc-groups-prefix", help="put before each of them")
+    add("--oidc-signing-algs", type=_algorithms, help="with which issuers may sign; RS256")
+    add("--oidc-required-claim", type=_pair, action="append", help="claim=value, to be in every token")
     add("--authentication-token-webhook-config-file", type=file, help="a kubeconfig: who to ask about tokens")
     add("--authentication-token-webhook-version", choices=("v1", "v1beta1"), default="v1beta1", help="of TokenReview")
     add("--authentication-token-webhook-cache-ttl", type=seconds, default=120.0, help="how long answers are kept")
@@ -93,15 +107,14 @@ def _check_proxies(options: argparse.Namespace) -> None:
 
 
 def _check_oidc(options: argparse.Namespace) -> None:
-    flags = ("issuer_url", "client_id", "ca_file", "username_prefix", "groups_claim", "groups_prefix")
-    used = any(getattr(options, f"oidc_{name}") for name in flags) or bool(options.oidc_required_claim)
-    used = used or options.oidc_username_claim != "sub" or options.oidc_signing_algs != ["RS256"]
+    used = any(getattr(options, f"oidc_{name}") is not None for name in _OIDC)
     if options.authentication_config and used:
-        raise ValueError("--authentication-config file and --oidc-* flags are mutually exclusive")
+        raise ValueError("authentication-config file and oidc-* flags are mutually exclusive")
     if used and not (options.oidc_issuer_url and options.oidc_client_id):
-        raise ValueError(
-            "--oidc-issuer-url and --oidc-client-id must be specified together when any --oidc-* flags are set"
-        )
+        raise ValueError("oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set")
+    for name, default in _OIDC.items():
+        if getattr(options, f"oidc_{name}") is None:
+            setattr(options, f"oidc_{name}", default)
     options.oidc_required_claim = dict(options.oidc_required_claim)
 
 

@@ -101,7 +101,10 @@ def _anonymous(options: argparse.Namespace) -> Anonymous | None:
         anonymous = read(options.authentication_config).anonymous
         if anonymous is not None:
             if options.anonymous_auth is not None:
-                raise ValueError("--anonymous-auth flag cannot be set when the config file configures anonymous")
+                raise ValueError(
+                    "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in "
+                    "authentication configuration file"
+                )
             if not anonymous.enabled:
                 return None
             return Anonymous([each.path for each in anonymous.conditions] or None)

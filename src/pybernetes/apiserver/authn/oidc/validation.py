@@ -252,7 +252,7 @@ def _looks_at(root: Node, claim: str) -> bool:
     for node in walk(root):
         if isinstance(node, Select) and is_claims(node.operand) and node.field == claim:
             return True
-        if isinstance(node, Call) and len(node.args) == 2 and is_claims(node.args[0]):
+        if isinstance(node, Call) and node.name == "_?._" and is_claims(node.args[0]):
             key = node.args[1]
             if isinstance(key, Literal) and key.value == claim:
                 return True
