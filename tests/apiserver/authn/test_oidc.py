@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
@@ -427,6 +428,34 @@ def test_a_changed_file_may_not_say_anything_else_of_anonymous_users(
     file.write_text(f"{head}anonymous: {{enabled: true}}\njwt: []\n")
     assert look() == ""
     assert changes == [True]
+
+
+async def test_other_issuers_are_used_when_they_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybernetes.apiserver.authn.oidc.authenticator._EVERY", 0.02)
+    monkeypatch.setattr("pybernetes.apiserver.authn.oidc.authenticator._WITHIN", 0.0)
+    world = World(tmp_path)
+    file = tmp_path / "authentication.json"
+    file.write_text(json.dumps(configuration(world)))
+    authenticator = OIDC(read(file), file=file)
+    answers = world.issuer.answer
+    try:
+        assert await authenticator.user_of(world.issuer.token()) == User("jane")
+        world.issuer.answer = lambda *_: (503, {}, "")
+        replace(file, json.dumps(configuration(world, username={"claim": "sub", "prefix": "new:"})))
+        authenticator._watched._next = 0.0
+        assert await authenticator.user_of(world.issuer.token()) == User("jane")
+        looking, reloads = authenticator._looking, authenticator._reloads
+        assert looking is not None
+        assert reloads is not None
+        await asyncio.to_thread(tools.wait_until, lambda: "failure" in reloads._counts, "that is told of")
+        assert await authenticator.user_of(world.issuer.token()) == User("jane"), "the old one stays"
+        world.issuer.answer = answers
+        async with asyncio.timeout(tools.PATIENCE):
+            await looking
+        assert reloads._counts["success"] == 1
+        assert await authenticator.user_of(world.issuer.token()) == User("new:jane")
+    finally:
+        world.issuer.close()
 
 
 def test_what_is_counted_of_a_file_that_changes(tmp_path: Path) -> None:

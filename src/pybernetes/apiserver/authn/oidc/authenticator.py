@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
-from time import time
+from time import monotonic, time
 from typing import Any
 
 import msgspec
@@ -25,8 +26,16 @@ from .validation import validate
 log = logging.getLogger(__name__)
 
 
+_EVERY = 10.0  # seconds between two looks for issuers that were not found; upstream's
+_WITHIN = 60.0  # seconds in which they should be found; upstream's UpdateAuthenticationConfigTimeout
+
+
 class OIDC:
-    """Knows the tokens of all issuers in a configuration; one from a file is read again when the file changes."""
+    """Knows the tokens of all issuers in a configuration; one from a file is read again when the file changes.
+
+    Other issuers are used as soon as all of them are found: until then the old ones stay, so that a mistake in the name
+    of one, or one that is away, locks nobody out.
+    """
 
     def __init__(
         self,
@@ -49,6 +58,8 @@ class OIDC:
         self._issuers = self._made(configuration)
         self._data = file.read_bytes() if file else b""
         self._reloads = Reloads("authentication", self._data) if file else None
+        self._looking: asyncio.Task[None] | None = None
+        """For the issuers of a file that has changed."""
 
     async def user_of(self, token: str) -> User | None:
         """Whose token it is; None if no issuer in the configuration claims it. Raises BadCredential."""
@@ -72,13 +83,32 @@ class OIDC:
             if data == self._data:  # another file that says the same
                 return
             self._data = data
-            self._issuers = self._made(read(self._file))
+            issuers = self._made(read(self._file))
         except (OSError, ValueError) as error:
             log.error("%s has changed and cannot be used, the old one stays: %s", self._file, error)
             self._reloads.failed()
             return
+        if self._looking is not None:
+            self._looking.cancel()
+        if issuers:
+            self._looking = asyncio.get_running_loop().create_task(self._look_for(issuers, data, self._reloads))
+        else:
+            self._use(issuers, data, self._reloads)
+
+    async def _look_for(self, issuers: dict[str, _Issuer], data: bytes, reloads: Reloads) -> None:
+        began = monotonic()
+        while problems := [problem for each in issuers.values() if (problem := await each.problem())]:
+            log.error("%s has changed and cannot be used yet, the old one stays: %s", self._file, "; ".join(problems))
+            if monotonic() >= began + _WITHIN:
+                reloads.failed()
+                began = monotonic()
+            await asyncio.sleep(_EVERY)
+        self._use(issuers, data, reloads)
+
+    def _use(self, issuers: dict[str, _Issuer], data: bytes, reloads: Reloads) -> None:
+        self._issuers = issuers
         self._changed()
-        self._reloads.succeeded(data)
+        reloads.succeeded(data)
         log.info("%s was read again", self._file)
 
 
@@ -95,6 +125,14 @@ class _Issuer:
             issuer.url, discovery_url=issuer.discovery_url or "", authority=self._authority, now=now
         )
         self._others: dict[str, Provider] = {}
+
+    async def problem(self) -> str:
+        """Why the issuer is not found; empty if it is."""
+        try:
+            await self._provider.discover()
+        except BadCredential as error:
+            return str(error)
+        return ""
 
     async def user_of(self, token: str) -> User:
         claims = await self._provider.claims(token, self._audiences, self._algorithms)

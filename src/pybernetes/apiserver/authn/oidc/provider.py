@@ -1,8 +1,9 @@
 """An issuer: where its keys are, which they are now, and whether it has signed a token.
 
-Nothing is asked before the first token comes, and nothing in the background. Keys are asked for again when a token is
-signed with none of those we have, and those are older than the issuer said they would be good for; so a key that the
-issuer has begun to use is found, and tokens signed at random cannot make us flood the issuer.
+Nothing is asked before the first token comes, unless the issuer is one of a configuration that has changed. Keys are
+asked for again when a token is signed with none of those we have, and those are older than the issuer said they would
+be good for; so a key that the issuer has begun to use is found, and tokens signed at random cannot make us flood the
+issuer.
 """
 
 from __future__ import annotations
@@ -93,6 +94,12 @@ class Provider:
         if answer.status != 200 or len(answer.body) > _LARGEST:
             raise Unavailable(f"oidc: {url} answered {answer.status}")
         return answer.body, answer.headers
+
+    async def discover(self) -> None:
+        """Find out where the keys are, if that is not known yet. Raises Unavailable."""
+        async with self._asking:
+            if not self._jwks_uri:
+                await self._discover()
 
     async def _verify(self, token: jwt.Signed) -> None:
         if self._signed(token):
