@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import re
@@ -112,6 +113,7 @@ async def test_a_plugin_that_is_ill_stops_writes_after_a_while_and_never_reads(
         assert found is not None
         assert found.value == b"value"
         plugin.close()
+        store._rules.plugins[0]._timeout = 0.2
         with pytest.raises(StoreUnavailable, match="Status"):
             await store.create(f"{prefix}secrets/d", b"late")
         await store._rules.close()
@@ -135,6 +137,21 @@ async def test_a_plugin_is_not_asked_how_it_is_all_the_time(plugin: Plugin, monk
     await provider.prepare_write()
     assert plugin.calls[3:] == ["Status"], "while it is ill the seed is good for a while, and no write waits for it"
     await provider.close()
+
+
+async def test_a_plugin_that_starts_again_is_waited_for(plugin: Plugin, tmp_path: Path) -> None:
+    provider = kms.KMS("vault", plugin.endpoint, 20.0)
+    await provider.check()
+    plugin.close()
+    asked = asyncio.create_task(provider._call("Status", []))
+    done, _ = await asyncio.wait([asked], timeout=0.5)
+    assert not done
+    again = Plugin(tmp_path / "kms.sock")
+    try:
+        assert (3, b"key-1") in await asked
+    finally:
+        await provider.close()
+        again.close()
 
 
 async def test_a_key_that_changes_between_two_answers_is_not_used(plugin: Plugin) -> None:

@@ -30,6 +30,7 @@ _LARGEST = 1024  # bytes of a key's name and of an encrypted seed; upstream's
 _WELL = 20.0  # seconds that a plugin counts as well after it said so; upstream's
 _ILL = 3.0  # seconds that it counts as ill after it did not; upstream's
 _RETRY = 1.0  # seconds before a plugin is asked again for a seed that it has not decrypted
+_RECONNECT = 1000  # milliseconds, at most, before a plugin that was away is called again; grpc would take minutes
 _SERVICE = "/v2.KeyManagementService/"
 
 
@@ -150,10 +151,12 @@ class KMS:
         import grpc.aio  # type: ignore[import-untyped]
 
         if self._channel is None:
-            self._channel = grpc.aio.insecure_channel(self._endpoint, [("grpc.default_authority", "localhost")])
+            options = [("grpc.default_authority", "localhost"), ("grpc.max_reconnect_backoff_ms", _RECONNECT)]
+            self._channel = grpc.aio.insecure_channel(self._endpoint, options)
         call = self._channel.unary_unary(_SERVICE + method)
         try:
-            answer: bytes = await call(_packed(fields), timeout=self._timeout)
+            # A plugin that starts again is waited for, as upstream does.
+            answer: bytes = await call(_packed(fields), timeout=self._timeout, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:
             raise _Failed(f"{method}: {error.code().name}: {error.details()}") from error
         return list(_fields(answer))
