@@ -140,6 +140,16 @@ def test_a_cache_that_cannot_be_read_fails_a_check_but_not_a_delete(recorded: Re
         assert not file.exists()
 
 
+def test_what_a_crash_left_half_written_can_be_forgotten(tmp_path: Path) -> None:
+    kept = cache.Cache(tmp_path)
+    kept.forget_broken()  # there is nothing yet
+    kept.put(cache.Attachment("net", "whole", "eth0"))
+    (kept.folder / "net-empty-eth0").touch()
+    (kept.folder / "net-half-eth0").write_text('{"kind": "cni')
+    kept.forget_broken()
+    assert [each.name for each in kept.folder.iterdir()] == ["net-whole-eth0"]
+
+
 def test_a_result_that_was_kept_before_there_was_a_kind_is_understood(recorded: Recorded, tmp_path: Path) -> None:
     pods = network({"type": "first"})
     (tmp_path / "cache/results").mkdir(parents=True)

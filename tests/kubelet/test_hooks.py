@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from kubelet.probes.test_attempts import CONTAINER, LOCAL, POD, Recorder, Runtime, http, serving, unused
+from kubelet.probes.test_attempts import CONTAINER, LOCAL, POD, Recorder, Runtime, http, serving
 
+import tools
 from pybernetes.api.core.v1 import LifecycleHandler
 from pybernetes.client.clock import FakeClock
 from pybernetes.cri.errors import CRIError
@@ -59,7 +60,7 @@ async def test_https_falls_back_to_http_without_the_secret() -> None:
 
 
 async def test_nobody_there_is_a_failure() -> None:
-    port = unused()
+    port = tools.free_port(LOCAL)
     with pytest.raises(HookFailed) as failed:
         await run({"httpGet": {"path": "/p", "port": port}})
     assert str(failed.value) == (

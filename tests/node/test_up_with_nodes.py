@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -161,7 +162,13 @@ def test_clusters_side_by_side_have_networks_of_their_own(two_nodes: Cluster) ->
 @only("containerd")
 def test_a_start_that_fails_shows_why_and_leaves_nothing() -> None:
     with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
-        cluster = Cluster(Path(folder), f"w{os.getpid()}", runtime="containerd")
+        for number in itertools.count():  # one whose network no other cluster has
+            place = Path(folder, str(number))
+            cluster = Cluster(place, f"w{os.getpid()}", runtime="containerd")
+            bridge = Network(plan.first_choice(cluster.layout)).bridge
+            if not os.path.exists(f"/sys/class/net/{bridge}"):
+                break
+        place.mkdir()
         broken = Path(folder, "bin")
         broken.mkdir()
         script = (
@@ -190,7 +197,7 @@ def test_a_start_that_fails_shows_why_and_leaves_nothing() -> None:
         assert done.returncode == 1
         assert "the containerd of node-1 keeps ending" in done.stderr
         assert "this containerd is broken" in done.stderr
-        assert remains(cluster.layout, Network(plan.first_choice(cluster.layout)).bridge) == NOTHING
+        assert remains(cluster.layout, bridge) == NOTHING
         assert {path.name for path in cluster.layout.data.iterdir()} == {"cluster.json", "lock", "logs"}
         cluster.down()
 

@@ -87,6 +87,14 @@ class Cache:
         if network and container_id and ifname:
             self._path(network, container_id, ifname).unlink(missing_ok=True)
 
+    def forget_broken(self) -> None:
+        """Removes what a crash of libcni left half written: it would never remove what it cannot read."""
+        for file in self.folder.iterdir() if self.folder.exists() else ():
+            try:
+                json.loads(file.read_bytes())
+            except ValueError:
+                file.unlink(missing_ok=True)
+
     def attachments(self, container_id: str = "") -> list[Attachment]:
         """All that is remembered, or what is of one container; files that are of no attachment are passed over."""
         try:

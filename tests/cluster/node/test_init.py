@@ -25,6 +25,7 @@ from pybernetes.cluster.node import boot, cgroups, containerd, fabric, inside, p
 from pybernetes.cluster.node.machine import Machine
 from pybernetes.cluster.node.network import Network
 from pybernetes.cri import v1 as cri
+from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
 pytestmark = pytest.mark.skipif(
@@ -87,11 +88,24 @@ class Node:
 
         return _run(call())
 
+    def remove_pods(self) -> int:
+        async def remove() -> int:
+            async with Runtime(self.socket) as runtime:
+                await _initialized(runtime)
+                found = (await runtime.list_pod_sandbox(cri.ListPodSandboxRequest())).items
+                for each in found:
+                    await runtime.stop_pod_sandbox(cri.StopPodSandboxRequest(pod_sandbox_id=each.id))
+                    await runtime.remove_pod_sandbox(cri.RemovePodSandboxRequest(pod_sandbox_id=each.id))
+                return len(found)
+
+        return int(_run(remove()))
+
     def start_pod(self, handler: str, attempt: int = 0) -> None:
         async def start() -> None:
             async with Runtime(self.socket) as runtime:
                 cidr = ".".join(self.network.pods.split(".")[:2]) + f".{self.number}.0/24"
                 network = cri.NetworkConfig(pod_cidr=cidr)
+                await _initialized(runtime)
                 await runtime.update_runtime_config(
                     cri.UpdateRuntimeConfigRequest(runtime_config=cri.RuntimeConfig(network_config=network))
                 )
@@ -124,6 +138,19 @@ class Node:
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(work)
+
+
+async def _initialized(runtime: Runtime) -> None:
+    """containerd listens before it can do anything."""
+    async with asyncio.timeout(tools.PATIENCE):
+        while True:
+            try:
+                await runtime.status(cri.StatusRequest())
+                return
+            except CRIError as error:
+                if error.code != "Unavailable":
+                    raise
+            await asyncio.sleep(0.01)
 
 
 async def _network_ready(runtime: Runtime) -> None:
@@ -254,6 +281,10 @@ def test_after_a_power_failure_a_node_boots_with_its_disk_and_nothing_else(pair:
     init, processes = node.init, list(inside.descendants(node.init))
     assert len(processes) >= 4, "containerd, a shim and the pod's processes"
     assert node.process is not None
+    remembered = list((pair.layout.node("node-2") / "lib-cni/results").iterdir())
+    assert remembered
+    for each in remembered:
+        each.write_bytes(b"")  # as when the power fails while containerd writes
     os.kill(init, signal.SIGKILL)
     assert node.process.wait(60) == 1
     for pid in processes:
@@ -266,6 +297,7 @@ def test_after_a_power_failure_a_node_boots_with_its_disk_and_nothing_else(pair:
     for each in cgroups.visible(cgroups.hierarchies()):
         assert not Path(each.mount, machine.cgroup, "kubepods").exists()
     assert boot.missing_archives(pair.layout, "node-2") == [], "images are on the disk"
+    assert node.remove_pods() == 1, "the old one, though nothing is known of its network"
     node.start_pod("", attempt=1)
     assert tools.wait_until(lambda: _try_fetch(node.pod_ip), "a pod runs again") == "hello\n"
 

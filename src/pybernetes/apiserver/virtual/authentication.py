@@ -76,7 +76,10 @@ async def self_subject_reviews(registry: Registry, resource: Resource, request: 
 
 def _info(user: User) -> UserInfo:
     return UserInfo(
-        username=user.name or None, uid=user.uid or None, groups=list(user.groups) or None, extra=dict(user.extra) or None
+        username=user.name or None,
+        uid=user.uid or None,
+        groups=list(user.groups) or None,
+        extra=dict(user.extra) or None,
     )
 
 

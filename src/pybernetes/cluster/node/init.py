@@ -26,6 +26,7 @@ from pybernetes.cluster.node.netlink import Netlink
 from pybernetes.cluster.node.network import mac
 from pybernetes.cluster.node.programs import PATH, find
 from pybernetes.cluster.rootless import plain
+from pybernetes.cni.cache import Cache
 
 NAMESPACES = syscalls.NEWNS | syscalls.NEWUTS | syscalls.NEWIPC | syscalls.NEWPID | syscalls.NEWNET | syscalls.NEWCGROUP
 # Of this namespace. Proxy ARP makes the node answer for its pods (network.py says why), at once and not after 0.8 s.
@@ -102,6 +103,11 @@ def _init(machine: Machine, found: list[cgroups.Hierarchy], parent: int) -> int:
 
 class _Program(supervisor.Child):
     """A program of the node. How often it ended is written down, for those who look in from outside."""
+
+    def start(self) -> None:
+        if self.name == "containerd":  # a pod whose network it cannot read of would never end
+            Cache().forget_broken()
+        super().start()
 
     def exited(self) -> None:
         super().exited()
