@@ -26,7 +26,6 @@ from pybernetes.cluster.node.netlink import Netlink
 from pybernetes.cluster.node.network import mac
 from pybernetes.cluster.node.programs import PATH, find
 from pybernetes.cluster.rootless import plain
-from pybernetes.cni.cache import Cache
 
 NAMESPACES = syscalls.NEWNS | syscalls.NEWUTS | syscalls.NEWIPC | syscalls.NEWPID | syscalls.NEWNET | syscalls.NEWCGROUP
 # Of this namespace. Proxy ARP makes the node answer for its pods (network.py says why), at once and not after 0.8 s.
@@ -106,6 +105,8 @@ class _Program(supervisor.Child):
 
     def start(self) -> None:
         if self.name == "containerd":  # a pod whose network it cannot read of would never end
+            from pybernetes.cni.cache import Cache  # which other nodes do without
+
             Cache().forget_broken()
         super().start()
 
