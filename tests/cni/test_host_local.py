@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,27 @@ def test_many_processes_at_once_never_share_an_address(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(found) == len(set(found)) == 24
+
+
+@pytest.mark.parametrize("step", ["rename", "write"])
+def test_a_crash_while_an_address_is_taken_takes_it_for_nobody(tmp_path: Path, step: str) -> None:
+    """The processes end themselves where they would write the owner, and where the address would get its name."""
+    script = (
+        "import io, ipaddress, os, signal, sys\n"
+        "from pybernetes.cni.plugins import host_local_store as store\n"
+        "def end(*_): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "class Ending(io.FileIO):\n"
+        "    write = end\n"
+        "if sys.argv[2] == 'write': store.open = Ending; os.write = end\n"
+        "else: os.rename = end\n"
+        "address = ipaddress.ip_address('10.1.2.2')\n"
+        "with store.Store('pods', sys.argv[1]) as kept: kept.reserve('c', 'eth0', address, 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path), step], capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not (tmp_path / "pods/10.1.2.2").exists()
+    assert given_out(call(tmp_path, **SUBNET)) == ["10.1.2.2/29"]
+    assert sorted(path.name for path in (tmp_path / "pods").iterdir()) == ["10.1.2.2", "last_reserved_ip.0", "lock"]
 
 
 def test_a_file_without_an_interface_belongs_to_the_container(tmp_path: Path) -> None:

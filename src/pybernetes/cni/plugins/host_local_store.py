@@ -7,6 +7,7 @@ by whoever reads or changes them. Files written before there was a second line h
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import ipaddress
 import os
@@ -42,17 +43,18 @@ class Store:
     def reserve(self, container_id: str, ifname: str, address: Address, index: int) -> bool:
         """Takes an address of the set `index` for a container's interface; False if it is taken."""
         path = os.path.join(self._folder, str(address))
-        try:
-            fd = os.open(path, os.O_RDWR | os.O_EXCL | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except FileExistsError:
+        if os.path.lexists(path):
             return False
+        # It gets its name when the owner is in it: a crash in between would take the address for nobody, for ever.
+        nameless = os.path.join(self._folder, ".reserving")
         try:
-            os.write(fd, f"{container_id.strip()}{_BREAK}{ifname}".encode())
+            with open(nameless, "wb") as file:
+                file.write(f"{container_id.strip()}{_BREAK}{ifname}".encode())
+            os.rename(nameless, path)
         except OSError:
-            os.unlink(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(nameless)
             raise
-        finally:
-            os.close(fd)
         with open(os.path.join(self._folder, f"last_reserved_ip.{index}"), "w") as file:
             file.write(str(address))
         return True
