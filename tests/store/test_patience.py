@@ -65,6 +65,12 @@ def test_a_server_without_rest_does_not_wait_for_one_write_after_another(monkeyp
     assert clock.lone_write(patience, QUICK / 10)
 
 
+def test_one_client_who_keeps_the_server_at_work_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, patience = Clock(monkeypatch), Patience(lambda: 1)
+    monkeypatch.setattr(module, "thread_time", lambda: 0.9 * clock.time)
+    assert all(clock.lone_write(patience, QUICK / 10) for _ in range(10))
+
+
 def test_a_slow_disk_is_waited_for_now_and_then_only(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, patience = Clock(monkeypatch), Patience(int)
     assert all(clock.lone_write(patience, QUICK / 10) for _ in range(100))
