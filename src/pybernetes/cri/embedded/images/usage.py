@@ -68,7 +68,8 @@ def remove_tree(path: Path | str, dir_fd: int | None = None) -> None:
 
 
 def _empty(top: int) -> None:
-    moved = 0
+    # As no name before: whoever was killed while removing this tree has left such names, and may have had our pid.
+    prefix, moved = f".removed-{os.urandom(8).hex()}-", 0
     refused: set[str] = set()
     while True:
         with contextlib.suppress(OSError):
@@ -77,14 +78,14 @@ def _empty(top: int) -> None:
         if not folders:
             return
         for name in folders:
-            moved = _empty_folder(top, name, moved)
+            moved = _empty_folder(top, name, prefix, moved)
             try:
                 os.rmdir(name, dir_fd=top)
             except OSError:
                 refused.add(name)
 
 
-def _empty_folder(top: int, name: str, moved: int) -> int:
+def _empty_folder(top: int, name: str, prefix: str, moved: int) -> int:
     """Removes the files of a folder and moves its folders beside it; how many have been moved in all."""
     with contextlib.suppress(OSError):
         folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
@@ -93,7 +94,7 @@ def _empty_folder(top: int, name: str, moved: int) -> int:
             for each in os.listdir(folder):
                 moved += 1
                 with contextlib.suppress(OSError):
-                    os.rename(each, f".removed-{os.getpid()}-{moved}", src_dir_fd=folder, dst_dir_fd=top)
+                    os.rename(each, f"{prefix}{moved}", src_dir_fd=folder, dst_dir_fd=top)
         finally:
             os.close(folder)
     return moved
