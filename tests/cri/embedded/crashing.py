@@ -4,8 +4,11 @@ Run inside a machine: reads a line, does what it says, and writes what came of i
 
 A step is anything that leaves a trace: a file, folder or cgroup made, written or taken away, a mount, a message to the
 launcher or to the kernel. `die N` takes a pod through its life and kills the runtime right before its Nth step;
-`clear` is the next runtime, which does what a kubelet would, and must be able to. `lose N` kills the launcher instead,
-and the same runtime has to find its way.
+`clear` is the next runtime, which does what a kubelet would, and must be able to; `die_clearing N` is killed while it
+does that. `lose N` kills the launcher instead, and the same runtime has to find its way.
+
+`power ...` does any of these where all else ends with the runtime: processes, mounts, and what a machine keeps in
+memory. The next one has the same pids, as programs have that start with a machine.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ CHANGES = ("os.mkdir", "os.rmdir", "os.remove", "os.rename", "os.truncate", "soc
 FINISHED = 7
 """The exit code of a life that had fewer steps than that."""
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+MOUNTED = ("/scratch", "/var/run/secrets/kubernetes.io/serviceaccount", "/a/b/c", "/d/e/f", "/g/h/i")
+"""Where something is mounted, so that the container's own files are many folders."""
 BUSYBOX = cri.ImageSpec(image="docker.io/library/busybox:latest")
 
 
@@ -89,15 +94,24 @@ def sandbox_config(folder: Path, attempt: int) -> Any:
     )
 
 
+async def create(runtime: EmbeddedRuntime, sandbox: str, config: Any, attempt: int = 0) -> str:
+    container = cri.ContainerConfig(
+        metadata=cri.ContainerMetadata(name="main", attempt=attempt),
+        image=BUSYBOX,
+        command=["sleep", "1000"],
+        log_path=f"main-{attempt}.log",
+    )
+    container.linux.resources.memory_limit_in_bytes = 64 << 20
+    for path in MOUNTED:
+        container.mounts.add(container_path=path, host_path="/proc", readonly=True)
+    request = cri.CreateContainerRequest(pod_sandbox_id=sandbox, config=container, sandbox_config=config)
+    return str((await runtime.create_container(request)).container_id)
+
+
 async def start(runtime: EmbeddedRuntime, config: Any) -> tuple[str, str]:
     """A pod with a container that runs."""
     sandbox = (await runtime.run_pod_sandbox(cri.RunPodSandboxRequest(config=config))).pod_sandbox_id
-    container = cri.ContainerConfig(
-        metadata=cri.ContainerMetadata(name="main"), image=BUSYBOX, command=["sleep", "1000"], log_path="main.log"
-    )
-    container.linux.resources.memory_limit_in_bytes = 64 << 20
-    request = cri.CreateContainerRequest(pod_sandbox_id=sandbox, config=container, sandbox_config=config)
-    id = (await runtime.create_container(request)).container_id
+    id = await create(runtime, sandbox, config)
     await runtime.start_container(cri.StartContainerRequest(container_id=id))
     return sandbox, id
 
@@ -108,13 +122,15 @@ async def end(runtime: EmbeddedRuntime, sandbox: str) -> None:
 
 
 async def live(runtime: EmbeddedRuntime, folder: Path) -> None:
-    """A pod's life."""
-    sandbox, id = await start(runtime, sandbox_config(folder, 0))
+    """A pod's life; its second container was never started when the pod ends."""
+    config = sandbox_config(folder, 0)
+    sandbox, id = await start(runtime, config)
     await runtime.exec_sync(cri.ExecSyncRequest(container_id=id, cmd=["true"], timeout=30))
     resources = cri.LinuxContainerResources(memory_limit_in_bytes=128 << 20)
     await runtime.update_container_resources(cri.UpdateContainerResourcesRequest(container_id=id, linux=resources))
     await runtime.stop_container(cri.StopContainerRequest(container_id=id, timeout=0))
     await runtime.remove_container(cri.RemoveContainerRequest(container_id=id))
+    await create(runtime, sandbox, config, attempt=1)
     await end(runtime, sandbox)
 
 
@@ -165,6 +181,11 @@ class Program:
             await clear(runtime, self.folder)
         return 0
 
+    async def die_clearing(self, step: int) -> int:
+        Steps(step, end_runtime)
+        await self.clear()
+        return FINISHED
+
     async def lose(self, step: int) -> int:
         async with self.runtime() as runtime:
             steps = Steps(step, lambda: end_launcher(runtime))
@@ -194,11 +215,33 @@ def in_a_fork(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def with_power(memory: Path, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    """The same in namespaces of its own, which end with it, and with a folder that is in memory."""
+
+    async def first_process() -> int:
+        syscalls.mount("", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
+        syscalls.mount("proc", "/proc", "proc")
+        syscalls.mount("tmpfs", str(memory), "tmpfs")
+        return in_a_fork(work) & 0xFF
+
+    async def outside() -> int:
+        syscalls.unshare(syscalls.NEWNS | syscalls.NEWPID)
+        return in_a_fork(first_process)
+
+    code = in_a_fork(outside)
+    return code - 256 if code > 128 else code
+
+
 def main(folder: Path) -> None:
     program = Program(folder)
     for line in sys.stdin:
-        word, *rest = line.split()
-        print(in_a_fork(lambda: getattr(program, word)(*map(int, rest))), flush=True)  # noqa: B023
+        word, *rest = line.removeprefix("power ").split()
+
+        def work() -> Coroutine[Any, Any, int]:
+            done: Coroutine[Any, Any, int] = getattr(program, word)(*map(int, rest))  # noqa: B023
+            return done
+
+        print(with_power(folder / "run", work) if line.startswith("power ") else in_a_fork(work), flush=True)
 
 
 if __name__ == "__main__":

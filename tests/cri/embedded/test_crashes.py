@@ -121,3 +121,21 @@ def test_a_runtime_whose_launcher_is_killed_at_any_step_goes_on_and_leaves_nothi
         step += stride
     assert not tried.left_over(before)
     assert step > 150
+
+
+@pytest.mark.parametrize("stride", [20, pytest.param(1, marks=pytest.mark.soak)])
+def test_power_failures_at_any_step_and_while_that_is_mended_leave_what_the_next_runtime_can_take_away(
+    tried: Crashing, stride: int
+) -> None:
+    before = tried.start()
+    step = random.randint(1, stride)
+    while (code := tried.do(f"power die {step}")) != FINISHED:
+        again = random.randint(1, 120)
+        moment = f"steps {step} and {again}"
+        assert code == -9, f"{moment}: {tried.errors()}"
+        assert tried.do(f"power die_clearing {again}") in (-9, FINISHED), f"{moment}: {tried.errors()}"
+        assert tried.do("power clear") == 0, f"{moment}: {tried.errors()}"
+        assert not tried.left_over(before), moment
+        step += stride
+    assert not tried.left_over(before)
+    assert step > 150
