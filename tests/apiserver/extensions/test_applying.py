@@ -85,6 +85,22 @@ def test_plain_writes_are_owned_too(define: Define) -> None:
     kind.patch({"metadata": {"finalizers": None}})
 
 
+EMPTY = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
+
+
+def test_nobody_owns_empty_metadata_but_who_applies_it(define: Define) -> None:
+    kind = define(version(SCHEMA))
+    made = kind.client.post(kind.path() + "?fieldManager=m", kind.object(metadata=EMPTY, spec={"size": "s"}))
+    merged = kind.patch({"metadata": EMPTY, "spec": {"size": "m"}})
+    metadata = {**EMPTY, "resourceVersion": merged.json["metadata"]["resourceVersion"]}
+    replaced = kind.client.put(kind.path("a"), kind.object(metadata=metadata, spec={"size": "l"}))
+    for answer in (made, merged, replaced):
+        assert all("f:metadata" not in fields for fields in owners(answer).values()), answer.json
+    path = f"{kind.path('a')}?fieldManager=one"
+    applied = kind.client("PATCH", path, kind.object(metadata=EMPTY), Content_Type="application/apply-patch+yaml")
+    assert owners(applied)["one"]["f:metadata"] == {"f:annotations": {}, "f:labels": {}}
+
+
 def test_fields_that_the_schema_does_not_know_cannot_be_applied(define: Define) -> None:
     kind = define(version(SCHEMA))
     answer = apply(kind, "one", nope=1)

@@ -201,6 +201,20 @@ def test_bodies_that_are_no_objects(kind: Kind, body: bytes, status: int, messag
     assert (answer.status, message in answer.message) == (status, True), answer.message
 
 
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        ({"apiVersion": {}}, "json: cannot unmarshal object into Go struct field .apiVersion of type string"),
+        ({"kind": 1}, "json: cannot unmarshal number into Go struct field .kind of type string"),
+        ({"kind": None}, "Object 'Kind' is missing in '{\"apiVersion\":"),
+    ],
+)
+def test_patches_to_what_is_no_object(kind: Kind, patch: dict[str, Any], message: str) -> None:
+    kind.post(spec={"size": "small"})
+    answer = kind.patch(patch)
+    assert (answer.status, message in answer.message) == (422, True), answer.message
+
+
 def test_deep_nesting_is_refused_and_the_server_stays_well(kind: Kind) -> None:
     head = f'{{"kind":"Widget","apiVersion":"{kind.group}/v1","metadata":{{"name":"a"}},"spec":'
     body = head.encode() + b'{"a":' * 5000 + b"1" + b"}" * 5001

@@ -89,6 +89,16 @@ def test_scale(kind: Kind) -> None:
     assert ".spec.replicas: Invalid value: -1: should be a non-negative integer" in refused.message
 
 
+def test_who_scales_an_object_without_a_spec_brings_its_defaults(define: Define) -> None:
+    properties = {**SCHEMA["properties"]["spec"]["properties"], "color": {"type": "string", "default": "red"}}  # type: ignore[index]
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+    kind = define(version(schema, subresources={"scale": SCALE}))
+    kind.post()
+    scale = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "a"}, "spec": {"replicas": 2}}
+    assert kind.client.put(kind.path("a") + "/scale", scale).status == 200
+    assert kind.get().json["spec"] == {"replicas": 2, "color": "red"}
+
+
 def test_an_object_without_replicas_has_no_scale(kind: Kind) -> None:
     kind.post(spec={})
     answer = kind.client.get(kind.path("a") + "/scale")

@@ -121,6 +121,7 @@ class CustomVersion:
             _normalize(shell.metadata)
         except ValueError:
             return None
+        _drop_empty(shell.metadata)
         return self._shell.open(shell)
 
     def _read_slowly(self, body: bytes) -> tuple[CustomObject, list[str]]:
@@ -134,9 +135,8 @@ class CustomVersion:
             raise BadRequest(self._unparsable(body, strict.not_an_object(value)))
         document = gojson.plain(value) or {}
         for key in ("apiVersion", "kind"):
-            if document.get(key) is not None and type(document[key]) is not str:
-                why = f"json: cannot unmarshal {gojson.word(document[key])} into Go struct field .{key} of type string"
-                raise BadRequest(self._unparsable(body, why))
+            if (wrong := _no_text(document, key)) is not None:
+                raise BadRequest(self._unparsable(body, wrong))
         if not document.get("kind"):
             why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
             raise BadRequest(strict.unrecognized(self.kind, body, why))
@@ -172,9 +172,12 @@ class CustomVersion:
             return Invalid("", "", "", [invalid("patch", shown, why)])
 
         for key in ("apiVersion", "kind"):
-            if not isinstance(patched.get(key), str):
-                why = f"Object 'Kind' is missing in '{_to_json(patched).decode()}'"
-                raise refused(why if not patched.get("kind") else f".{key} accessor error: must be a string")
+            if (wrong := _no_text(patched, key)) is not None:
+                raise refused(f"couldn't get version/kind; json parse error: {wrong}")
+        if not patched.get("kind"):
+            raise refused(f"Object 'Kind' is missing in '{_sorted(patched).decode()}'")
+        if not patched.get("apiVersion"):
+            raise refused(".apiVersion accessor error: must be a string")
         try:
             obj, unknown = _object(patched)
         except strict.DecodeError as error:
@@ -402,9 +405,30 @@ def _object(document: Content) -> tuple[CustomObject, list[str]]:
     """The object of a document, and what is unknown in its metadata. Raises DecodeError."""
     value = document.get("metadata")
     metadata, problems = strict.convert(ObjectMeta, value if value is not None else {})
+    _drop_empty(metadata)
     unknown = [problem.replace(' "', ' "metadata.', 1) for problem in problems]
     content = {key: each for key, each in document.items() if key not in TYPE_META}
     return CustomObject(document.get("kind"), document.get("apiVersion"), metadata, content), unknown
+
+
+def _drop_empty(meta: ObjectMeta) -> None:
+    """Nobody owns an empty map or list of the metadata, because it is not written."""
+    if meta.labels is not None and not meta.labels:
+        meta.labels = None
+    if meta.annotations is not None and not meta.annotations:
+        meta.annotations = None
+    if meta.finalizers is not None and not meta.finalizers:
+        meta.finalizers = None
+    if meta.owner_references is not None and not meta.owner_references:
+        meta.owner_references = None
+
+
+def _no_text(document: Content, key: str) -> str | None:
+    """What Go says of a value that should be a text, and is none."""
+    value = document.get(key)
+    if value is None or type(value) is str:
+        return None
+    return f"json: cannot unmarshal {gojson.word(value)} into Go struct field .{key} of type string"
 
 
 def _owned(obj: CustomObject) -> Content:

@@ -150,6 +150,7 @@ def _write(store: ResourceStore, obj: Any, replicas: int) -> None:
         raise BadRequest(f"the spec replicas field {quote(path)} cannot be empty")
     try:
         custom.put_replicas(obj, store.custom.scale, replicas)
+        store.custom.accept(obj.content)  # where there was nothing around the replicas, its defaults come with it
     except custom.WrongType as error:
         raise InternalError(str(error)) from None
 
