@@ -37,6 +37,17 @@ def test_the_generation_of_a_template_is_not_applied(client: Client, namespace: 
     assert metadata_by_manager(client.patch(path, body, "apply").json) == {"one": None}
 
 
+def test_an_empty_list_is_owned_where_it_is_told_from_none(client: Client, namespace: str) -> None:
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    body = {"metadata": {"name": "a"}, "addressType": "IPv4", "endpoints": []}
+    (entry,) = client.post(path, body).json["metadata"]["managedFields"]
+    assert entry["fieldsV1"] == {"f:addressType": {}, "f:endpoints": {}}
+    path = f"/api/v1/namespaces/{namespace}/limitranges"
+    made = client.post(path, {"metadata": {"name": "a"}, "spec": {"limits": []}}).json
+    assert made["metadata"]["managedFields"][0]["fieldsV1"] == {"f:spec": {"f:limits": {}}}
+    assert made["spec"] == {"limits": None}
+
+
 def test_a_review_says_who_asked(client: Client, namespace: str) -> None:
     asked = {"resourceAttributes": {"verb": "get", "resource": "pods"}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?fieldManager=one"

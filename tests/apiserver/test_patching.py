@@ -55,6 +55,16 @@ def test_patches_that_are_bad_requests(client: Client, path: str, kind: str, bod
         ("strategic", {"binaryData": {"a": "x"}}, "error decoding from json: illegal base64 data at input byte 0"),
         ("strategic", {"binaryData": {"a": ["x"]}}, "unrecognized type: uint8"),
         ("json", [{"op": "add", "path": "/data", "value": []}], "of type map[string]string"),
+        (
+            "json",
+            [{"op": "add", "path": "/kind", "value": {}}],
+            "version/kind; json parse error: json: cannot unmarshal object into Go struct field .kind of type string",
+        ),
+        (
+            "json",
+            [{"op": "add", "path": "/data", "value": []}, {"op": "add", "path": "/apiVersion", "value": "v7"}],
+            'no kind "ConfigMap" is registered for version "v7"',
+        ),
     ],
 )
 def test_an_outcome_that_is_no_object_of_the_kind_is_the_patchs_fault(
@@ -106,6 +116,11 @@ def test_what_a_merge_patch_touches_is_in_the_order_of_names(client: Client, pat
     assert '\\"data\\":{\\"b\\":\\"2\\",\\"k\\":\\"v\\",\\"z\\":\\"1\\"}' in refused.message
     refused = client.patch(f"{path}/a", b'{"immutable":"x","metadata":{"ownerReferences":[{"uid":"u","kind":"K"}]}}')
     assert '\\"ownerReferences\\":[{\\"kind\\":\\"K\\",\\"uid\\":\\"u\\"}]' in refused.message
+
+
+def test_unknown_fields_of_a_strategic_patch_are_in_the_order_of_names(client: Client, path: str) -> None:
+    warned = client.patch(f"{path}/a", b'{"zoo":1,"metadata":{"y":1,"b":2},"foo":1}', "strategic")
+    assert [each.split('\\"')[1] for each in warned.warnings] == ["foo", "metadata.b", "metadata.y", "zoo"]
 
 
 def test_text_that_is_no_utf8_is_replaced(client: Client, path: str) -> None:

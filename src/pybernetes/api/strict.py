@@ -87,7 +87,7 @@ def check_kind(obj: Any, cls: type[Struct], api_version: str, body: bytes = b"")
 
     `body` is where it came from, for the message.
     """
-    why = kind_mismatch(obj, cls, api_version)
+    why = kind_mismatch(obj.kind, obj.api_version, cls, api_version)
     if not why:
         return
     if why.startswith("unexpected GroupVersion"):
@@ -97,9 +97,9 @@ def check_kind(obj: Any, cls: type[Struct], api_version: str, body: bytes = b"")
     raise BadRequest(_cannot_be_handled(obj, cls, api_version, why))
 
 
-def kind_mismatch(obj: Any, cls: type[Struct], api_version: str) -> str:
-    """Why an object is not of the kind and version of the path; empty if it is."""
-    kind, version = obj.kind or cls.__name__, (obj.api_version or api_version).removeprefix("/")
+def kind_mismatch(kind: str | None, version: str | None, cls: type[Struct], api_version: str) -> str:
+    """Why an object that says these is not of the kind and version of the path; empty if it is."""
+    kind, version = kind or cls.__name__, (version or api_version).removeprefix("/")
     if kind == cls.__name__ and version == api_version:
         return ""
     from .scheme import split_api_version, type_for  # the table of everything served, needed only to complain
@@ -119,6 +119,14 @@ def kind_mismatch(obj: Any, cls: type[Struct], api_version: str) -> str:
 
 _EVERYWHERE = frozenset(("List", "Status", "DeleteOptions", "ListOptions", "PatchOptions", "WatchEvent"))
 """Kinds that every group and version knows."""
+
+
+def no_text(document: dict[str, Any], name: str) -> str | None:
+    """What Go says about a kind or version that is no text; None if it is one, or is not there."""
+    value = document.get(name)
+    if value is None or type(value) is str:
+        return None
+    return f"json: cannot unmarshal {gojson.word(value)} into Go struct field .{name} of type string"
 
 
 def not_an_object(value: Any) -> str:

@@ -10,8 +10,6 @@ from .v1 import EndpointConditions, EndpointSlice
 
 def default_endpoint_slice(obj: EndpointSlice) -> None:
     """Ports have a name, if only an empty one, and are TCP."""
-    obj.endpoints = obj.endpoints or None
-    obj.ports = obj.ports or None
     for port in obj.ports or ():
         if port.name is None:
             port.name = ""

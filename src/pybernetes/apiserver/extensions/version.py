@@ -135,7 +135,7 @@ class CustomVersion:
             raise BadRequest(self._unparsable(body, strict.not_an_object(value)))
         document = gojson.plain(value) or {}
         for key in ("apiVersion", "kind"):
-            if (wrong := _no_text(document, key)) is not None:
+            if (wrong := strict.no_text(document, key)) is not None:
                 raise BadRequest(self._unparsable(body, wrong))
         if not document.get("kind"):
             why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
@@ -172,7 +172,7 @@ class CustomVersion:
             return Invalid("", "", "", [invalid("patch", shown, why)])
 
         for key in ("apiVersion", "kind"):
-            if (wrong := _no_text(patched, key)) is not None:
+            if (wrong := strict.no_text(patched, key)) is not None:
                 raise refused(f"couldn't get version/kind; json parse error: {wrong}")
         if not patched.get("kind"):
             raise refused(f"Object 'Kind' is missing in '{_sorted(patched).decode()}'")
@@ -421,14 +421,6 @@ def _drop_empty(meta: ObjectMeta) -> None:
         meta.finalizers = None
     if meta.owner_references is not None and not meta.owner_references:
         meta.owner_references = None
-
-
-def _no_text(document: Content, key: str) -> str | None:
-    """What Go says of a value that should be a text, and is none."""
-    value = document.get(key)
-    if value is None or type(value) is str:
-        return None
-    return f"json: cannot unmarshal {gojson.word(value)} into Go struct field .{key} of type string"
 
 
 def _owned(obj: CustomObject) -> Content:

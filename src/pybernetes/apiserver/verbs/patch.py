@@ -30,7 +30,7 @@ from ..registry.strategy import Context
 from .apply import apply_object
 from .managing import converting, manager_of, track
 from .options import WriteOptions, write_options
-from .writing import check_name, check_uid, context_for, update_object, write_object
+from .writing import check_name, check_namespace, check_uid, context_for, update_object, write_object
 
 T = TypeVar("T", bound=Struct)
 
@@ -104,6 +104,8 @@ async def patch_object(store: ResourceStore, name: str, patch: Patch, options: W
 
     async def change(old: Any) -> Any:
         new = patched(old)
+        if new.metadata is not None:
+            check_namespace(store, new.metadata, context.namespace)
         check_name(new.metadata, name)
         check_uid(store, new.metadata, old.metadata)
         if store.asks_webhook:
@@ -189,18 +191,28 @@ def decode_patched(
             ordered = _ordered(patched, patch.touched) if patch.touched else patched
             obj, unknown = strict.convert(cls, ordered, _walker(patch))
         except strict.DecodeError as error:
-            raise refused(str(error)) from None
-        problems = [*problems, *unknown]
+            raise refused(_wrong_type(patched, patch, cls, api_version) or str(error)) from None
+        problems = [*problems, *(sorted(unknown) if patch.shown else unknown)]
     if problems and options.field_validation == strict.STRICT:
         raise refused(strict.strict_decoding_error(problems))
     if options.field_validation == strict.WARN:
         warnings.extend(problem for problem in problems if problem not in warnings)
     if patch.shown:
         obj.kind, obj.api_version = cls.__name__, api_version  # a strategic merge patch cannot change them
-    elif mismatch := strict.kind_mismatch(obj, cls, api_version):
+    elif mismatch := strict.kind_mismatch(obj.kind, obj.api_version, cls, api_version):
         raise refused(mismatch)
     decoded: T = obj
     return decoded
+
+
+def _wrong_type(patched: dict[str, Any], patch: Patch, cls: type[Struct], api_version: str) -> str:
+    """Why the outcome is not even of the kind; that is told before anything else."""
+    if patch.shown:
+        return ""
+    for name in ("apiVersion", "kind"):
+        if (wrong := strict.no_text(patched, name)) is not None:
+            return f"couldn't get version/kind; json parse error: {wrong}"
+    return strict.kind_mismatch(patched.get("kind"), patched.get("apiVersion"), cls, api_version)
 
 
 def _ordered(value: Any, touched: Any) -> Any:

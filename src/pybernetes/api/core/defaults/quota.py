@@ -13,7 +13,6 @@ def default_limit_range(obj: LimitRange) -> None:
     """For containers: a default limit from the maximum, a default request from the limit or the minimum."""
     if obj.spec is None:
         obj.spec = LimitRangeSpec()
-    obj.spec.limits = obj.spec.limits or None
     for item in obj.spec.limits or ():
         if item.type is None:
             item.type = ""
