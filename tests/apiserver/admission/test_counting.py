@@ -89,3 +89,18 @@ async def test_every_plugin_is_counted_by_time_and_outcome(monkeypatch: pytest.M
     }
     assert counted(chain) == expected
     assert counted(chain) == expected  # asking does not count again
+
+
+async def test_many_requests_are_counted_as_each_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(module, "perf_counter", clock)
+    first, second = Timed("First", clock), Timed("Second", clock)
+    plugins: list[Any] = [first, second]
+    chain = Chain(plugins)
+    first.seconds, second.seconds = 0.001, 0.002
+    for _ in range(1000):
+        await chain.admit(attributes(CREATE, "pods"))
+    found = counted(chain)
+    assert found[PLUGIN, "First", "admit", CREATE, "false"] == (1.0, [1000] * 7)
+    assert found[PLUGIN, "Second", "admit", CREATE, "false"] == (2.0, [1000] * 7)
+    assert found[STEP, "admit", CREATE, "false"] == (3.0, [1000] * 7)

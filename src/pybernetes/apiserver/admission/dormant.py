@@ -31,9 +31,9 @@ class Dormant(Plugin):
         self._make = make
         self._plugin: Plugin | None = None
 
-    def awake(self) -> Plugin | None:
-        """The plugin, if it has anything to do."""
-        if self._plugin is None and self._partition.items:
+    def awake(self) -> Plugin:
+        """The plugin, made when it is needed first."""
+        if self._plugin is None:
             self._plugin = self._make()
         return self._plugin
 
@@ -46,16 +46,18 @@ class DormantMutating(Dormant):
     """For a plugin that changes objects."""
 
     def admit(self, attributes: Attributes) -> Awaitable[None] | None:
-        plugin = self._plugin or self.awake()
-        return None if plugin is None else plugin.admit(attributes)
+        if self._plugin is None and not self._partition.items:
+            return None
+        return self.awake().admit(attributes)
 
 
 class DormantValidating(Dormant):
     """For a plugin that judges."""
 
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:
-        plugin = self._plugin or self.awake()
-        return None if plugin is None else plugin.validate(attributes)
+        if self._plugin is None and not self._partition.items:
+            return None
+        return self.awake().validate(attributes)
 
 
 def dormant(registry: Registry, name: str, plural: str, make: Callable[[], Plugin]) -> Plugin:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import cached_property
 
 from pybernetes.api.errors import Forbidden, NotFound
 from pybernetes.api.resources import Resource
 
+from ..registry.resource_store import ResourceStore
 from .plugin import CREATE, DELETE, Attributes, Plugin
 
 IMMORTAL = ("default", "kube-system", "kube-public")
@@ -17,6 +19,10 @@ class NamespaceLifecycle(Plugin):
 
     name = "NamespaceLifecycle"
     operations = (CREATE, DELETE)
+
+    @cached_property
+    def _namespaces(self) -> ResourceStore:
+        return self.registry.store("", "v1", "namespaces")
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         if resource.fullname == "namespaces":
@@ -29,21 +35,19 @@ class NamespaceLifecycle(Plugin):
             if attributes.name in IMMORTAL:
                 raise Forbidden("", "namespaces", attributes.name, "this namespace may not be deleted")
             return None
-        namespaces = self.registry.store("", "v1", "namespaces")
-        item = namespaces.peek("", attributes.namespace)
+        item = self._namespaces.peek("", attributes.namespace)
         if item is None:
             return self._look_again(attributes)
-        if namespaces.attributes(item).fields.get("status.phase") == "Terminating":
+        if self._namespaces.attributes(item).fields.get("status.phase") == "Terminating":
             raise _terminating(attributes)
         return None
 
     async def _look_again(self, attributes: Attributes) -> None:
         """Another server may have made the namespace a moment ago."""
-        namespaces = self.registry.store("", "v1", "namespaces")
-        item = await namespaces.find("", attributes.namespace)
+        item = await self._namespaces.find("", attributes.namespace)
         if item is None:
             raise NotFound("", "namespaces", attributes.namespace)
-        if namespaces.attributes(item).fields.get("status.phase") == "Terminating":
+        if self._namespaces.attributes(item).fields.get("status.phase") == "Terminating":
             raise _terminating(attributes)
 
 

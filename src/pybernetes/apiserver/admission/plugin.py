@@ -11,7 +11,7 @@ coroutine functions: most plugins have nothing to wait for, and starting a corou
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from operator import add, sub
+from operator import sub
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -130,8 +130,8 @@ class Plugin:
 
 
 Method = Callable[[Attributes], Awaitable[None] | None]
-_Form = tuple[str, str, str, str]
 _SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)  # upstream's buckets
+_KEPT = 256  # times that are kept for each form of requests
 
 
 class Call(NamedTuple):
@@ -145,24 +145,25 @@ class Call(NamedTuple):
 class Step:
     """Everybody who is concerned by requests of one form, in order.
 
-    A request reads the clock once for each plugin, and that is almost all: how long they took is added up by functions
-    of C, and which of upstream's buckets that was is clear if all of them together were quick enough for the first.
+    A request reads the clock once for each plugin, and that is almost all: what was read is kept, and added up for many
+    requests at once. Which of upstream's buckets that was is clear if all plugins together were quick enough for the
+    first.
     """
 
-    __slots__ = ("_passed", "_quick", "_refused", "_seconds", "calls", "methods")
+    __slots__ = ("_passed", "_quick", "_refused", "calls", "methods")
 
     def __init__(self, calls: Sequence[Call], passed: Series, refused: Series) -> None:
         self.calls = calls
         self.methods = tuple(call.method for call in calls)
         self._passed, self._refused = passed, refused
-        self._quick = 0
-        self._seconds = [0.0] * len(calls)
+        self._quick: list[float] = []  # the marks of quick requests, one after another
 
     def passed(self, marks: list[float]) -> None:
         """Count a request that nobody has refused: the times at which the plugins began, and the end."""
         if marks[-1] - marks[0] <= _SECONDS[0]:
-            self._quick += 1
-            self._seconds = list(map(add, self._seconds, map(sub, marks[1:], marks)))
+            self._quick += marks
+            if len(self._quick) > _KEPT:
+                self.settle()
             return
         for call, began, ended in zip(self.calls, marks, marks[1:], strict=False):
             call.passed.add(ended - began)
@@ -177,11 +178,14 @@ class Step:
         self._refused.add(marks[-1] - marks[0])
 
     def settle(self) -> None:
-        """Bring what was added up to where it is counted."""
-        for call, seconds in zip(self.calls, self._seconds, strict=True):
-            call.passed.add_quick(self._quick, seconds)
-        self._passed.add_quick(self._quick, sum(self._seconds))
-        self._quick, self._seconds = 0, [0.0] * len(self.calls)
+        """Bring what was kept to where it is counted."""
+        width = len(self.calls) + 1
+        marks = [self._quick[index::width] for index in range(width)]
+        times = len(marks[0])
+        for call, began, ended in zip(self.calls, marks, marks[1:], strict=False):
+            call.passed.add_quick(times, sum(map(sub, ended, began)))
+        self._passed.add_quick(times, sum(map(sub, marks[-1], marks[0])))
+        self._quick = []
 
 
 class Later(NamedTuple):
@@ -198,7 +202,7 @@ class Chain:
 
     def __init__(self, plugins: Sequence[Plugin | Later]) -> None:
         self._plugins = list(plugins)
-        self._steps: dict[tuple[str, _Form], Step] = {}
+        self._steps: dict[tuple[str, ...], Step] = {}
         words = "How long admission took, by"
         labels = ("type", "operation", "rejected")
         self._step_times = Histogram(
@@ -245,7 +249,7 @@ class Chain:
 
     def _step(self, method: str, attributes: Attributes) -> Step:
         operation, resource, subresource = attributes.operation, attributes.resource, attributes.subresource
-        key = (method, (operation, resource.group, resource.plural, subresource))
+        key = (method, operation, resource.group, resource.plural, subresource)
         step = self._steps.get(key)
         if step is None:
             calls = tuple(self._concerned(method, operation, resource, subresource))

@@ -74,7 +74,7 @@ class FlowController:
 
     def classify(self, user: User, info: RequestInfo) -> Flow:
         """The flow of a request."""
-        stamp = (self._schemas.changed, self._configurations.changed)
+        stamp = (self._schemas.partition.changed, self._configurations.partition.changed)
         if stamp != self._stamp:
             self._compile(stamp)
         if info.is_resource:

@@ -23,6 +23,7 @@ class Lister(Generic[T]):
 
     def __init__(self, registry: Registry, group: str, version: str, plural: str) -> None:
         self._store = registry.store(group, version, plural)
+        self.partition = self._store.partition
         self._decoded: dict[str, tuple[Item, T]] = {}
         self._lists: dict[str, list[T]] = {}
         self._listed = -1
@@ -30,7 +31,7 @@ class Lister(Generic[T]):
     @property
     def changed(self) -> int:
         """Grows with every change of any object of the resource."""
-        return self._store.partition.changed
+        return self.partition.changed
 
     def get(self, namespace: str, name: str) -> T | None:
         """What the cache holds now, which may lag behind other servers."""
@@ -44,12 +45,12 @@ class Lister(Generic[T]):
 
     def list(self, namespace: str = "") -> list[T]:
         """All objects, or those of a namespace, by name."""
-        if self._listed != self.changed:
+        partition = self.partition
+        if self._listed != partition.changed:
             self._lists.clear()
-            self._listed = self.changed
+            self._listed = partition.changed
         found = self._lists.get(namespace)
         if found is None:
-            partition = self._store.partition
             keys = partition.scan(self._store.scope(namespace))
             found = self._lists[namespace] = [self._decode(partition.items[key]) for key in keys]
         return found
@@ -59,7 +60,7 @@ class Lister(Generic[T]):
 
         When the past was lost (a store that was away), what there is now is told again, without what has gone.
         """
-        partition = self._store.partition
+        partition = self.partition
 
         def told(change: Change | None) -> None:
             if change is None:
