@@ -1,13 +1,14 @@
-"""Random bytes from the operating system, asked for many at a time: a system call for 16 of them costs 5 us."""
+"""What nobody can foresee, made many at a time: a system call for 16 random bytes costs 5 us."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _SIZE = 4096
 _pool = b""
 _used = 0
+_STOCK = 32
 _VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
@@ -23,10 +24,30 @@ def random_bytes(count: int) -> bytes:
     return taken
 
 
-def new_uid() -> str:
-    """A random UUID (version 4); faster than the standard library's."""
+class Stock:
+    """Texts made many at a time: one at a time, between other work, takes four times as long."""
+
+    def __init__(self, make: Callable[[], str]) -> None:
+        self._make = make
+        self._made: list[str] = []
+        os.register_at_fork(after_in_child=self._made.clear)
+
+    def take(self) -> str:
+        """One that nobody else gets."""
+        try:
+            return self._made.pop()
+        except IndexError:
+            self._made += [self._make() for _ in range(_STOCK)]
+            return self._make()
+
+
+def _uuid() -> str:
     digits = random_bytes(16).hex()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
+
+
+new_uid = Stock(_uuid).take
+"""A random UUID (version 4); faster than the standard library's."""
 
 
 def serial_uids() -> Iterator[str]:
