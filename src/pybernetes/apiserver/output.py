@@ -37,11 +37,7 @@ _encode = msgspec.json.Encoder().encode
 class YamlResponse(Response):
     """An answer in YAML that remembers what it was made from, for those who would have to read it again."""
 
-    __slots__ = ("json",)
-
-    def __init__(self, json: bytes, body: bytes, status: int) -> None:
-        super().__init__(body, status, YAML)
-        self.json = json
+    json: bytes = b""
 
 
 def write(raw: bytes, form: Format, status: int = 200) -> Response:
@@ -49,7 +45,7 @@ def write(raw: bytes, form: Format, status: int = 200) -> Response:
     if form.media == YAML:
         from pybernetes.api.yaml import json_to_yaml
 
-        return YamlResponse(raw, json_to_yaml(raw), status)
+        return YamlResponse(json_to_yaml(raw), status, YAML, json=raw)
     if form.pretty:
         return Response(msgspec.json.format(raw, indent=2), status, JSON)
     return Response(raw + b"\n", status)
@@ -57,13 +53,13 @@ def write(raw: bytes, form: Format, status: int = 200) -> Response:
 
 def answer(request: Request, resource: Resource, raw: bytes, form: Format, status: int = 200) -> Response:
     """One object."""
+    if not form.transform:
+        return write(raw, form, status)
     if form.transform == "Table":
-        raw = table(request, resource, [raw], form, None)
-    elif form.transform == "PartialObjectMetadata":
-        raw = partial_metadata(raw, form.version)
-    elif form.transform:
-        raise _misfit(resource, form, f"not a list (*{resource.package}.{resource.kind})")
-    return write(raw, form, status)
+        return write(table(request, resource, [raw], form, None), form, status)
+    if form.transform == "PartialObjectMetadata":
+        return write(partial_metadata(raw, form.version), form, status)
+    raise _misfit(resource, form, f"not a list (*{resource.package}.{resource.kind})")
 
 
 def answer_list(request: Request, resource: Resource, raws: Sequence[bytes], meta: ListMeta, form: Format) -> Response:

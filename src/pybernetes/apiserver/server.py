@@ -157,8 +157,7 @@ class APIServer:
 
             audited = Authentication(Audit(acting, self._auditing), authenticators, self._turns)
             identified = FailedAuthenticationAudit(audited, self._auditing)
-        measured = RequestMetrics(Errors(identified), self.metrics)
-        outermost: Handler = Errors(RequestInfoFilter(measured))
+        outermost: Handler = RequestMetrics(Errors(RequestInfoFilter(identified)), self.metrics)
         if options.cors_allowed_origins or options.strict_transport_security_directives:
             from .filters.browsers import Browsers
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from .heads import Head
 
 if TYPE_CHECKING:
@@ -21,69 +23,44 @@ def as_utf8(header: str) -> str:
     return header if header.isascii() else header.encode("latin-1").decode("utf-8", "replace")
 
 
-class Response:
+class Response(msgspec.Struct, eq=False):
     """An answer whose body is known."""
 
-    __slots__ = ("body", "content_type", "headers", "status")
-
-    def __init__(
-        self,
-        body: bytes = b"",
-        status: int = 200,
-        content_type: str = "application/json",
-        headers: list[tuple[str, str]] | None = None,
-    ) -> None:
-        self.body = body
-        self.status = status
-        self.content_type = content_type
-        self.headers = headers
+    body: bytes = b""
+    status: int = 200
+    content_type: str = "application/json"
+    headers: list[tuple[str, str]] | None = None
 
 
-class Request:
+class Request(msgspec.Struct, eq=False):
     """One request as it came in, and what the filters found out about it."""
 
-    __slots__ = (
-        "annotations",
-        "audit",
-        "audit_id",
-        "body",
-        "connection",
-        "extra_head",
-        "head",
-        "headers",
-        "info",
-        "initialized",
-        "method",
-        "path",
-        "query_string",
-        "read",
-        "repeated",
-        "response_headers",
-        "user",
-        "warnings",
-    )
-
-    def __init__(
-        self, connection: Connection, method: str, path: str, query_string: str, headers: dict[str, str], body: bytes
-    ) -> None:
-        self.connection = connection
-        self.method = method
-        self.path = path
-        self.query_string = query_string
-        self.headers = headers
-        self.body = body
-        self.head: Head | None = None  # what it has in common with others, where that is known
-        self.repeated: dict[str, list[str]] | None = None  # headers that came more than once, each value by itself
-        self.annotations: tuple[tuple[str, str], ...] = ()  # what the audit log is told of the credential
-        self.audit: Any = None  # what is recorded of it (`audit.recorder.Recorder`), where anything is
-        self.audit_id = ""  # set by whoever needs it before the answer is sent
-        self.read: Any = None  # the body, where it was read before its verb began
-        self.user: Any = None
-        self.info: Any = None
-        self.initialized: Callable[[], None] | None = None  # to be called when a watch has told what there is
-        self.extra_head = b""  # complete header lines for the answer
-        self.warnings: list[str] = []
-        self.response_headers: list[tuple[str, str]] = []
+    connection: Connection
+    method: str
+    path: str
+    query_string: str
+    headers: dict[str, str]
+    body: bytes
+    head: Head | None = None
+    """What it has in common with others, where that is known."""
+    repeated: dict[str, list[str]] | None = None
+    """Headers that came more than once, each value by itself."""
+    annotations: tuple[tuple[str, str], ...] = ()
+    """What the audit log is told of the credential."""
+    audit: Any = None
+    """What is recorded of it (`audit.recorder.Recorder`), where anything is."""
+    audit_id: str = ""
+    """Set by whoever needs it before the answer is sent."""
+    read: Any = None
+    """The body, where it was read before its verb began."""
+    user: Any = None
+    info: Any = None
+    initialized: Callable[[], None] | None = None
+    """To be called when a watch has told what there is."""
+    extra_head: bytes = b""
+    """Complete header lines for the answer."""
+    warnings: list[str] = []
+    response_headers: list[tuple[str, str]] = []
 
     def first(self, name: str) -> str:
         """The first value of a header (its name in lower case); empty if there is none."""

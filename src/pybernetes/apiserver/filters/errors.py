@@ -1,4 +1,4 @@
-"""The outermost filter: whatever goes wrong becomes a Status."""
+"""Around all filters but those that count and speak to browsers: whatever goes wrong becomes a Status."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pybernetes.api.errors import BadRequest, Forbidden
 from pybernetes.api.field import aggregate, invalid
 from pybernetes.api.names import is_dns1123_label, is_dns1123_subdomain, is_http_path
 from pybernetes.api.quote import quote
-from pybernetes.net.http import Handler, Request, Response
+from pybernetes.net.http import Answer, Handler, Request, Response
 from pybernetes.net.messages import NOSNIFF, as_utf8
 
 from ..authn.serviceaccount import NODE_NAME, USER_PREFIX
@@ -49,9 +49,12 @@ class Impersonation:
         self._authorizers = authorizers
         self._taken: dict[str, str] = {}  # the mode in which a user last became another
 
-    async def __call__(self, request: Request) -> Response | None:
+    def __call__(self, request: Request) -> Answer:
         if request.head is not None and request.head.plain:
-            return await self._next(request)
+            return self._next(request)
+        return self._look(request)
+
+    async def _look(self, request: Request) -> Response | None:
         asked = [name for name in request.headers if name.startswith("impersonate-")]
         if asked:
             wanted = wanted_user(request)
