@@ -53,3 +53,15 @@ def test_the_same_body_for_another_manager_or_validation_is_another_matter(clien
     assert client.post(path + "?fieldValidation=Strict", POD).status == 400
     made = client.post(path + "?fieldManager=somebody", POD).json
     assert [entry["manager"] for entry in made["metadata"]["managedFields"]] == ["somebody"]
+
+
+def test_the_form_and_the_options_that_a_head_asks_for_hold_for_every_request_that_begins_alike(
+    client: Client, namespace: str
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    for _ in range(3):
+        assert client.post(f"{path}?dryRun=All&pretty=true&fieldManager=me", CONFIG_MAP).body.startswith(b"{\n  ")
+        made = client.post(f"{path}?fieldManager=somebody", CONFIG_MAP)
+        assert made.body.startswith(b'{"kind"')
+        assert [entry["manager"] for entry in made.json["metadata"]["managedFields"]] == ["somebody"]
+    assert len(client.get(path).json["items"]) == 3

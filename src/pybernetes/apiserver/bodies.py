@@ -23,8 +23,8 @@ JSONBody = tuple[bytes, list[str]]
 
 
 async def read_ahead(request: Request) -> None:
-    """Read a large YAML body now, so that `as_json` and `yaml_as_json` find it read."""
-    if len(request.body) < LARGE or "yaml" not in request.headers.get("content-type", ""):
+    """Read a large body now, if it is YAML, so that `as_json` and `yaml_as_json` find it read."""
+    if "yaml" not in request.headers.get("content-type", ""):
         return
     from pybernetes.api.yaml import YAMLProblem, yaml_to_json
 
@@ -36,8 +36,7 @@ async def read_ahead(request: Request) -> None:
 
 def as_json(request: Request, kind: str, api_version: str) -> JSONBody:
     """The body of a request that carries an object of a kind. Raises BadRequest, UnsupportedMediaType."""
-    media = body_media(request.headers)
-    if media == JSON:
+    if request.headers.get("content-type", JSON) == JSON or (media := body_media(request.headers)) == JSON:
         return request.body, []
     if media != YAML:
         return _protobuf_as_json(request.body, kind, api_version), []

@@ -16,7 +16,7 @@ from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
 from pybernetes.net.http import OVERDUE, Answer, Handler, Request, Response
 
-from .bodies import read_ahead
+from .bodies import LARGE, read_ahead
 from .registry.registry import Registry
 from .registry.resource_store import ResourceStore
 from .requestinfo import RequestInfo, lasts
@@ -91,7 +91,7 @@ class Dispatcher:
                 resource = await registry.find(info.group, info.version, info.resource)
             if info.subresource:
                 return await self._subresource(request)
-            if request.body:
+            if len(request.body) >= LARGE:
                 await read_ahead(request)
             verb = info.verb
             if not _placed(info, resource):

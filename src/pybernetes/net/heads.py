@@ -52,6 +52,8 @@ class Head(msgspec.Struct, gc=False):
     """Whether no header speaks for somebody else (`Impersonate-*`, `X-Remote-*`), so that nobody need look again."""
     info: Any = None
     """What the path and query ask for, once somebody has found out."""
+    wishes: Any = None
+    """What the headers and the query ask for besides, once the verb has found out."""
 
 
 class Heads:

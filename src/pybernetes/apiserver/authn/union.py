@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pybernetes.api.errors import Unauthorized
 from pybernetes.net.http import Request
 
-from .user import Authenticator, BadCredential, User, authenticated
+from .user import AUTHENTICATED, Authenticator, BadCredential, User, authenticated
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -45,7 +45,7 @@ class Union:
                 reasons = [*(reasons or ()), str(bad)]
                 continue
             if user is not None:
-                return self._counted(authenticated(user))
+                return self._counted(user if AUTHENTICATED in user.groups else authenticated(user))
         if reasons is None and self._anonymous is not None:
             user = await self._anonymous.authenticate(request)
             if user is not None:

@@ -7,12 +7,12 @@ import msgspec
 from pybernetes.net.http import Request, Response
 
 from ..initializers import wait_until_initialized
-from ..negotiation import output_format
+from ..negotiation import Format, output_format
 from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from .managing import manager_of
-from .options import write_options
+from .options import WriteOptions, write_options
 from .preparing import prepared
 from .writing import context_for, create_object
 
@@ -22,9 +22,7 @@ _METADATA = b'"metadata":{'
 async def create(registry: Registry, store: ResourceStore, request: Request) -> Response:
     """Answer 201 with the object as it was stored."""
     info = request.info
-    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
-    options = write_options(info.query, "CreateOptions")
-    manager = manager_of(request, options)
+    form, options, manager = (request.head and request.head.wishes) or _wishes(request)
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
     obj = prepared(store, request, options.field_validation, context)
     given = obj.metadata.resource_version if context.dry_run else None
@@ -35,3 +33,14 @@ async def create(registry: Registry, store: ResourceStore, request: Request) -> 
     if given:  # what is not stored keeps the resourceVersion that it came with, for upstream as well
         raw = raw.replace(_METADATA, b'%b"resourceVersion":%b,' % (_METADATA, msgspec.json.encode(given)), 1)
     return answer(request, store.resource, raw, form, 201)
+
+
+def _wishes(request: Request) -> tuple[Format, WriteOptions, str]:
+    """The form of the answer, the options, who manages the fields: found out once for requests that begin alike."""
+    query = request.info.query
+    form = output_format(request.headers, query, transforms=TRANSFORMS)
+    options = write_options(query, "CreateOptions")
+    wishes = (form, options, manager_of(request, options))
+    if request.head is not None:
+        request.head.wishes = wishes
+    return wishes

@@ -51,9 +51,7 @@ def prepared(store: ResourceStore, request: Request, validation: str, context: C
     known = store.prepared.get(key)
     if known is not None:
         obj = store.decode_bytes(known.encoded)
-        entry = copy(known.entry)
-        entry.time = context.now
-        obj.metadata.managed_fields = [entry]
+        obj.metadata.managed_fields = [msgspec.structs.replace(known.entry, time=context.now)]
         context.warnings.extend(known.warnings)
         return obj
     before = len(context.warnings)
