@@ -100,7 +100,7 @@ def _expression(source: Source, info: FieldInfo, at: str) -> str:
     return f"{source.name(quantity.cached)}({at}) or {call}" if info.format == "quantity" else call
 
 
-normalizer: Final = Visits("normalize", _canonical).of
+normalizer: Final = Visits("normalize", _canonical).__getitem__
 """The function that makes objects of a class canonical."""
 
 

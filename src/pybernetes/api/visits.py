@@ -17,28 +17,22 @@ Visit = Callable[..., None]
 Rule = Callable[["Source", FieldInfo], list[str]]
 
 
-class Visits:
+class Visits(dict[type[Struct], Visit]):
     """The functions that follow one rule, by class; `extra` are parameters beside `obj`, handed down as they are."""
 
     def __init__(self, title: str, rule: Rule, *extra: str) -> None:
+        super().__init__()
         self._title = title
         self._rule = rule
-        self._compiled: dict[type[Struct], Visit] = {}
         self.parameters = ", ".join(("", *extra))
 
-    def of(self, cls: type[Struct]) -> Visit:
-        """The function for objects of this class."""
-        found = self._compiled.get(cls)
-        if found is None:
-            found = self._compiled[cls] = self._compile(cls)
-        return found
-
-    def _compile(self, cls: type[Struct]) -> Visit:
+    def __missing__(self, cls: type[Struct]) -> Visit:
         source = Source(self)
         lines = [line for info in fields(cls) for line in self._rule(source, info)]
         text = "\n".join([f"def visit(obj{self.parameters}):", *indented(lines or ["pass"])])
         exec(compile(text, f"<{self._title} {cls.__name__}>", "exec"), source.names)
         visit: Visit = source.names["visit"]
+        self[cls] = visit
         return visit
 
 
@@ -73,10 +67,10 @@ class Source:
 
     def _visit(self, cls: type[Struct]) -> str:
         """The name of the function for a class: at first of one that compiles it and then steps aside."""
-        of, names = self._visits.of, self.names
+        visits, names = self._visits, self.names
 
         def first(*arguments: Any) -> None:
-            visit = names[name] = of(cls)
+            visit = names[name] = visits[cls]
             visit(*arguments)
 
         name = self.name(first)

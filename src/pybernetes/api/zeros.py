@@ -30,14 +30,14 @@ _to_json = msgspec.json.Encoder().encode
 
 def fill(obj: Struct) -> None:
     """Put in the zero values that are always written, at every level."""
-    _FILL.of(type(obj))(obj)
+    _FILL[type(obj)](obj)
 
 
 def encode(obj: Struct) -> bytes:
     """The JSON that Go would write. Fills the object."""
     nulls: list[tuple[Any, str]] = []
     try:
-        _ENCODE.of(type(obj))(obj, nulls)
+        _ENCODE[type(obj)](obj, nulls)
         return _to_json(obj)
     finally:
         for part, name in nulls:

@@ -44,9 +44,11 @@ _RETRY = 1.0  # seconds between attempts to read a store that is away
 
 
 def with_revision(value: bytes, revision: int) -> bytes:
-    """The object as it is sent: the stored bytes with the revision spliced into the metadata."""
-    cut = value.index(_METADATA) + 12
-    return b'%b"resourceVersion":"%d",%b' % (value[:cut], revision, value[cut:])
+    """The object as it is sent: the stored bytes with the revision spliced into the metadata. Raises ValueError."""
+    before, found, after = value.partition(_METADATA)
+    if not found:
+        raise ValueError("no metadata")
+    return b'%b"metadata":{"resourceVersion":"%d",%b' % (before, revision, after)
 
 
 def without_revision(raw: bytes) -> bytes:
@@ -347,8 +349,8 @@ class Cache:
 
     def partition_of(self, key: str) -> Partition | None:
         """Where an object's key belongs: below its resource's prefix stand a name, or a namespace and a name."""
-        last = key.rfind("/")
-        return self.partitions.get(key[: key.rfind("/", 0, last) + 1]) or self.partitions.get(key[: last + 1])
+        above, _, _ = key.rpartition("/")
+        return self.partitions.get(key[: above.rfind("/") + 1]) or self.partitions.get(f"{above}/")
 
     async def wait_for(self, revision: int, patience: float | None = None) -> bool:
         """Wait until the cache has seen this revision; False when the time is up."""
