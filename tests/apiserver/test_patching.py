@@ -118,6 +118,21 @@ def test_what_a_merge_patch_touches_is_in_the_order_of_names(client: Client, pat
     assert '\\"ownerReferences\\":[{\\"kind\\":\\"K\\",\\"uid\\":\\"u\\"}]' in refused.message
 
 
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("json", [{"op": "remove", "path": "/apiVersion"}, {"op": "add", "path": "/data", "value": []}]),
+        ("merge", {"apiVersion": None}),
+        ("merge", {"apiVersion": "", "kind": ""}),
+    ],
+)
+def test_an_outcome_without_a_version_has_no_name(client: Client, path: str, kind: str, body: object) -> None:
+    answer = client.patch(f"{path}/a", body, kind)
+    why = "the name of the object (a based on URL) was undeterminable: name must be provided"
+    assert (answer.status, answer.message) == (400, why)
+    assert client.patch(f"{path}/a", {"kind": None}, "merge").status == 200
+
+
 def test_unknown_fields_of_a_strategic_patch_are_in_the_order_of_names(client: Client, path: str) -> None:
     warned = client.patch(f"{path}/a", b'{"zoo":1,"metadata":{"y":1,"b":2},"foo":1}', "strategic")
     assert [each.split('\\"')[1] for each in warned.warnings] == ["foo", "metadata.b", "metadata.y", "zoo"]

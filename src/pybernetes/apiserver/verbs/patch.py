@@ -178,6 +178,8 @@ def decode_patched(
     if not isinstance(patched, dict):
         raise BadRequest("the patched object is not a JSON object")
     problems = patch.problems
+    if not patch.shown and not patched.get("apiVersion"):
+        return cls()  # without a version nothing of it is read, not even its name
 
     def refused(why: str) -> Invalid:
         shown = patch.shown or msgspec.json.encode(_ordered(patched, patch.touched or {})).decode()
