@@ -44,6 +44,13 @@ def test_generated_names_end_in_five_characters(client: Client, namespace: str) 
     assert all(re.fullmatch(r"web-[bcdfghjklmnpqrstvwxz2456789]{5}", name) for name in names)
 
 
+def test_the_name_of_an_address_is_not_made_up(client: Client) -> None:
+    parent = {"resource": "services", "namespace": "a", "name": "b"}
+    body = {"metadata": {"generateName": "192.0.2.78"}, "spec": {"parentRef": parent}}
+    made = client.post("/apis/networking.k8s.io/v1/ipaddresses?dryRun=All", body)
+    assert (made.status, made.json["metadata"]["name"]) == (201, "192.0.2.78")
+
+
 def test_what_is_not_there_is_not_found(client: Client, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps/nope"
     for answer in (client.get(path), client.delete(path), client.patch(path, {}), client.put(path, config_map("nope"))):
@@ -122,9 +129,8 @@ def test_names_in_path_and_body_must_agree(client: Client, namespace: str) -> No
         "the name of the object (b) does not match the name on the URL (a)",
     )
     other = {"metadata": {"name": "x", "namespace": "other"}}
-    assert client.post(path, other).message == (
-        "the namespace of the provided object does not match the namespace sent on the request"
-    )
+    for answer in (client.post(path, other), client.put(f"{path}/a", other), client.patch(f"{path}/a", other)):
+        assert answer.message == "the namespace of the provided object does not match the namespace sent on the request"
 
 
 def test_merge_patch_sets_and_removes(client: Client, namespace: str) -> None:
@@ -280,11 +286,11 @@ def test_an_update_may_create_where_upstream_lets_it(client: Client, namespace: 
 
 def test_an_owner_named_twice_counts_once(client: Client, namespace: str) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
-    body = {"metadata": {"name": "a", "ownerReferences": [owner, owner]}}
+    body = {"metadata": {"name": "a", "ownerReferences": [owner, owner, owner]}}
     made = client.post(f"/api/v1/namespaces/{namespace}/configmaps", body)
     assert made.json["metadata"]["ownerReferences"] == [owner]
     assert len(made.warnings) == 1
-    assert made.warnings[0].endswith('duplicate UID(s) observed: u"')
+    assert made.warnings[0].endswith('duplicate UID(s) observed: u, u"')
     patched = client.patch(f"/api/v1/namespaces/{namespace}/configmaps/a", body)
     assert "contains duplicate entries after mutating admission happens; " in patched.warnings[0]
 

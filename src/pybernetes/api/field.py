@@ -99,6 +99,8 @@ class Path:
                 parts.append(f"[{element[0]}]")
             elif type(element) is int:
                 parts.append(f"[{element}]")
+            elif not element:
+                parts.append("[]")  # as upstream prints a name that is empty
             else:
                 parts.append(f".{element}" if parent is not None else str(element))
             path = parent

@@ -21,6 +21,11 @@ def diff(old: Any, new: Any) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def in_key_order(value: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A map as Go prints it."""
+    return None if value is None else dict(sorted(value.items()))
+
+
 def in_order(value: Any) -> msgspec.Raw:
     """A value for a field error that is printed with its keys in the order they have here."""
     return msgspec.Raw(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))

@@ -38,6 +38,30 @@ _NAMES: Final = {
     "fsType": "FSType",
     "wwids": "WWIDs",
 }
+# Fields whose internal name has little to do with the one on the wire.
+_NAMES_IN: Final[dict[str, dict[str, str]]] = {
+    "AzureDiskVolumeSource": {"diskURI": "DataDiskURI"},
+    "GCEPersistentDiskVolumeSource": {"pdName": "PDName"},
+    "GlusterfsPersistentVolumeSource": {"endpoints": "EndpointsName"},
+    "ISCSIPersistentVolumeSource": {
+        "chapAuthDiscovery": "DiscoveryCHAPAuth",
+        "chapAuthSession": "SessionCHAPAuth",
+        "iscsiInterface": "ISCSIInterface",
+    },
+    "PersistentVolumeSpec": {
+        "awsElasticBlockStore": "AWSElasticBlockStore",
+        "gcePersistentDisk": "GCEPersistentDisk",
+    },
+    "RBDPersistentVolumeSource": {
+        "image": "RBDImage",
+        "monitors": "CephMonitors",
+        "pool": "RBDPool",
+        "user": "RadosUser",
+    },
+    "ScaleIOPersistentVolumeSource": {"sslEnabled": "SSLEnabled"},
+}
+# Fields that stand behind another one in the internal type.
+_BEHIND: Final = {"PersistentVolumeSpec": {"Quobyte": "RBD", "FlexVolume": "ISCSI"}}
 _ZEROES: Final[dict[str, Any]] = {"string": "", "int": 0, "bool": False, "float": 0}
 _ZEROES_OF_FORMATS: Final[dict[str | None, Any]] = {
     "byte": None,
@@ -60,13 +84,32 @@ def go_values(value: Any) -> Any:
     return _struct(value) if isinstance(value, Struct) else value
 
 
+def go_field(value: Struct, name: str) -> msgspec.Raw:
+    """The JSON of one of its fields, which may be absent."""
+    info = next(field for field in fields(type(value)) if field.name == name)
+    return msgspec.Raw(msgspec.json.encode(_value(getattr(value, name), info)))
+
+
 def _struct(value: Any) -> dict[str, Any]:
     cls: type[Struct] = type(value)
+    names = _NAMES_IN.get(cls.__name__, {})
     form: dict[str, Any] = {}
     for field in fields(cls):
-        name = _NAMES.get(field.wire) or field.wire[0].upper() + field.wire[1:]
+        name = names.get(field.wire) or _NAMES.get(field.wire) or field.wire[0].upper() + field.wire[1:]
         form[name] = _value(getattr(value, field.name), field)
+    for name, before in _BEHIND.get(cls.__name__, {}).items():
+        form = _moved(form, name, before)
     return form
+
+
+def _moved(form: dict[str, Any], name: str, before: str) -> dict[str, Any]:
+    value = form.pop(name)
+    moved: dict[str, Any] = {}
+    for each in form:
+        moved[each] = form[each]
+        if each == before:
+            moved[name] = value
+    return moved
 
 
 def _value(value: Any, field: FieldInfo) -> Any:

@@ -21,6 +21,11 @@ def parse(text: str) -> IntOrString:
     return value if value is not None and -(1 << 31) <= value < 1 << 31 else text
 
 
+def or_zero(value: IntOrString | None) -> IntOrString:
+    """The value, 0 if there is none; the empty text is a value."""
+    return 0 if value is None else value
+
+
 def int_value(value: IntOrString) -> int:
     """The number; 0 for a string that is none."""
     return value if isinstance(value, int) else _integer(value) or 0

@@ -55,7 +55,8 @@ def validate_webhook_service(
         return [*errors, invalid(path, url_path, "segment[0] may not be empty")]
     if not url_path.startswith("/"):
         errors.append(invalid(path, url_path, "must start with a '/'"))
-    for index, step in enumerate(url_path[1:].removesuffix("/").split("/")):
+    rest = url_path.encode()[1:].decode(errors="replace")  # Go cuts off a byte, whatever it is a part of
+    for index, step in enumerate(rest.removesuffix("/").split("/")):
         if not step:
             errors.append(invalid(path, url_path, f"segment[{index}] may not be empty"))
             continue

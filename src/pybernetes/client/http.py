@@ -23,6 +23,8 @@ from urllib.parse import urlsplit
 
 import httptools
 
+from pybernetes.net.connecting import connect
+
 from .connection import Connection, ConnectionFailed
 
 __all__ = [
@@ -240,22 +242,15 @@ class HTTPClient:
     async def _connect(self) -> _Connection:
         if self._closed:
             raise ConnectionFailed("the client is closed")
-        loop = asyncio.get_running_loop()
         host, port = (self.host, self.port) if self._dial is None else await self._dial()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                _, connection = await loop.create_connection(
-                    lambda: _Connection(self),
-                    host,
-                    port,
-                    ssl=self._tls,
-                    server_hostname=(self._server_hostname or self.host) if self.secure else None,
-                )
+                name = self._server_hostname or self.host
+                return await connect(_Connection(self), tls=self._tls, server_name=name, host=host, port=port)
         except TimeoutError as error:
             raise ConnectionFailed(f"{host}:{port} did not answer in {CONNECT_TIMEOUT:.0f} s") from error
         except OSError as error:
             raise ConnectionFailed(f"cannot connect to {host}:{port}: {error}") from error
-        return connection
 
     def _give_back(self, connection: _Connection) -> None:
         if not connection.reusable or self._closed:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import msgspec
 
+from .connecting import open_streams
 from .http import Connection
 
 UNREAD = 1 << 18  # bytes that may wait to be read before the other side is held up
@@ -165,10 +166,8 @@ async def dial(
 ) -> Dialed:
     """Connect. Raises OSError (also ssl.SSLError) or TimeoutError."""
     async with asyncio.timeout(within):
-        streams = asyncio.open_connection(
-            host, port, limit=MOST_HEAD, ssl=tls, server_hostname=(server_name or host) if tls else None
-        )
-        return Dialed(*await streams)
+        name = server_name or host
+        return Dialed(*await open_streams(tls=tls, server_name=name, limit=MOST_HEAD, host=host, port=port))
 
 
 async def join(one: Duplex, other: Duplex) -> None:

@@ -123,6 +123,19 @@ def test_an_update_does_not_touch_the_status_and_a_status_update_not_the_spec(
     assert new.metadata.owner_references is None
 
 
+def test_addresses_in_the_status_are_warned_of_only_if_the_status_is_accepted(
+    strategy: Strategy, context: Context
+) -> None:
+    host = {"hostIP": "010.0.0.1", "hostIPs": [{"ip": "010.0.0.1"}], "qosClass": "BestEffort"}
+    old = pod(strategy, status=host)
+    prepare, validate = strategy.rules("status")
+    for status, warnings in (({"podIPs": [{"ip": "010.0.0.1"}]}, 0), ({}, 1)):
+        new = pod(strategy, status=host | status)
+        prepare(new, old, context)
+        errors = validate(new, old, context)
+        assert (bool(errors), len(context.warnings)) == (not warnings, warnings)
+
+
 def test_observed_generations_are_not_lost_to_clients_that_do_not_know_them(
     strategy: Strategy, context: Context
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from .v1 import JSONSchemaProps
 
-_OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
+OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def prune(value: Any, schema: JSONSchemaProps | None, *, is_root: bool = False) -> list[str]:
@@ -39,7 +39,7 @@ class _Pruner:
         is_object = is_object or bool(schema.x_kubernetes_embedded_resource)
         properties, others = schema.properties or {}, schema.additional_properties
         for key in list(value):
-            if is_object and key in _OF_EVERY_OBJECT:
+            if is_object and key in OF_EVERY_OBJECT:
                 continue
             at = f"{path}.{key}" if path else key
             if key in properties:

@@ -14,6 +14,7 @@ from ..core.defaults import DEFAULTS as CORE
 from ..core.defaults.pod import default_pod_template_spec
 from ..core.v1.pod import PodTemplateSpec
 from ..errors import BadRequest
+from ..intstr import or_zero
 from ..meta.v1.objectmeta import ObjectMeta
 from ..quote import quote
 from .v1 import (
@@ -151,8 +152,8 @@ def default_daemon_set(daemon_set: DaemonSet) -> None:
             update.max_surge = 0
     elif strategy.rolling_update is not None:
         # No strategy's parameters; upstream writes both when there is one.
-        strategy.rolling_update.max_unavailable = strategy.rolling_update.max_unavailable or 0
-        strategy.rolling_update.max_surge = strategy.rolling_update.max_surge or 0
+        strategy.rolling_update.max_unavailable = or_zero(strategy.rolling_update.max_unavailable)
+        strategy.rolling_update.max_surge = or_zero(strategy.rolling_update.max_surge)
     if spec.revision_history_limit is None:
         spec.revision_history_limit = REVISION_HISTORY_LIMIT
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from .v1 import CSIDriver, CSIDriverSpec, StorageClass
+from ..core.defaults.persistentvolume import default_persistent_volume_source
+from .v1 import CSIDriver, CSIDriverSpec, StorageClass, VolumeAttachment
 
 
 def default_storage_class(obj: StorageClass) -> None:
@@ -37,7 +38,15 @@ def default_csi_driver(obj: CSIDriver) -> None:
         spec.se_linux_mount = False
 
 
+def default_volume_attachment(obj: VolumeAttachment) -> None:
+    """A volume that is not a PersistentVolume is filled in as far as one would be."""
+    source = obj.spec.source if obj.spec is not None else None
+    if source is not None and source.inline_volume_spec is not None:
+        default_persistent_volume_source(source.inline_volume_spec)
+
+
 DEFAULTS: Final[dict[str, Callable[[Any], None]]] = {
     "CSIDriver": default_csi_driver,
     "StorageClass": default_storage_class,
+    "VolumeAttachment": default_volume_attachment,
 }

@@ -22,13 +22,13 @@ class Refused(ValueError):
         self.error = error
 
 
-def coerce(value: Any, schema: JSONSchemaProps | None) -> list[str]:
+def coerce(value: Any, schema: JSONSchemaProps | None, path: Path | None = None) -> list[str]:
     """Bring the metadata of objects inside into its usual form, in place; tells which fields of it were unknown.
 
     Raises Refused.
     """
     unknown: list[str] = []
-    _coerce(value, schema, None, unknown)
+    _coerce(value, schema, path, unknown)
     return sorted(unknown)
 
 

@@ -143,11 +143,14 @@ class Rules:
         return run.errors
 
     def of_default(self, value: Any, path: Path) -> list[FieldError]:
-        """What they have against a default, which is compared with itself and not let off for that."""
-        run = _Run(RUNTIME_BUDGET, lambda _: None)
-        with suppress(_Stop):
-            self._place.validate(run, path, value, value, None, None)
-        return run.errors
+        """What they have against a default, which is compared with itself and with nothing, and not let off for it."""
+        for old in (value, None):
+            run = _Run(RUNTIME_BUDGET, lambda _: None)
+            with suppress(_Stop):
+                self._place.validate(run, path, value, old, None, None)
+            if run.errors:
+                return run.errors
+        return []
 
 
 class _Stop(Exception):

@@ -38,7 +38,7 @@ class RuntimeClass(Plugin):
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:
         spec = attributes.new.spec
         if spec.runtime_class_name is None:
-            if spec.overhead:
+            if spec.overhead is not None:
                 raise forbidden(attributes, _WITHOUT)
             return None
         found = self._get(spec.runtime_class_name)
@@ -84,7 +84,7 @@ def _complete(spec: PodSpec, found: Class, attributes: Attributes) -> None:
 
 def _judge(spec: PodSpec, found: Class, attributes: Attributes) -> None:
     if found.overhead is None:
-        if spec.overhead:
+        if spec.overhead is not None:
             raise forbidden(attributes, _WITHOUT)
     elif not _same(found.overhead.pod_fixed, spec.overhead):
         raise forbidden(attributes, _MISMATCH)

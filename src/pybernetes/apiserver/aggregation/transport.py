@@ -181,18 +181,15 @@ class Transport:
 
     async def connect(self, address: Address) -> Backend:
         """A new connection. Raises ConnectionFailed."""
-        loop = asyncio.get_running_loop()
-        name = (self._server_name or address[0]) if self._tls is not None else None
+        host, port = address
+        name = self._server_name or host
         try:
             async with asyncio.timeout(self._connect_timeout):
-                _, backend = await loop.create_connection(
-                    Backend, address[0], address[1], ssl=self._tls, server_hostname=name
-                )
+                return await connect(Backend(), tls=self._tls, server_name=name, host=host, port=port)
         except TimeoutError as error:
-            raise ConnectionFailed(f"cannot connect to {address[0]}:{address[1]}: i/o timeout") from error
+            raise ConnectionFailed(f"cannot connect to {host}:{port}: i/o timeout") from error
         except OSError as error:
-            raise ConnectionFailed(f"cannot connect to {address[0]}:{address[1]}: {error}") from error
-        return backend
+            raise ConnectionFailed(f"cannot connect to {host}:{port}: {error}") from error
 
     def release(self, address: Address, backend: Backend) -> None:
         """Keep a connection whose answer was read to its end for the next request."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from pybernetes.api import schema, zeros
+from pybernetes.api import names, schema, zeros
 from pybernetes.api.base import Struct
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import FieldError
@@ -112,6 +112,10 @@ class Strategy:
             obj.status = None
         if self.has_generation:
             obj.metadata.generation = 1
+
+    def generate_name(self, base: str) -> str:
+        """The name of a new object that gives the beginning of one."""
+        return names.generate_name(base)
 
     def validate(self, obj: Any, context: Context) -> list[FieldError]:
         """What is wrong with a new object."""

@@ -79,6 +79,13 @@ def network_policy_warnings(policy: NetworkPolicy) -> list[str]:
     return warnings
 
 
+class IPAddressStrategy(Strategy):
+    """The name is the address: nothing can be put behind its beginning."""
+
+    def generate_name(self, base: str) -> str:
+        return base
+
+
 class ServiceCIDRStrategy(Strategy):
     """The status subresource changes nothing but the status, not even labels."""
 
@@ -93,6 +100,7 @@ class ServiceCIDRStrategy(Strategy):
 STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "ingressclasses": _Versioned,
     "ingresses": IngressStrategy,
+    "ipaddresses": IPAddressStrategy,
     "networkpolicies": NetworkPolicyStrategy,
     "servicecidrs": ServiceCIDRStrategy,
 }

@@ -15,7 +15,6 @@ from pybernetes.api.field import FieldError, invalid
 from pybernetes.api.managedfields import same_but_times
 from pybernetes.api.meta.v1 import ObjectMeta, OwnerReference
 from pybernetes.api.meta.validation import IMMUTABLE, validate_common_create, validate_common_update
-from pybernetes.api.names import generate_name
 from pybernetes.api.randomness import new_uid
 from pybernetes.api.times import rfc3339
 from pybernetes.net.http import Request
@@ -105,8 +104,8 @@ def _merge_owners(meta: ObjectMeta, context: Context) -> None:
     for owner in owners:
         if owner not in kept:
             kept.append(owner)
-        elif owner.uid and owner.uid not in repeated:
-            repeated.append(owner.uid)
+        else:
+            repeated.append(owner.uid or "")
     if len(kept) < len(owners):
         meta.owner_references = kept
         when = " after mutating admission happens" if context.verb == "patch" else ""
@@ -171,7 +170,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     base = meta.generate_name
     generated = not meta.name and bool(base)
     if generated:
-        attributes.name = meta.name = generate_name(base or "")
+        attributes.name = meta.name = store.strategy.generate_name(base or "")
     meta.uid = new_uid()
     meta.creation_timestamp = context.now
     if store.strategy.guards:
@@ -186,11 +185,13 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
                 await attributes.undo()
                 attributes.undo = None
             if not generated:
+                if base:  # who gives both is told what is told of generated names
+                    error = GenerateNameConflict(store.resource.group, store.resource.plural, meta.name or "")
                 present = store.peek(context.namespace, meta.name or "")
                 if present is not None and store.decode(present).metadata.deletion_timestamp:
                     error.message = f"object is being deleted: {error.message}"
-                raise
-            attributes.name = meta.name = generate_name(base or "")
+                raise error from None
+            attributes.name = meta.name = store.strategy.generate_name(base or "")
     raise GenerateNameConflict(store.resource.group, store.resource.plural, meta.name or "")
 
 

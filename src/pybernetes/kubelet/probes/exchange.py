@@ -13,6 +13,8 @@ from typing import Final
 
 import httptools
 
+from pybernetes.net.connecting import open_streams
+
 from .dialing import DialFailed, dial, insecure_tls, words
 from .request import HTTPRequest
 
@@ -108,8 +110,8 @@ async def _once(request: HTTPRequest, max_body: int, progress: _Progress) -> Ans
     connection = await dial(request.host, request.port, 3600.0)  # the exchange as a whole has the time limit
     secure = request.scheme == "https"
     try:
-        reader, writer = await asyncio.open_connection(
-            sock=connection, ssl=insecure_tls() if secure else None, server_hostname=request.host if secure else None
+        reader, writer = await open_streams(
+            tls=insecure_tls() if secure else None, server_name=request.host, sock=connection
         )
     except ssl.SSLError as error:
         plain = error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")

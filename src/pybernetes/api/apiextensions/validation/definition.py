@@ -184,7 +184,7 @@ def _validate_spec(spec: CustomResourceDefinitionSpec, options: _Options) -> lis
             errors.append(invalid(path.child("name"), version.name or "", ",".join(problems)))
         has_status = _has_status(version.subresources or common.subresources)
         errors += _validate_version(version, path, has_status, options)
-    errors += _validate_versions(versions, common.versions)
+    errors += _validate_versions(versions, None if spec.versions is None else common.versions)
     errors += _validate_required_names(spec.names or CustomResourceDefinitionNames())
     any_status = any(_has_status(version.subresources) for version in versions)
     errors += _validate_schema(common.schema, _SPEC.child("validation"), any_status, options)
@@ -247,10 +247,10 @@ def _validate_version(
 
 
 def _validate_versions(
-    versions: Sequence[CustomResourceDefinitionVersion], shown: Sequence[CustomResourceDefinitionVersion]
+    versions: Sequence[CustomResourceDefinitionVersion], shown: Sequence[CustomResourceDefinitionVersion] | None
 ) -> list[FieldError]:
     errors: list[FieldError] = []
-    path, printed = _SPEC.child("versions"), [_printed(each) for each in shown] or None
+    path, printed = _SPEC.child("versions"), None if shown is None else [_printed(each) for each in shown]
     if len({version.name for version in versions}) != len(versions):
         errors.append(invalid(path, printed, "must contain unique version names"))
     if sum(1 for version in versions if version.storage) != 1:

@@ -73,7 +73,7 @@ def validate_structural(schema: JSONSchemaProps, path: Path) -> list[FieldError]
 
 def _validate(schema: JSONSchemaProps, level: str, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
-    if schema.type == "array" and schema.items is None:
+    if schema.type == "array" and not isinstance(schema.items, JSONSchemaProps):
         errors.append(required(path.child("items"), "must be specified"))
     if isinstance(schema.items, JSONSchemaProps):
         errors += _validate(schema.items, ITEM, path.child("items"))

@@ -6,6 +6,7 @@ from ... import names
 from ...core.v1.pod import PodTemplateSpec
 from ...core.validation.podtemplate import validate_pod_template_spec
 from ...field import FieldError, Path, invalid, not_supported, required
+from ...intstr import or_zero
 from ...meta.validation import (
     has_invalid_label_value,
     validate_label_selector,
@@ -95,13 +96,14 @@ def validate_daemon_set_update_strategy(strategy: DaemonSetUpdateStrategy, path:
         return _validate_rolling_update(update, path.child("rollingUpdate"))
     printed = in_order(
         Type=strategy.type or "",
-        RollingUpdate=update and {"MaxUnavailable": update.max_unavailable or 0, "MaxSurge": update.max_surge or 0},
+        RollingUpdate=update
+        and {"MaxUnavailable": or_zero(update.max_unavailable), "MaxSurge": or_zero(update.max_surge)},
     )
     return [not_supported(path, printed, ("RollingUpdate", "OnDelete"))]
 
 
 def _validate_rolling_update(update: RollingUpdateDaemonSet, path: Path) -> list[FieldError]:
-    unavailable, surge = update.max_unavailable or 0, update.max_surge or 0
+    unavailable, surge = or_zero(update.max_unavailable), or_zero(update.max_surge)
     errors = validate_int_or_percent(unavailable, path.child("maxUnavailable"))
     errors += validate_int_or_percent(surge, path.child("maxSurge"))
     errors += validate_at_most_100_percent(unavailable, path.child("maxUnavailable"))

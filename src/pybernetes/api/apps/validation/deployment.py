@@ -5,6 +5,7 @@ from __future__ import annotations
 from ... import names
 from ...core.v1.pod import PodTemplateSpec
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
+from ...intstr import or_zero
 from ...meta.validation import validate_not_negative, validate_object_meta, validate_object_meta_update
 from ..defaults import ROLLBACK_TO
 from ..shared import (
@@ -109,14 +110,15 @@ def validate_deployment_strategy(strategy: DeploymentStrategy, path: Path) -> li
         return validate_rolling_update_deployment(update, path.child("rollingUpdate"))
     printed = in_order(
         Type=strategy.type or "",
-        RollingUpdate=update and {"MaxUnavailable": update.max_unavailable or 0, "MaxSurge": update.max_surge or 0},
+        RollingUpdate=update
+        and {"MaxUnavailable": or_zero(update.max_unavailable), "MaxSurge": or_zero(update.max_surge)},
     )
     return [not_supported(path, printed, ("Recreate", "RollingUpdate"))]
 
 
 def validate_rolling_update_deployment(update: RollingUpdateDeployment, path: Path) -> list[FieldError]:
     """Something must be able to move: fewer pods, or more."""
-    unavailable, surge = update.max_unavailable or 0, update.max_surge or 0
+    unavailable, surge = or_zero(update.max_unavailable), or_zero(update.max_surge)
     errors = validate_int_or_percent(unavailable, path.child("maxUnavailable"))
     errors += validate_int_or_percent(surge, path.child("maxSurge"))
     if amount(unavailable) == 0 and amount(surge) == 0:

@@ -22,13 +22,14 @@ def default_persistent_volume(obj: PersistentVolume) -> None:
         spec.persistent_volume_reclaim_policy = "Retain"
     if spec.volume_mode is None:
         spec.volume_mode = "Filesystem"
+    default_persistent_volume_source(spec)
+
+
+def default_persistent_volume_source(spec: PersistentVolumeSpec) -> None:
+    """What a volume in a VolumeAttachment is filled in with too."""
     default_resource_list(spec.capacity)
     if spec.host_path is not None and spec.host_path.type is None:
         spec.host_path.type = ""
-    _default_source(spec)
-
-
-def _default_source(spec: PersistentVolumeSpec) -> None:
     if spec.rbd is not None:
         spec.rbd.pool = spec.rbd.pool or "rbd"
         spec.rbd.user = spec.rbd.user or "admin"

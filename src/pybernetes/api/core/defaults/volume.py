@@ -24,21 +24,12 @@ def default_volume(volume: Volume) -> None:
     if volume.empty_dir is not None:
         if volume.empty_dir.size_limit is not None:
             volume.empty_dir.size_limit = canonicalize(volume.empty_dir.size_limit)
-    elif volume.config_map is not None:
-        if volume.config_map.default_mode is None:
-            volume.config_map.default_mode = MODE
     elif volume.secret is not None:
         if volume.secret.default_mode is None:
             volume.secret.default_mode = MODE
-    elif volume.projected is not None:
-        _default_projected(volume.projected)
     elif volume.host_path is not None:
         if volume.host_path.type is None:
             volume.host_path.type = ""
-    elif volume.downward_api is not None:
-        if volume.downward_api.default_mode is None:
-            volume.downward_api.default_mode = MODE
-        _default_files(volume.downward_api.items)
     elif volume.persistent_volume_claim is None:
         _default_others(volume)
 
@@ -73,28 +64,40 @@ def _default_projected(projected: ProjectedVolumeSource) -> None:
 
 
 def _default_others(volume: Volume) -> None:
-    if volume.image is not None:
-        if not volume.image.pull_policy:
-            volume.image.pull_policy = default_pull_policy(volume.image.reference)
-    elif volume.ephemeral is not None:
-        if volume.ephemeral.volume_claim_template is not None:
-            _default_claim_template(volume.ephemeral.volume_claim_template)
-    elif volume.iscsi is not None:
+    """More than one source is a mistake, but one that is only told of a source that is filled in."""
+    if volume.config_map is not None and volume.config_map.default_mode is None:
+        volume.config_map.default_mode = MODE
+    if volume.downward_api is not None:
+        if volume.downward_api.default_mode is None:
+            volume.downward_api.default_mode = MODE
+        _default_files(volume.downward_api.items)
+    if volume.projected is not None:
+        _default_projected(volume.projected)
+    if volume.config_map is None:
+        _default_seldom(volume)
+
+
+def _default_seldom(volume: Volume) -> None:
+    if volume.image is not None and not volume.image.pull_policy:
+        volume.image.pull_policy = default_pull_policy(volume.image.reference)
+    if volume.ephemeral is not None and volume.ephemeral.volume_claim_template is not None:
+        _default_claim_template(volume.ephemeral.volume_claim_template)
+    if volume.iscsi is not None:
         volume.iscsi.iscsi_interface = volume.iscsi.iscsi_interface or "default"
-    elif volume.rbd is not None:
+    if volume.rbd is not None:
         volume.rbd.pool = volume.rbd.pool or "rbd"
         volume.rbd.user = volume.rbd.user or "admin"
         volume.rbd.keyring = volume.rbd.keyring or "/etc/ceph/keyring"
-    elif volume.azure_disk is not None:
+    if volume.azure_disk is not None:
         disk = volume.azure_disk
         disk.caching_mode = "ReadWrite" if disk.caching_mode is None else disk.caching_mode
         disk.fs_type = "ext4" if disk.fs_type is None else disk.fs_type
         disk.read_only = False if disk.read_only is None else disk.read_only
         disk.kind = "Shared" if disk.kind is None else disk.kind
-    elif volume.scale_io is not None:
+    if volume.scale_io is not None:
         volume.scale_io.storage_mode = volume.scale_io.storage_mode or "ThinProvisioned"
         volume.scale_io.fs_type = volume.scale_io.fs_type or "xfs"
-    elif not has_source(volume):
+    if not has_source(volume):
         volume.empty_dir = EmptyDirVolumeSource()
 
 

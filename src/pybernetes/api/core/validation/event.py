@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...base import Struct
 from ...equality import semantically_equal
 from ...field import FieldError, Path, invalid, required
-from ...goform import go_form
+from ...goform import go_field
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...names import is_dns1123_subdomain, is_qualified_name, name_is_dns_subdomain
 from ..v1.event import Event
@@ -79,10 +78,8 @@ def validate_new_event_update(new: Event, old: Event) -> list[FieldError]:
     if not semantically_equal(new.series, old.series):
         errors += _validate_series(new)
     for name, wire in _FIXED:
-        value = getattr(new, name)
-        if not semantically_equal(value or None, getattr(old, name) or None):
-            form = go_form(value) if isinstance(value, Struct) else value
-            errors.append(invalid(wire, form, IMMUTABLE))
+        if not semantically_equal(getattr(new, name) or None, getattr(old, name) or None):
+            errors.append(invalid(wire, go_field(new, name), IMMUTABLE))
     return errors
 
 

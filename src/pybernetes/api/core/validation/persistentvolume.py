@@ -101,7 +101,7 @@ def validate_persistent_volume_spec(
         errors.append(required(path.child("accessModes")))
     errors += validate_access_modes(spec.access_modes, path.child("accessModes"))
     if not inline:
-        errors += _validate_capacity(spec.capacity or {}, path.child("capacity"))
+        errors += _validate_capacity(spec.capacity, path.child("capacity"))
     policy = spec.persistent_volume_reclaim_policy
     at = path.child("persistentVolumeReclaimPolicy")
     if policy and inline and policy != "Retain":
@@ -128,7 +128,8 @@ def validate_persistent_volume_spec(
         errors.append(forbidden(path.child("volumeMode"), detail))
     elif mode is not None and not inline and mode not in VOLUME_MODES:
         errors.append(not_supported(path.child("volumeMode"), mode, VOLUME_MODES))
-    return errors + _validate_attributes_class(spec, path)
+    # Upstream has this option off where a VolumeAttachment is checked.
+    return errors if inline else errors + _validate_attributes_class(spec, path)
 
 
 def _clean(path: str) -> str:
@@ -137,12 +138,12 @@ def _clean(path: str) -> str:
     return "/" if cleaned == "//" else cleaned
 
 
-def _validate_capacity(capacity: dict[str, Any], path: Path) -> list[FieldError]:
+def _validate_capacity(capacity: dict[str, Any] | None, path: Path) -> list[FieldError]:
     errors = [] if capacity else [required(path)]
-    if list(capacity) != ["storage"]:
+    if list(capacity or ()) != ["storage"]:
         # Upstream prints the map of quantities, which is JSON of their texts.
-        errors.append(not_supported(path, capacity or None, ("storage",)))
-    for name, value in capacity.items():
+        errors.append(not_supported(path, capacity, ("storage",)))
+    for name, value in (capacity or {}).items():
         quantity = parse(str(value))
         if quantity.value() < 0:
             errors.append(invalid(path.key(name), quantity.value(), "must be a valid resource quantity"))

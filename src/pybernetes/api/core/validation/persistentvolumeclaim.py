@@ -9,7 +9,7 @@ import msgspec
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...godiff import diff
+from ...godiff import diff, in_key_order
 from ...goform import go_values
 from ...meta.validation import (
     IMMUTABLE,
@@ -209,7 +209,7 @@ def _form(spec: PersistentVolumeClaimSpec) -> dict[str, Any]:
     return {
         "AccessModes": spec.access_modes,
         "Selector": msgspec.to_builtins(spec.selector) if spec.selector else None,
-        "Resources": {"Limits": resources.limits, "Requests": resources.requests},
+        "Resources": {"Limits": in_key_order(resources.limits), "Requests": in_key_order(resources.requests)},
         "VolumeName": spec.volume_name or "",
         "StorageClassName": spec.storage_class_name,
         "VolumeMode": spec.volume_mode,

@@ -91,7 +91,7 @@ def validate_service_cidr_update(new: ServiceCIDR, old: ServiceCIDR) -> list[Fie
             errors.append(invalid(_CIDRS.index(0), cidrs[0], IMMUTABLE))
         errors += _validate_cidrs(cidrs)
     else:
-        errors.append(invalid(_CIDRS, cidrs, IMMUTABLE))
+        errors.append(invalid(_CIDRS, new.spec and new.spec.cidrs, IMMUTABLE))
     return errors
 
 

@@ -82,7 +82,7 @@ def validate_resource_claim_template_update(new: ResourceClaimTemplate, old: Res
     errors = validate_resource_claim_template(new) + validate_object_meta_update(new.metadata, old.metadata)
     spec = new.spec or ResourceClaimTemplateSpec()
     if not semantically_equal(spec, old.spec):
-        meta: dict[str, Any] = msgspec.to_builtins(spec.metadata) if spec.metadata else {}
+        meta: dict[str, Any] = msgspec.to_builtins(spec.metadata, order="deterministic") if spec.metadata else {}
         shown = meta | {"Spec": go_form(spec.spec or ResourceClaimSpec())}
         errors.append(invalid(_SPEC, msgspec.Raw(msgspec.json.encode(shown)), IMMUTABLE))
     return errors

@@ -178,6 +178,7 @@ def validate_binding_conditions(
     conditions: list[str] | None, failures: list[str] | None, path: Path
 ) -> list[FieldError]:
     """Conditions that must hold before a pod is bound, and those that mean it never will: both or none."""
+    shown, failures_shown = conditions, failures  # an absent list is null in a message, an empty one is not
     conditions, failures = conditions or [], failures or []
     good, bad = path.child("bindingConditions"), path.child("bindingFailureConditions")
     errors = validate_list(conditions, MAX_BINDING_CONDITIONS, validate_label_name, good)
@@ -192,9 +193,9 @@ def validate_binding_conditions(
             detail = "bindingFailureConditions must not overlap with bindingConditions"
             errors.append(invalid(bad.index(index), each, detail))
     if failures and not conditions:
-        errors.append(invalid(good, None, "bindingConditions are required to use bindingFailureConditions"))
+        errors.append(invalid(good, shown, "bindingConditions are required to use bindingFailureConditions"))
     if conditions and not failures:
-        errors.append(invalid(bad, None, "bindingFailureConditions are required to use bindingConditions"))
+        errors.append(invalid(bad, failures_shown, "bindingFailureConditions are required to use bindingConditions"))
     return errors
 
 

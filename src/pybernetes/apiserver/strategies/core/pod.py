@@ -7,6 +7,7 @@ Deletion waits for the kubelet, unless no kubelet has the pod or nothing of it r
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -126,12 +127,12 @@ class PodStrategy(Strategy):
             status.qos_class = before.qos_class
         _keep_observed_generations(status, before)
         drop_disabled_status_fields(status, before)
-        for index, pod_ip in enumerate(status.pod_ips or ()):
-            context.warnings.extend(warnings_for_ip(_STATUS.child("podIPs").index(index).child("ip"), pod_ip.ip or ""))
-        for index, host_ip in enumerate(status.host_ips or ()):
-            context.warnings.extend(
-                warnings_for_ip(_STATUS.child("hostIPs").index(index).child("ip"), host_ip.ip or "")
-            )
+
+    def validate_status_update(self, new: Pod, old: Pod, context: Context) -> list[FieldError]:
+        errors = super().validate_status_update(new, old, context)
+        if not errors:
+            context.warnings.extend(_status_warnings(new.status or PodStatus()))
+        return errors
 
     def rules(self, subresource: str) -> tuple[Prepare, ValidateUpdate]:
         if subresource == "ephemeralcontainers":
@@ -266,6 +267,13 @@ def _app_armor_from_annotations(pod: Pod, spec: PodSpec, context: Context) -> No
             continue
         at = Path("metadata", "annotations").key(key)
         context.warnings.append(f'{at}: deprecated since v1.30; use the "appArmorProfile" field instead')
+
+
+def _status_warnings(status: PodStatus) -> Iterator[str]:
+    pod_ips, host_ips = status.pod_ips or (), status.host_ips or ()
+    for field, addresses in (("podIPs", [each.ip for each in pod_ips]), ("hostIPs", [each.ip for each in host_ips])):
+        for index, address in enumerate(addresses):
+            yield from warnings_for_ip(_STATUS.child(field).index(index).child("ip"), address or "")
 
 
 STRATEGIES: Final = {"pods": PodStrategy}
