@@ -1,4 +1,4 @@
-"""The three stores, and a real etcd to put one of them on."""
+"""The three stores, one of them also with a log that is always being folded, and a real etcd to put one of them on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from store.tools import Clock, Etcd
 
+from pybernetes.store import sqlite
 from pybernetes.store.base import Store
 from pybernetes.store.memory import MemoryStore
-from pybernetes.store.sqlite import SQLiteStore
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -44,7 +44,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
     server.kill()
 
 
-@pytest.fixture(params=["memory", "sqlite", "etcd"])
+@pytest.fixture(params=["memory", "sqlite", "sqlite folding", "etcd"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -71,8 +71,10 @@ def opened(
         store: Store
         if kind == "memory":
             store = MemoryStore(clock=clock)
-        elif kind == "sqlite":
-            store = SQLiteStore(str(tmp_path / "store.db"), clock=clock)
+        elif kind.startswith("sqlite"):
+            if kind == "sqlite folding":
+                request.getfixturevalue("monkeypatch").setattr(sqlite, "FOLD_AFTER", 100)
+            store = sqlite.SQLiteStore(str(tmp_path / "store.db"), clock=clock)
         else:
             from pybernetes.store.etcd import EtcdStore
 

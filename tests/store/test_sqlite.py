@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -22,9 +23,11 @@ import pytest
 from store.tools import Clock, take, until
 
 from pybernetes.store import sqlite as module
+from pybernetes.store import sqlite_file
 from pybernetes.store.base import Compacted, Entry, Event, KeyExists, RevisionMismatch, StoreUnavailable
+from pybernetes.store.log import Row
 from pybernetes.store.sqlite import SQLiteStore
-from pybernetes.store.sqlite_file import end_of
+from pybernetes.store.sqlite_file import SQLiteFile, end_of
 
 
 @pytest.fixture
@@ -161,7 +164,15 @@ async def test_what_was_acknowledged_is_in_the_files_as_they_were_at_its_sync(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The files are copied inside the sync: what is acknowledged by then must be found in them alone."""
-    monkeypatch.setattr(module, "CHECKPOINT_AFTER", 400_000)
+    monkeypatch.setattr(module, "FOLD_AFTER", 100_000)
+    folding = threading.Lock()
+    fold = SQLiteFile.fold
+
+    def fold_alone(file: SQLiteFile, rows: list[Row]) -> None:
+        with folding:  # Two files of SQLite cannot be copied at one moment.
+            fold(file, rows)
+
+    monkeypatch.setattr(SQLiteFile, "fold", fold_alone)
     acknowledged: dict[str, int] = {}
     copies: list[tuple[Path, dict[str, int]]] = []
     syncs: list[int] = []
@@ -173,9 +184,10 @@ async def test_what_was_acknowledged_is_in_the_files_as_they_were_at_its_sync(
             folder = tmp_path / f"copy{len(copies)}"
             folder.mkdir()
             known = dict(acknowledged)
-            # The log first: a checkpoint between the two copies only adds to the database what the log has.
-            for suffix in ("-wal", ""):
-                shutil.copy(path + suffix, folder / f"store.db{suffix}")
+            with folding:
+                for suffix in ("-log0", "-log1", "-wal", ""):
+                    with contextlib.suppress(FileNotFoundError):
+                        shutil.copy(path + suffix, folder / f"store.db{suffix}")
             copies.append((folder, known))
 
     async with opened(path, sync=sync) as store:
@@ -187,6 +199,7 @@ async def test_what_was_acknowledged_is_in_the_files_as_they_were_at_its_sync(
 
         await asyncio.gather(*(write(str(number)) for number in range(5)))
     assert len(copies) > 3
+    assert (copies[-1][0] / "store.db-log1").exists()
     for folder, known in copies:
         async with opened(str(folder / "store.db")) as store:
             found = {entry.key: entry.revision for entry in (await store.range("/")).entries}
@@ -197,7 +210,7 @@ async def test_what_was_acknowledged_is_in_the_files_as_they_were_at_its_sync(
 WRITER = """
 import asyncio, os, sys
 from pybernetes.store import sqlite
-sqlite.CHECKPOINT_AFTER = 300_000
+sqlite.FOLD_AFTER = 100_000
 
 async def main():
     store = sqlite.SQLiteStore(sys.argv[1])
@@ -270,20 +283,45 @@ async def test_what_was_acknowledged_survives_sigkill(path: str) -> None:
 async def test_the_log_is_folded_into_the_database_while_writers_go_on(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CHECKPOINT_AFTER", 500_000)
+    monkeypatch.setattr(module, "FOLD_AFTER", 500_000)
     async with opened(path) as store:
-        before = os.path.getsize(path + "-wal")
 
         async def write(name: str) -> None:
             for number in range(100):
                 await store.create(f"/{name}/{number}", b"x" * 5000)
 
         await asyncio.gather(*(write(str(number)) for number in range(20)))
-        await until(lambda: store._checkpointer is None)
+        await until(lambda: store._folder is None)
         assert os.path.getsize(path) > 5_000_000
-        assert os.path.getsize(path + "-wal") <= max(before, 10_000_000)
+        assert os.path.getsize(path + "-log0") + os.path.getsize(path + "-log1") < 12_000_000
+        assert sum(len(row[5] or b"") for row in store._fresh.values()) < 5_000_000
         assert len((await store.range("/")).entries) == 2000
-    assert not os.path.exists(path + "-wal")
+    assert sorted(os.listdir(os.path.dirname(path))) == ["store.db", "store.db.lock"]
+
+
+async def test_a_fold_that_failed_half_way_is_taken_up_there(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_file, "STEP", 1000)
+    async with opened(path) as store:
+        revisions = [await store.create(f"/{number}", b"x" * 400) for number in range(20)]
+        step = store._file._insert_step
+        steps = 0
+
+        def fail_once(rows: list[Row]) -> None:
+            nonlocal steps
+            steps += 1
+            if steps == 3:
+                raise sqlite3.OperationalError("disk I/O error")
+            step(rows)
+
+        monkeypatch.setattr(store._file, "_insert_step", fail_once)
+        with pytest.raises(StoreUnavailable, match="disk I/O error"):
+            await store.compact(revisions[-1])
+        assert [entry.revision for entry in (await store.range("/")).entries] == sorted(
+            revisions, key=lambda revision: f"/{revisions.index(revision)}"
+        )
+        await store.compact(revisions[-1])
+        assert (store._folded, store._fresh) == (revisions[-1], {})
+        assert len((await store.range("/")).entries) == 20
 
 
 async def test_compaction_removes_rows_and_an_interrupted_one_is_taken_up(
@@ -382,6 +420,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+FULL = "full|No space left on device"
+
+
 async def fill_and_free(store: SQLiteStore, free: Callable[[], None]) -> None:
     """Write until the disk refuses, and show that this is told, undone, and over when there is room again."""
     known = {}
@@ -394,8 +435,8 @@ async def fill_and_free(store: SQLiteStore, free: Callable[[], None]) -> None:
             refused.append((key, str(error)))
             if len(refused) == 3:
                 break
-    assert "full" in refused[0][1]
-    with pytest.raises(StoreUnavailable, match="full"):
+    assert re.search(FULL, refused[0][1])
+    with pytest.raises(StoreUnavailable, match=FULL):
         await store.check()
     assert {entry.key: entry.revision for entry in (await store.range("/")).entries} == known
     free()
@@ -418,7 +459,9 @@ async def test_a_full_disk_refuses_and_recovers(small_disk: Path) -> None:
         assert len((await store.range("/")).entries) == count
 
 
-async def test_a_full_database_refuses_and_recovers(path: str) -> None:
+async def test_a_full_database_refuses_and_recovers(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FOLD_AFTER", 500_000)
+    monkeypatch.setattr(module, "LOG_LIMIT", 5_000_000)
     async with opened(path) as store:
 
         def limit(pages: int) -> None:
@@ -461,15 +504,28 @@ async def test_a_file_in_use_is_refused_by_name(path: str) -> None:
         await store.check()
 
 
-async def test_a_file_that_another_program_locks_is_refused_by_name_and_untouched(path: str) -> None:
+async def test_a_database_that_another_program_locks_takes_what_was_written_meanwhile_later(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FOLD_AFTER", 100)
     async with opened(path) as store:
-        first = await store.create("/a", b"1")
+        first = await store.create("/a", b"1" * 100)
+        await until(lambda: store._folded == first)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
+            revisions = [await store.create(f"/{number}", b"2" * 100) for number in range(3)]
+            await until(lambda: store._put_off is not None)
             with pytest.raises(StoreUnavailable, match=r"store\.db is locked by another process"):
-                await store.create("/b", b"")
+                await store.compact(revisions[-1])
             other.execute("ROLLBACK")
-        assert await store.create("/b", b"") > first
+        await store.compact(revisions[-1])
+        assert store._folded == revisions[-1]
+        assert len((await store.range("/")).entries) == 4
+
+
+async def test_a_database_that_another_program_has_locked_is_refused_by_name(path: str) -> None:
+    async with opened(path):
+        pass
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode=EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
@@ -477,6 +533,17 @@ async def test_a_file_that_another_program_locks_is_refused_by_name_and_untouche
         with pytest.raises(StoreUnavailable, match=r"store\.db is locked by another process"):
             await store.start()
         await store.close()
+
+
+async def test_what_was_not_folded_at_the_end_is_there_at_the_next_start(path: str) -> None:
+    store = SQLiteStore(path)
+    await store.start()
+    first = await store.create("/a", b"1")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        await store.close()
+    async with opened(path) as store:
+        assert await store.get("/a") == Entry("/a", b"1", first)
 
 
 @pytest.mark.parametrize("damage", ["garbage", "header", "pages", "short", "foreign", "newer"])
@@ -508,24 +575,32 @@ async def test_a_damaged_or_foreign_file_is_refused_and_left_as_it_was(path: str
     assert Path(path).read_bytes() == bytes(content)
 
 
-async def test_a_file_of_the_layout_with_an_index_is_read_and_loses_it(path: str) -> None:
+@pytest.mark.parametrize("layout", [1, 2])
+async def test_a_file_of_an_older_layout_is_read_and_brought_up_to_date(path: str, layout: int) -> None:
     async with opened(path) as store:
         first = await store.create("/a", b"1")
         await store.update("/a", b"2", revision=first)
         await store.create("/b", b"3")
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE INDEX kv_key ON kv (key, revision, deleted, expires)")
-        connection.execute("PRAGMA user_version=1")
+        connection.execute("DELETE FROM meta WHERE name IN ('folded', 'identity')")
+        connection.execute("INSERT INTO meta VALUES ('touched', 5)")
+        if layout == 1:
+            connection.execute("CREATE INDEX kv_key ON kv (key, revision, deleted, expires)")
+        connection.execute(f"PRAGMA user_version={layout}")
         connection.commit()
     for _ in range(2):
         async with opened(path) as store:
+            assert await store.revision() == first + 2
             assert [(entry.key, entry.value) for entry in (await store.range("/")).entries] == [
                 ("/a", b"2"),
                 ("/b", b"3"),
             ]
+    async with opened(path) as store:
+        assert await store.create("/c", b"") == first + 3
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql <> ''").fetchall() == []
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        assert dict(connection.execute("SELECT name, value FROM meta"))["folded"] == first + 3
 
 
 async def test_a_collection_taken_page_by_page_is_that_of_its_first_page(path: str) -> None:
@@ -557,14 +632,14 @@ async def test_a_refused_file_with_a_log_beside_it_is_left_as_it_was(path: str, 
         await store.create("/a", b"x" * 500)
         with contextlib.closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA user_version=77")
-        for suffix in ("", "-wal"):
+        for suffix in ("", "-wal", "-log0"):
             shutil.copy(path + suffix, str(copy) + suffix)
-    files = [copy.read_bytes(), Path(f"{copy}-wal").read_bytes()]
+    files = [Path(f"{copy}{suffix}").read_bytes() for suffix in ("", "-wal", "-log0")]
     store = SQLiteStore(str(copy))
     with pytest.raises(StoreUnavailable, match=r"copy\.db has layout 77"):
         await store.start()
     await store.close()
-    assert [copy.read_bytes(), Path(f"{copy}-wal").read_bytes()] == files
+    assert [Path(f"{copy}{suffix}").read_bytes() for suffix in ("", "-wal", "-log0")] == files
 
 
 async def test_a_folder_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
@@ -583,7 +658,7 @@ async def test_a_folder_that_cannot_be_written_is_refused_by_name(tmp_path: Path
 async def test_the_files_are_for_their_owner_only(path: str) -> None:
     async with opened(path) as store:
         await store.create("/a", b"")
-        for suffix in ("", "-wal", "-shm", ".lock"):
+        for suffix in ("", "-wal", "-shm", "-log0", ".lock"):
             assert os.stat(path + suffix).st_mode & 0o077 == 0
 
 

@@ -1,13 +1,10 @@
 """The embedded store: one SQLite file, group commit, nothing else to run.
 
 Writes are decided and numbered on the event loop, against an index in memory (key to revision). They gather until the
-batch before them is durable; then one transaction takes all of them, one `fdatasync` beside the loop (`syncing`) makes
-them durable, and all are acknowledged together. Why that is safe is written in `sqlite_file`. A write that comes alone
-to a quick disk is made durable at once (`patience`).
-
-Statements run on the loop's thread: a thread that executes them loses a tenth beside a busy loop (it asks for the GIL
-at each of them) and wins nothing elsewhere. What decides is that the loop is free while the disk works, however slow it
-is, and that statements, index and watches need no lock between them. The price: a full batch holds the loop for 5 ms.
+batch before them is durable; then one record of a log takes all of them (`log`), one `fdatasync` beside the loop
+(`syncing`) makes them durable, and all are acknowledged together. A write that comes alone to a quick disk is made
+durable at once (`patience`). Now and then a thread copies what the log holds into the database; until then it is kept
+in memory as well, so that nobody reads the log. Why that is safe is written in `sqlite_file`.
 
 A write to a key on which another write is not yet durable waits for that one's outcome before it is decided, so it is
 never refused because of a change that its caller could not see by reading again; and a failed batch undoes nothing but
@@ -17,6 +14,7 @@ itself, because no other write was decided on top of it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -39,8 +37,9 @@ from pybernetes.store.base import (
 )
 from pybernetes.store.expiry import Expiries
 from pybernetes.store.feed import Feed, FeedWatch
+from pybernetes.store.log import Row
 from pybernetes.store.patience import Patience
-from pybernetes.store.sqlite_file import Row, SQLiteFile, SyncFailed
+from pybernetes.store.sqlite_file import SQLiteFile, SyncFailed
 from pybernetes.store.syncing import Syncer, ThreadSyncer, kernel_syncer
 
 log = logging.getLogger(__name__)
@@ -50,19 +49,19 @@ _View = tuple[list[str], list[int]]
 """The keys of a collection at some revision, in order, and the revisions they were at."""
 
 BATCH = 256
-"""Writes in one transaction: about 5 ms of the event loop with values of 5 KB."""
+"""Writes in one record."""
 BATCH_SIZE = 4 << 20
-"""Bytes in one transaction, or one write if that is larger."""
+"""Bytes in one record, or one write if that is larger."""
 GATHER = 0.001
 """Seconds that a write waits for others at most."""
-CHECKPOINT_AFTER = 6 << 20
-"""Bytes of log. From 3 to 48 MB there was no difference above the noise; little is quickly recovered after a crash."""
-ROW_COST = 1 << 10
-"""Bytes of log that a row costs beside its value: its share of a page of the table, and of the pages above it."""
+FOLD_AFTER = 6 << 20
+"""Bytes of log. They are in memory too, and are copied by the next start if there is a crash."""
+LOG_LIMIT = 64 << 20
+"""Bytes of log that the database refuses to take, from which on no more is written."""
 VIEWS = 4
 """Collections being taken page by page that are kept; finding one anew costs as much as reading all its keys."""
 PURGE_STEP = 500
-"""Revisions compacted in one transaction; writers wait for that long."""
+"""Revisions compacted in one transaction."""
 RETRY_EXPIRY = 1.0
 """Seconds until an expired key is tried again when the disk refused its deletion."""
 
@@ -115,13 +114,17 @@ class SQLiteStore:
         self._assigned = 1
         """The last revision given to a write."""
         self._durable = 1
-        """The last acknowledged revision. Rows above it may be in the file, but nobody is shown them."""
+        """The last acknowledged revision. Rows above it may be in the log, but nobody is shown them."""
+        self._fresh: dict[int, Row] = {}
+        """What is durable and not known to be in the database, in the order of revisions."""
+        self._folded = 1
+        """The last revision that the database is known to hold."""
         self._compacted = 0
         self._purged = 0
-        self._unfolded = 0
-        """About how many bytes of log wait for a checkpoint."""
-        self._put_off = False
-        """The last checkpoint failed."""
+        self._fold_at = FOLD_AFTER
+        """The size of the log at which the database is to take it."""
+        self._put_off: str | None = None
+        """Why the database did not take it the last time."""
         self._closed: str | None = "the store is not open"
         """Why nothing is done any more."""
         self._broken: str | None = None
@@ -129,11 +132,11 @@ class SQLiteStore:
         self._refused: int | None = None
         """The size of the largest value of the last batch, if that batch failed."""
         self._writer = asyncio.Lock()
-        """Held by whoever writes to the file."""
+        """Held by whoever writes to the log."""
         self._upkeep = asyncio.Lock()
         """Held by whoever uses the upkeep thread; taken before `_writer`, so that no writer waits for that thread."""
         self._flusher: asyncio.Task[None] | None = None
-        self._checkpointer: asyncio.Task[None] | None = None
+        self._folder: asyncio.Task[None] | None = None
         self._gathering: asyncio.Future[None] | None = None
         """Done when a batch has gathered."""
         self._syncer: Syncer | None = None
@@ -152,7 +155,7 @@ class SQLiteStore:
         by_kernel = kernel_syncer(self._file.log) if self._sync is os.fdatasync else None
         self._syncer = by_kernel or ThreadSyncer(self._file.sync)
         self._index = contents.revisions
-        self._assigned = self._durable = self._feed.revision = contents.revision
+        self._assigned = self._durable = self._folded = self._feed.revision = contents.revision
         self._compacted = contents.compacted
         self._purged = contents.purged
         self._closed = None
@@ -167,14 +170,17 @@ class SQLiteStore:
         self._feed.close()
         while self._flusher is not None:
             await asyncio.wait([self._flusher])
-        if self._checkpointer is not None:
-            await asyncio.wait([self._checkpointer])
+        if self._folder is not None:
+            await asyncio.wait([self._folder])
         if self._syncer is not None:
             self._syncer.stop()
             self._syncer = None
         async with self._upkeep:
             await self._in("read", lambda: None)
-            await self._in("upkeep", self._file.close)
+            if self._fresh and self._broken is None:
+                with contextlib.suppress(StoreUnavailable):
+                    await self._fold()
+            await self._in("upkeep", self._file.close, not (self._fresh or self._broken))
         for threads in self._threads.values():
             threads.shutdown()
 
@@ -195,7 +201,11 @@ class SQLiteStore:
     async def get(self, key: str) -> Entry | None:
         self._refuse_when_closed()
         revision = self._index.get(key)
-        return None if revision is None else Entry(key, self._file.value(revision), revision)
+        return None if revision is None else Entry(key, self._value(revision), revision)
+
+    def _value(self, revision: int) -> bytes:
+        row = self._fresh.get(revision)
+        return self._file.value(revision) if row is None else row[5] or b""
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         while True:
@@ -207,12 +217,16 @@ class SQLiteStore:
                 view = self._views.get((prefix, at))
                 if view is None:
                     index = [item for item in self._index.items() if item[0].startswith(prefix)]
-                    view = await self._in("read", self._view, prefix, index, at, self._durable)
+                    recent = self._changes(prefix, at, self._durable)
+                    view = await self._in("read", self._view, prefix, index, recent, at, self._folded)
                 keys, revisions = view
                 start = bisect_right(keys, after) if after else 0
                 end = min(start + limit, len(keys)) if limit else len(keys)
                 wanted = revisions[start:end]
-                values = await self._in("read", self._file.values, wanted) if wanted else {}
+                values = {number: self._fresh[number][5] or b"" for number in wanted if number in self._fresh}
+                rest = [number for number in wanted if number not in values] if values else wanted
+                if rest:
+                    values |= await self._in("read", self._file.values, rest)
                 # Rows are purged only after `_compacted` has moved: if it is not past us now, none were missing.
                 if at >= self._compacted:
                     if end < len(keys):
@@ -223,10 +237,21 @@ class SQLiteStore:
             if revision:
                 raise Compacted(revision, self._compacted)
 
-    def _view(self, prefix: str, index: list[tuple[str, int]], at: int, upto: int) -> _View:
-        """What was there at a revision, from what is there now: in the reading thread, because it may be much."""
-        if at < upto:
-            was = self._file.undone(prefix, at, upto)
+    def _changes(self, prefix: str, after: int, upto: int) -> list[Row]:
+        """Those that the database is not known to hold."""
+        if after >= upto:
+            return []
+        return [row for row in self._fresh.values() if after < row[0] <= upto and row[1].startswith(prefix)]
+
+    def _view(self, prefix: str, index: list[tuple[str, int]], recent: list[Row], at: int, folded: int) -> _View:
+        """What was there at a revision, from what is there now: in the reading thread, because it may be much.
+
+        What changed since then are `recent` changes, and those up to `folded` in the database.
+        """
+        was = {row[1]: row[2] for row in reversed(recent)}  # the newest first, so the oldest has the last word
+        if at < folded:
+            was |= self._file.undone(prefix, at, folded)
+        if was:
             index = [item for item in index if item[0] not in was]
             index += [(key, previous) for key, previous in was.items() if previous]
         index.sort()
@@ -253,8 +278,9 @@ class SQLiteStore:
         async with self._upkeep:
             if revision > self._compacted:
                 self._refuse_when_broken()
-                async with self._writer:
-                    await self._in("upkeep", self._file.note_compaction, revision)
+                if revision > self._folded:
+                    await self._fold()
+                await self._in("upkeep", self._file.note_compaction, revision)
                 self._compacted = revision
                 self._views = {where: view for where, view in self._views.items() if where[1] >= revision}
         while self._purged < self._compacted:
@@ -262,14 +288,16 @@ class SQLiteStore:
                 if self._closed is not None or self._broken is not None:
                     return  # It is taken up by the next compaction.
                 end = min(self._purged + PURGE_STEP, self._compacted)
-                async with self._writer:
-                    await self._in("upkeep", self._file.purge, self._purged, end)
+                await self._in("upkeep", self._file.purge, self._purged, end)
                 self._purged = end
-            self._fold_later(PURGE_STEP * 1024)
 
     async def check(self) -> None:
         self._refuse_when_broken()
         if self._refused is not None:
+            async with self._upkeep:
+                self._refuse_when_broken()
+                if self._put_off is not None and self._file.logged > LOG_LIMIT:
+                    await self._fold()
             async with self._upkeep, self._writer:
                 self._refuse_when_broken()
                 if self._refused is not None:
@@ -419,22 +447,23 @@ class SQLiteStore:
         """Put a batch into the log; the events are for those who watch, once it is durable."""
         if self._broken is not None:
             raise StoreUnavailable(self._broken)
+        if self._put_off is not None and self._file.logged > LOG_LIMIT:
+            raise StoreUnavailable(self._put_off)
         events = self._events(batch)
         self._file.append([write.row for write in batch])
         return events
 
     def _acknowledge(self, batch: list[_Write], events: list[Event] | None) -> None:
         self._refused = None
-        index, pending = self._index, self._pending
-        size = len(batch) * ROW_COST
+        index, pending, fresh = self._index, self._pending, self._fresh
         for write in batch:
-            revision, key, _, deleted, expires, value = write.row
+            revision, key, _, deleted, expires, _ = row = write.row
             del pending[key]
+            fresh[revision] = row
             if deleted:
                 del index[key]
                 continue
             index[key] = revision
-            size += len(value or b"")
             if expires:
                 self._expiries.add(expires, key, revision)
         self._durable = batch[-1].row[0]
@@ -443,15 +472,19 @@ class SQLiteStore:
             write.settle(None)
         if self._patience is not None:
             self._patience.acknowledged()
-        self._fold_later(size)
+        if self._file.logged >= self._fold_at:
+            self._fold_later()
 
     def _events(self, batch: list[_Write]) -> list[Event] | None:
         if not self._feed.watches:
             return None
-        value = self._file.value
+        return self._as_events([write.row for write in batch])
+
+    def _as_events(self, rows: list[Row]) -> list[Event]:
+        value = self._value
         return [
             Event(key, new, revision, Entry(key, value(previous), previous) if previous else None)
-            for revision, key, previous, _, _, new in (write.row for write in batch)
+            for revision, key, previous, _, _, new in rows
         ]
 
     def _fail(self, batch: list[_Write], reason: str) -> None:
@@ -459,8 +492,8 @@ class SQLiteStore:
         for write in batch:
             del self._pending[write.row[1]]
             write.settle(StoreUnavailable(reason))
-        # If the disk is full, a log that begins anew makes room.
-        self._fold_later(CHECKPOINT_AFTER)
+        # If the database refused what the log holds, it may take it now.
+        self._fold_later()
 
     def _break(self, error: BaseException) -> None:
         """After a failed sync nobody knows what the disk holds: nothing is written until a restart finds out."""
@@ -469,36 +502,54 @@ class SQLiteStore:
 
     # -- upkeep --
 
-    def _fold_later(self, size: int) -> None:
-        self._unfolded += size
-        if self._unfolded >= CHECKPOINT_AFTER and not (self._checkpointer or self._closed or self._broken):
-            self._checkpointer = asyncio.get_running_loop().create_task(self._fold())
+    def _fold_later(self) -> None:
+        if not (self._folder or self._closed or self._broken):
+            self._folder = self._loop.create_task(self._fold_beside_writers())
+
+    async def _fold_beside_writers(self) -> None:
+        try:
+            async with self._upkeep:
+                if self._closed is None and self._broken is None:
+                    await self._fold()
+        except StoreUnavailable:
+            pass  # The log keeps everything; the next attempt comes after as many bytes again, or a refused write.
+        finally:
+            self._folder = None
 
     async def _fold(self) -> None:
-        """Copy the log into the database: most of it beside the writers, the rest while they wait a moment."""
+        """Copy what the log holds into the database. The caller has `_upkeep`."""
         try:
-            self._unfolded = 0
-            async with self._upkeep:
-                await self._in("upkeep", self._file.checkpoint)
-                async with self._writer:
-                    await self._in("upkeep", self._file.restart)
-            self._put_off = False
-        except SyncFailed as error:
-            self._break(error)
+            if self._closed is None:
+                await self._in("upkeep", self._file.lay_out)
+            async with self._writer:
+                if self._closed is None:
+                    self._file.turn()
+                rows = list(self._fresh.values())
+            if rows:
+                await self._in("upkeep", self._file.fold, rows)
         except StoreUnavailable as error:
-            # The log keeps everything; the next attempt comes after as many bytes again, or the next refused write.
-            if not self._put_off:
-                log.warning("checkpoint put off: %s", error)
-            self._put_off = True
-        finally:
-            self._checkpointer = None
+            if isinstance(error, SyncFailed):
+                self._break(error)
+            elif self._put_off is None:
+                log.warning("the log is not folded into the database: %s", error)
+            self._put_off = str(error)
+            self._fold_at = self._file.logged + FOLD_AFTER
+            raise
+        self._put_off = None
+        self._fold_at = self._file.logged + FOLD_AFTER
+        if rows:
+            self._folded = rows[-1][0]
+            for row in rows:
+                del self._fresh[row[0]]
 
     async def _replay(self, prefix: str, after: int, limit: int) -> tuple[list[Event], int]:
         self._refuse_when_closed()
         if after < self._compacted:
             raise Compacted(after, self._compacted)
         upto = self._durable
-        events = self._file.history(prefix, after, upto, limit)
+        events = self._file.history(prefix, after, self._folded, limit) if after < self._folded else []
+        changes = self._changes(prefix, max(after, self._folded), upto)
+        events += self._as_events(changes[: limit - len(events)])
         await asyncio.sleep(0)  # A long replay lets others run between its pages.
         return events, events[-1].revision if len(events) == limit else upto
 

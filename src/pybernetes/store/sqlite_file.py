@@ -1,8 +1,7 @@
 """The SQLite file under the embedded store: its layout, its connections, and how it reaches the disk.
 
 Nothing here knows about asyncio. Three connections, each used by one thread at a time: `_main` (the event loop's
-thread: inserts, single reads), `_reader` (a worker: ranges), `_upkeep` (a worker: checkpoints, compaction).
-The caller lets at most one of `_main` and `_upkeep` write at a time.
+thread: single reads), `_reader` (a worker: ranges), `_upkeep` (a worker: folding, compaction). Only `_upkeep` writes.
 
 Layout: `kv` is an append-only log, one row a change, the revision its key; `previous` is the revision it superseded (0:
 the key was created), `value` is NULL for a deletion. There is no index by key: names are random, so each row would cost
@@ -11,18 +10,11 @@ at, and what it was at before is found by undoing the changes since then (`undon
 `previous` names, so its cost is that of the changes since the last one, not that of the whole table.
 
 Why an acknowledged write survives a power failure:
-- A batch is one transaction; its COMMIT appends frames to the write-ahead log (`-wal`) with `synchronous=NORMAL`, that
-  is without a sync. `sync()` then calls `fdatasync` on that file: frames, and the file's size if it grew, are on disk.
-  Only then does the caller acknowledge. Recovery replays frames up to the last whole, checksummed commit.
-- The log is one inode from `open` to `close`: SQLite deletes it only when the last connection closes, and never
-  renames it. So one descriptor, opened once, names the right file. Its directory entry, and that of the database, is
-  synced once at `open`, after both exist.
-- A checkpoint (`synchronous=NORMAL`) syncs the log, copies pages into the database, syncs the database, and only then
-  says so in the shared index. The log starts again from its beginning only after a full checkpoint; SQLite then writes
-  a header with new salts and syncs it BEFORE any frame. So at no moment do old frames pass as new: with the old header
-  they replay what the database already holds, with the new one they do not match its salts.
-- The log is not shortened: overwriting blocks that exist costs the disk less than growing a file (fdatasync of 16 KB on
-  one ext4 machine: 103 us against 195 us), which is also why `open` fills it up with zeros. Zeros are no frames.
+- `append` writes a batch to the log (`log`), `sync` calls `fdatasync` on it; only then does the caller acknowledge.
+- `fold` copies what the log holds into the database, and notes in the same transactions, with `synchronous=FULL`, how
+  far that goes. Only when it has returned may the log begin anew.
+- `open` copies what a log holds behind that mark before anything is read.
+- The directory entries of all files are synced before the first write to them is acknowledged.
 - A failed `fdatasync` is final: the kernel may have dropped the pages it could not write and report success next time.
   The caller must refuse writes until the file is opened anew.
 """
@@ -33,25 +25,26 @@ import contextlib
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import msgspec
 
 from pybernetes.store.base import Entry, Event, StoreUnavailable
+from pybernetes.store.log import Damaged, Log, Row
 
 APPLICATION_ID = 0x5059424E
 """Marks the file as ours (`PRAGMA application_id`)."""
-LAYOUT = 2
-"""1 had an index by key."""
-WAL_FILL = 4 << 20
-"""Bytes of log laid out at the start, a few ms. From the second checkpoint on the log has its full size anyway."""
+LAYOUT = 3
+"""1 had an index by key, 2 no log of ours."""
 WAL_LIMIT = 64 << 20
-"""Bytes: a log that a burst, or a reader in the way of checkpoints, has made longer is cut when it begins anew."""
+"""Bytes: SQLite's log, if a reader in the way has made it longer, is cut when it begins anew."""
 CHUNK = 1000
 """Values fetched by one statement."""
-
-Row = tuple[int, str, int, int, float | None, bytes | None]
-"""revision, key, previous, deleted, expires, value"""
+TOGETHER = 128
+"""Rows inserted by one statement: it asks for the GIL once."""
+STEP = 2 << 20
+"""Bytes folded in one transaction: so much room on the disk is needed twice."""
 
 SCHEMA = f"""
 PRAGMA application_id={APPLICATION_ID};
@@ -65,8 +58,22 @@ CREATE TABLE kv (
     value BLOB
 );
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-INSERT INTO meta VALUES ('compacted', 0), ('purged', 0), ('touched', 0);
+INSERT INTO meta VALUES ('compacted', 0), ('purged', 0);
 """
+
+UPGRADE = f"""
+DROP INDEX IF EXISTS kv_key;
+DELETE FROM meta WHERE name = 'touched';
+PRAGMA user_version={LAYOUT};
+"""
+
+LOGGED = """INSERT INTO meta VALUES ('identity', randomblob(16)),
+('folded', (SELECT MAX((SELECT COALESCE(MAX(revision), 1) FROM kv), value) FROM meta WHERE name = 'compacted'));
+"""
+"""How far the database goes, and what tells its log from that of another."""
+
+INSERT = "INSERT INTO kv VALUES (?, ?, ?, ?, ?, ?)"
+INSERT_TOGETHER = INSERT + ", (?, ?, ?, ?, ?, ?)" * (TOGETHER - 1)
 
 # Reading row by row in a thread asks for the GIL once a row, and a busy event loop gives it up every 5 ms: 500 rows
 # took 1.6 s. One statement that glues a thousand rows together asks once: 10,000 rows of 5 KB took 0.18 s beside it.
@@ -92,7 +99,8 @@ class Contents(msgspec.Struct):
     revision: int = 1
     compacted: int = 0
     purged: int = 0
-    layout: int = LAYOUT
+    layout: int = 0
+    """0: there was no file."""
 
 
 class SQLiteFile:
@@ -102,7 +110,9 @@ class SQLiteFile:
         self.path = path
         self._sync = sync
         self._lock = -1
-        self._wal = -1
+        self._log: Log | None = None
+        self._folded = 0
+        """The last revision in the database."""
         self._connections: list[sqlite3.Connection] = []
 
     def open(self) -> Contents:
@@ -113,51 +123,58 @@ class SQLiteFile:
                 # It holds secrets. SQLite gives the files beside it the same mode.
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
                 contents = self._load()
+                self._upkeep = self._connect()
+                if contents.layout != LAYOUT:
+                    changes = UPGRADE if contents.layout else SCHEMA
+                    self._upkeep.executescript(f"BEGIN IMMEDIATE; {changes} {LOGGED} COMMIT;")
                 self._main = self._connect()
-                if contents is None:
-                    contents = Contents()
-                    self._main.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
-                elif contents.layout != LAYOUT:
-                    upgrade = f"DROP INDEX IF EXISTS kv_key; PRAGMA user_version={LAYOUT};"
-                    self._main.executescript(f"BEGIN IMMEDIATE; {upgrade} COMMIT;")
                 self._reader = self._connect()
                 self._reader.text_factory = bytes
-                self._upkeep = self._connect()
-                self._checkpoint_and_restart()
-                self._wal = os.open(self.path + "-wal", os.O_RDWR)
-                size = os.path.getsize(self.path + "-wal")
-                with contextlib.suppress(OSError):  # A full disk is told when something is to be written.
-                    os.pwrite(self._wal, bytes(max(0, WAL_FILL - size)), size)
-                self._sync(self._wal)
+                self._open_log(contents)
                 self._sync_folder()
+                return contents
         except BaseException:
-            self.close()
+            self.close(folded=False)
             raise
-        return contents
 
     @property
     def log(self) -> int:
-        """The descriptor of the write-ahead log, to be synced by whoever appends."""
-        return self._wal
+        """The descriptor of the log, to be synced by whoever appends."""
+        assert self._log is not None
+        return self._log.descriptor
 
-    def close(self) -> None:
-        """Fold the log into the database and release the file."""
+    @property
+    def logged(self) -> int:
+        """How many bytes the log holds."""
+        return self._log.size if self._log else 0
+
+    def close(self, folded: bool) -> None:
+        """Release the file. `folded`: the database has all that the log holds, which is no longer needed."""
         for connection in self._connections:
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
         self._connections = []
-        if self._wal >= 0:
-            os.close(self._wal)
+        if self._log is not None:
+            self._log.close(remove=folded)
+            self._log = None
         if self._lock >= 0:
             os.close(self._lock)
-        self._wal = self._lock = -1
+            self._lock = -1
 
     # -- the event loop's thread --
 
-    def append(self, rows: Iterable[Row]) -> None:
-        """Add rows in one transaction, all or none. They are durable after the next `sync`."""
-        with self._errors(), self._transaction(self._main) as main:
-            main.executemany("INSERT INTO kv VALUES (?, ?, ?, ?, ?, ?)", rows)
+    def append(self, rows: Sequence[Row]) -> None:
+        """Add rows, all or none. They are durable after the next `sync`."""
+        assert self._log is not None
+        try:
+            self._log.append(rows)
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path}: {error.strerror or error}") from error
+
+    def turn(self) -> None:
+        """Let what is appended from now on be another file of the log, for the sake of `fold`."""
+        assert self._log is not None
+        self._log.turn()
 
     def value(self, revision: int) -> bytes:
         """The value written at `revision`."""
@@ -183,7 +200,7 @@ class SQLiteFile:
     def sync(self) -> None:
         """Wait until everything appended is on disk."""
         try:
-            self._sync(self._wal)
+            self._sync(self.log)
         except Exception as error:
             raise SyncFailed(f"{self.path}: {error}") from error
 
@@ -218,15 +235,37 @@ class SQLiteFile:
 
     # -- the upkeep thread --
 
-    def checkpoint(self) -> None:
-        """Copy the log into the database. Writers go on."""
+    def lay_out(self) -> None:
+        """Make what `turn` turns to."""
+        assert self._log is not None
         with self._errors():
-            self._upkeep.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._log.lay_out()
+            self._sync_folder()
 
-    def restart(self) -> None:
-        """Copy the rest of the log and begin it anew. No writer may run meanwhile."""
+    def fold(self, rows: Sequence[Row]) -> None:
+        """Copy into the database all that was appended and synced before the last turn, or more than that."""
+        assert self._log is not None
         with self._errors():
-            self._checkpoint_and_restart()
+            self._insert(rows)
+            self._log.folded()
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        rows = [row for row in rows if row[0] > self._folded]  # An attempt may have failed half way.
+        start = size = 0
+        for end, row in enumerate(rows, 1):
+            size += len(row[5] or b"")
+            if size >= STEP or end == len(rows):
+                self._insert_step(rows[start:end])
+                start, size = end, 0
+
+    def _insert_step(self, rows: Sequence[Row]) -> None:
+        with self._transaction(self._upkeep) as upkeep:
+            rest = len(rows) % TOGETHER
+            for start in range(0, len(rows) - rest, TOGETHER):
+                upkeep.execute(INSERT_TOGETHER, tuple(chain.from_iterable(rows[start : start + TOGETHER])))
+            upkeep.executemany(INSERT, rows[len(rows) - rest :])
+            upkeep.execute("UPDATE meta SET value = ? WHERE name = 'folded'", (rows[-1][0],))
+        self._folded = rows[-1][0]
 
     def note_compaction(self, revision: int) -> None:
         """Note the compaction; `purge` then removes rows."""
@@ -234,10 +273,7 @@ class SQLiteFile:
             self._upkeep.execute("UPDATE meta SET value = ? WHERE name = 'compacted'", (revision,))
 
     def purge(self, begin: int, end: int) -> None:
-        """Delete what the changes in (begin, end] superseded, and the deletions among them.
-
-        No writer may run meanwhile.
-        """
+        """Delete what the changes in (begin, end], all folded, superseded, and the deletions among them."""
         with self._errors(), self._transaction(self._upkeep) as upkeep:
             upkeep.execute(
                 "DELETE FROM kv WHERE revision IN (SELECT previous FROM kv WHERE revision > ? AND revision <= ?)",
@@ -247,12 +283,10 @@ class SQLiteFile:
             upkeep.execute("UPDATE meta SET value = ? WHERE name = 'purged'", (end,))
 
     def probe(self, size: int) -> None:
-        """Fail as a write of `size` bytes would. No writer may run meanwhile."""
+        """Fail as a write of `size` bytes would. Nothing may be appended meanwhile."""
+        assert self._log is not None
         with self._errors():
-            with self._transaction(self._upkeep) as upkeep:
-                upkeep.execute("INSERT OR REPLACE INTO meta VALUES ('probe', zeroblob(?))", (size,))
-            with self._transaction(self._upkeep) as upkeep:
-                upkeep.execute("DELETE FROM meta WHERE name = 'probe'")
+            self._log.probe(size)
 
     # -- opening --
 
@@ -265,25 +299,25 @@ class SQLiteFile:
         except BlockingIOError:
             raise StoreUnavailable(f"{self.path} is in use by another process") from None
 
-    def _load(self) -> Contents | None:
-        """What the file holds; None if it is new."""
+    def _load(self) -> Contents:
+        """What the database holds."""
         with open(self.path, "rb") as file:
             begin = file.read(16)
             if not begin:
-                return None
+                return Contents()
             if begin != b"SQLite format 3\0":
                 raise StoreUnavailable(f"{self.path} is damaged or not a database; it was left untouched")
-        # Read-only, because closing a connection that may write folds the log into a file that we may yet refuse.
+        # Read-only, because closing a connection that may write changes a file that we may yet refuse.
         connection = self._connect(read_only=True)
         try:
             (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (layout,) = connection.execute("PRAGMA user_version").fetchone()
             if not tables and not application:
-                return None  # We died before the first transaction.
+                return Contents()  # We died before the first transaction.
             if application != APPLICATION_ID:
                 raise StoreUnavailable(f"{self.path} belongs to another program; it was left untouched")
-            if layout not in (1, LAYOUT):
+            if not 1 <= layout <= LAYOUT:
                 raise StoreUnavailable(f"{self.path} has layout {layout}, this program knows {LAYOUT}")
             meta = dict(connection.execute("SELECT name, value FROM meta"))
             rows = connection.execute("SELECT key, revision, expires, deleted FROM kv ORDER BY revision").fetchall()
@@ -295,11 +329,31 @@ class SQLiteFile:
         return Contents(
             revisions={key: revision for key, revision, _ in alive},
             expires=[(expires, key, revision) for key, revision, expires in alive if expires],
-            revision=max(1, rows[-1][1] if rows else 0, meta["compacted"]),
+            revision=max(1, rows[-1][1] if rows else 0, meta["compacted"], meta.get("folded", 0)),
             compacted=meta["compacted"],
             purged=meta["purged"],
             layout=layout,
         )
+
+    def _open_log(self, contents: Contents) -> None:
+        """Begin the log; what it holds comes into the database and into `contents`."""
+        meta = dict(self._upkeep.execute("SELECT name, value FROM meta"))
+        self._folded = meta["folded"]
+        self._log = Log(self.path, meta["identity"])
+        try:
+            rows = self._log.open(self._folded)
+        except Damaged as error:
+            raise StoreUnavailable(f"{self.path} is damaged: {error}") from None
+        self._insert(rows)
+        for revision, key, _, deleted, expires, _ in rows:
+            contents.revision = revision
+            if deleted:
+                contents.revisions.pop(key, None)
+                continue
+            contents.revisions[key] = revision
+            if expires:
+                contents.expires.append((expires, key, revision))
+        self._log.lay_out(0)
 
     def _connect(self, read_only: bool = False) -> sqlite3.Connection:
         uri = "file:" + self.path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
@@ -309,18 +363,11 @@ class SQLiteFile:
         self._connections.append(connection)
         if not read_only:
             connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute("PRAGMA wal_autocheckpoint=0")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA wal_autocheckpoint=512")
             connection.execute("PRAGMA secure_delete=OFF")
             connection.execute(f"PRAGMA journal_size_limit={WAL_LIMIT}")
         return connection
-
-    def _checkpoint_and_restart(self) -> None:
-        self._upkeep.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        # Any write makes SQLite begin the log anew when all of it is checkpointed; done here, its sync of the new
-        # header does not stall the event loop.
-        with self._transaction(self._upkeep) as upkeep:
-            upkeep.execute("UPDATE meta SET value = value + 1 WHERE name = 'touched'")
 
     def _sync_folder(self) -> None:
         folder = os.open(os.path.dirname(os.path.abspath(self.path)), os.O_RDONLY | os.O_DIRECTORY)
