@@ -33,6 +33,9 @@ def test_a_name_is_taken_once(client: Client, namespace: str) -> None:
     assert again.json["reason"] == "AlreadyExists"
     assert again.json["details"] == {"name": "a", "kind": "configmaps"}
     assert again.message == 'configmaps "a" already exists'
+    both = client.post(path, {"metadata": {"name": "a", "generateName": "a-"}})
+    assert both.json["details"] == {"name": "a", "kind": "configmaps", "retryAfterSeconds": 1}
+    assert both.message == f"{again.message}, the server was not able to generate a unique name for the object"
 
 
 def test_generated_names_end_in_five_characters(client: Client, namespace: str) -> None:

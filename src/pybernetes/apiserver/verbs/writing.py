@@ -180,11 +180,12 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
             if store.strategy.reserves:
                 return await asyncio.shield(_make_with_reservation(store, attributes, context))
             return await _make(store, attributes, context)
-        except AlreadyExists as error:
+        except AlreadyExists as taken:
             if attributes.undo is not None:
                 await attributes.undo()
                 attributes.undo = None
             if not generated:
+                error = taken
                 if base:  # who gives both is told what is told of generated names
                     error = GenerateNameConflict(store.resource.group, store.resource.plural, meta.name or "")
                 present = store.peek(context.namespace, meta.name or "")
