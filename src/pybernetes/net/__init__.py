@@ -2,6 +2,7 @@
 
 http, heads, messages, tcp      a server for HTTP/1.1
 accepting, pacing               new connections and large work, one after another
+connecting                      connections to others
 inherited                       a listening socket that whoever started this process has made for it
 tls, handshakes, chains, watched its certificates, read again when they change; clients that come with bad ones
 duplex                          connections that are no HTTP any more: taken over, made, joined
