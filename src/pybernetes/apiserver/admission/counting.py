@@ -51,10 +51,14 @@ class Series:
         self.counts[bisect_left(self.buckets, seconds)] += times
         self.total += seconds * times
 
-    def add_quick(self, times: int, seconds: float) -> None:
-        """So often, and so long all together; each of them was no longer than the first bucket says."""
-        self.counts[0] += times
-        self.total += seconds
+    def add_all(self, seconds: list[float]) -> None:
+        """It took so long each time. Quick if all belong to the first bucket, as most do."""
+        if max(seconds, default=0.0) <= self.buckets[0]:
+            self.counts[0] += len(seconds)
+            self.total += sum(seconds)
+        else:
+            for each in seconds:
+                self.add(each)
 
 
 class Histogram:

@@ -145,32 +145,54 @@ class Call(NamedTuple):
 class Step:
     """Everybody who is concerned by requests of one form, in order.
 
-    A request reads the clock once for each plugin, and that is almost all: what was read is kept, and added up for many
-    requests at once. Which of upstream's buckets that was is clear if all plugins together were quick enough for the
-    first.
+    A request reads the clock once for each plugin, and that is almost all: what was read is kept, and counted for many
+    requests at once.
     """
 
-    __slots__ = ("_passed", "_quick", "_refused", "calls", "methods")
+    __slots__ = ("_kept", "_methods", "_passed", "_refused", "calls")
 
     def __init__(self, calls: Sequence[Call], passed: Series, refused: Series) -> None:
         self.calls = calls
-        self.methods = tuple(call.method for call in calls)
+        self._methods = tuple(call.method for call in calls)
         self._passed, self._refused = passed, refused
-        self._quick: list[float] = []  # the marks of quick requests, one after another
+        self._kept: list[float] = []  # of requests that passed: when each plugin began, and the end
 
-    def passed(self, marks: list[float]) -> None:
-        """Count a request that nobody has refused: the times at which the plugins began, and the end."""
-        if marks[-1] - marks[0] <= _SECONDS[0]:
-            self._quick += marks
-            if len(self._quick) > _KEPT:
-                self.settle()
-            return
-        for call, began, ended in zip(self.calls, marks, marks[1:], strict=False):
-            call.passed.add(ended - began)
-        self._passed.add(marks[-1] - marks[0])
+    def run(self, attributes: Attributes) -> Awaitable[None] | None:
+        """Call everybody until one refuses; the rest is to be awaited once somebody has to wait."""
+        marks = [perf_counter()]
+        try:
+            for method in self._methods:
+                pending = method(attributes)
+                if pending is not None:
+                    return self._run_on(attributes, marks, pending)
+                marks.append(perf_counter())
+        except Exception:
+            self._count_refusal(marks)
+            raise
+        self._kept += marks
+        if len(self._kept) > _KEPT:
+            self.settle()
+        return None
 
-    def refused(self, marks: list[float]) -> None:
-        """Count a request that the last of the plugins has refused."""
+    async def _run_on(self, attributes: Attributes, marks: list[float], pending: Awaitable[None]) -> None:
+        try:
+            await pending
+            marks.append(perf_counter())
+            for method in self._methods[len(marks) - 1 :]:
+                waiting = method(attributes)
+                if waiting is not None:
+                    await waiting
+                marks.append(perf_counter())
+        except Exception:
+            self._count_refusal(marks)
+            raise
+        self._kept += marks
+        if len(self._kept) > _KEPT:
+            self.settle()
+
+    def _count_refusal(self, marks: list[float]) -> None:
+        """Count a request that was refused by the plugin that began last."""
+        marks.append(perf_counter())
         *others, last = zip(self.calls, marks, marks[1:], strict=False)
         for call, began, ended in others:
             call.passed.add(ended - began)
@@ -178,14 +200,13 @@ class Step:
         self._refused.add(marks[-1] - marks[0])
 
     def settle(self) -> None:
-        """Bring what was kept to where it is counted."""
+        """Count the requests that passed."""
         width = len(self.calls) + 1
-        marks = [self._quick[index::width] for index in range(width)]
-        times = len(marks[0])
+        marks = [self._kept[index::width] for index in range(width)]
+        self._kept = []
         for call, began, ended in zip(self.calls, marks, marks[1:], strict=False):
-            call.passed.add_quick(times, sum(map(sub, ended, began)))
-        self._passed.add_quick(times, sum(map(sub, marks[-1], marks[0])))
-        self._quick = []
+            call.passed.add_all(list(map(sub, ended, began)))
+        self._passed.add_all(list(map(sub, marks[-1], marks[0])))
 
 
 class Later(NamedTuple):
@@ -222,18 +243,18 @@ class Chain:
     async def admit(self, attributes: Attributes) -> None:
         """Let every mutating plugin that is concerned act."""
         step = self._step("admit", attributes)
-        waiting = _run(step, attributes)
+        waiting = step.run(attributes)
         if waiting is not None:
             await waiting
         if attributes.reinvoke:
             attributes.reinvoking = True
-            waiting = _run(step, attributes)
+            waiting = step.run(attributes)
             if waiting is not None:
                 await waiting
 
     async def validate(self, attributes: Attributes) -> None:
         """Let every validating plugin that is concerned judge."""
-        waiting = _run(self._step("validate", attributes), attributes)
+        waiting = self._step("validate", attributes).run(attributes)
         if waiting is not None:
             await waiting
 
@@ -269,38 +290,3 @@ class Chain:
 
 def _outcomes(histogram: Histogram, *labels: str) -> tuple[Series, Series]:
     return histogram.series(*labels, "false"), histogram.series(*labels, "true")
-
-
-def _run(step: Step, attributes: Attributes) -> Awaitable[None] | None:
-    """Call everybody, one after another, until one refuses; the rest is to be awaited once somebody has to wait."""
-    marks = [perf_counter()]
-    mark = marks.append
-    try:
-        for method in step.methods:
-            pending = method(attributes)
-            if pending is not None:
-                return _run_on(step, attributes, marks, pending)
-            mark(perf_counter())
-    except Exception:
-        mark(perf_counter())
-        step.refused(marks)
-        raise
-    step.passed(marks)
-    return None
-
-
-async def _run_on(step: Step, attributes: Attributes, marks: list[float], pending: Awaitable[None]) -> None:
-    mark = marks.append
-    try:
-        await pending
-        mark(perf_counter())
-        for method in step.methods[len(marks) - 1 :]:
-            waiting = method(attributes)
-            if waiting is not None:
-                await waiting
-            mark(perf_counter())
-    except Exception:
-        mark(perf_counter())
-        step.refused(marks)
-        raise
-    step.passed(marks)
