@@ -347,7 +347,7 @@ class Connection(asyncio.Protocol):
             if response is not None:
                 body = response.body if request.method != "HEAD" else b""
                 if len(body) < GZIP_MINIMUM:
-                    self.write(self._head_of(request, response, len(body)) + body)
+                    self.transport.write(self._head_of(request, response, len(body)) + body)
                 else:
                     await self._send_large(request, response)
         except ConnectionError:
@@ -394,7 +394,8 @@ class Connection(asyncio.Protocol):
         headers = response.headers
         fast = headers is None and response.content_type == "application/json" and not request.response_headers
         if fast and self._keep_alive and not self.server.draining and not request.warnings:
-            audit_id = request.audit_id or request.wanted_audit_id() or self.server.new_audit_id()
+            wanted = request.wanted_audit_id() if "audit-id" in request.headers else ""
+            audit_id = request.audit_id or wanted or self.server.new_audit_id()
             return b"%b%b\r\nDate: %b\r\n%bContent-Length: %d\r\n\r\n" % (
                 _HEAD[response.status],
                 audit_id.encode("utf-8", "replace"),

@@ -119,6 +119,19 @@ class Bearer:
         self._tokens = tokens
 
     async def authenticate(self, request: Request) -> User | None:
+        header = request.headers.get("authorization", "")
+        answer = self._tokens.known(header[7:]) if header[:7] == "Bearer " else None  # the usual form, and no news
+        if answer is None:
+            answer = await self._find(request)
+            if answer is None:
+                return None
+        if answer.warnings:
+            request.warnings.extend(answer.warnings)
+        request.annotations = answer.annotations
+        return answer.user
+
+    async def _find(self, request: Request) -> TokenUser | None:
+        """Whose token the request carries; None if it carries none. Raises BadCredential."""
         header = as_utf8(request.first("authorization"))
         if header:
             scheme, _, rest = header.strip().partition(" ")
@@ -134,16 +147,13 @@ class Bearer:
         if not token:
             return None
         try:
-            answer = self._tokens.known(token) or await self._tokens.find(token)
+            answer = await self._tokens.find(token)
         except BadCredential as bad:
             request.annotations = bad.annotations
             raise
         if answer is None:
             raise BadCredential(INVALID)
-        if answer.warnings:
-            request.warnings.extend(answer.warnings)
-        request.annotations = answer.annotations
-        return answer.user
+        return answer
 
 
 def first_word(text: str) -> str:
