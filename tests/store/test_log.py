@@ -76,6 +76,18 @@ def test_a_record_that_is_torn_anywhere_is_not_read_and_those_before_it_are(path
     assert found(path) == [2, 3, 4]
 
 
+def test_a_record_for_which_there_was_no_room_is_refused_and_the_next_takes_its_place(
+    path: str, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.append([row(2)])
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwritev", lambda file, parts, offset: os.pwrite(file, b"".join(parts)[:20], offset))
+        with pytest.raises(OSError, match="No space left"):
+            log.append([row(3)])
+    log.append([row(4)])
+    assert found(path) == [2, 4]
+
+
 def test_two_files_are_written_in_turn_and_begin_anew_when_the_database_has_them(path: str, log: Log) -> None:
     log.append([row(2)])
     log.lay_out()

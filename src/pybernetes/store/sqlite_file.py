@@ -329,7 +329,7 @@ class SQLiteFile:
         return Contents(
             revisions={key: revision for key, revision, _ in alive},
             expires=[(expires, key, revision) for key, revision, expires in alive if expires],
-            revision=max(1, rows[-1][1] if rows else 0, meta["compacted"], meta.get("folded", 0)),
+            revision=max(1, rows[-1][1] if rows else 0, meta["compacted"]),
             compacted=meta["compacted"],
             purged=meta["purged"],
             layout=layout,
