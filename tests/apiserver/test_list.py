@@ -72,6 +72,14 @@ def test_bad_selectors_are_refused(client: Client, path: str) -> None:
     )
 
 
+def test_what_is_wrong_is_told_in_upstreams_order(client: Client, path: str) -> None:
+    wrong = ["limit=x", "labelSelector=a b", "fieldSelector=a", "resourceVersionMatch=Exact", "fieldSelector=a=b"]
+    told = ["strconv.ParseInt", "unable to parse requirement", "invalid selector", "ListOptions", "not supported"]
+    for index, words in enumerate(told):
+        message = client.get(f"{path}?{'&'.join(wrong[index:]).replace(' ', '%20')}").message
+        assert words in message, (wrong[index:], message)
+
+
 def test_field_selectors(client: Client, path: str, namespace: str) -> None:
     assert names(client.get(f"{path}?fieldSelector=metadata.name%3Dc3").json) == ["c3"]
     assert len(client.get(f"{path}?fieldSelector=metadata.name!%3Dc3").json["items"]) == 9

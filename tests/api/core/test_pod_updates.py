@@ -76,7 +76,7 @@ def test_a_pod_that_is_not_gated_stays_where_it_may_run() -> None:
     errors = validate_pod_update(pod({"nodeSelector": {"x": "y"}}), pod())
     assert fields(errors) == [("spec", "FieldValueForbidden")]
     assert errors[0].detail.startswith("pod updates may not change fields other than `spec.containers[*].image`,")
-    assert '+ "nodeSelector": {\n' in errors[0].detail
+    assert '+ "NodeSelector": {\n' in errors[0].detail
 
 
 def test_no_gate_is_added() -> None:

@@ -59,21 +59,23 @@ def list_options(store: ResourceStore, query: dict[str, str], *, watch: bool = F
         options.initialized_only = not _flag(query, "includeUninitialized")
     if not query:
         return options
+    # What is wrong is told in this order: numbers, the form of selectors, what does not go together, fields.
+    options.timeout_seconds = _integer(query, "timeoutSeconds")
+    options.limit = max(_integer(query, "limit") or 0, 0)
     if text := query.get("labelSelector"):
         options.label_selector = _labels(text)
-    if text := query.get("fieldSelector"):
-        options.field_selector = _fields(store, text)
+    selector = _fields(text) if (text := query.get("fieldSelector")) else None
     version = query.get("resourceVersion", "")
     options.match = query.get("resourceVersionMatch", "")
     options.continue_ = query.get("continue", "")
-    options.limit = max(_integer(query, "limit") or 0, 0)
-    options.timeout_seconds = _integer(query, "timeoutSeconds")
     options.allow_bookmarks = _flag(query, "allowWatchBookmarks")
     if "sendInitialEvents" in query:
         options.send_initial_events = _flag(query, "sendInitialEvents")
     errors = _watch_errors(options) if watch else _list_errors(options, version)
     if errors:
         raise Invalid("meta.k8s.io", "ListOptions", "", errors)
+    if selector is not None:
+        options.field_selector = _selectable(store, selector)
     if version:
         options.resource_version = parse_resource_version(version, "" if watch else "invalid resource version: ")
     return options
@@ -99,11 +101,15 @@ def _labels(text: str) -> labels.Selector | None:
     return None if selector.empty() else selector
 
 
-def _fields(store: ResourceStore, text: str) -> fields.Selector | None:
+def _fields(text: str) -> fields.Selector:
     try:
-        selector = fields.parse(text)
+        return fields.parse(text)
     except ValueError as error:
         raise BadRequest(str(error)) from error
+
+
+def _selectable(store: ResourceStore, selector: fields.Selector) -> fields.Selector | None:
+    """The selector of fields that objects can be selected by. Raises BadRequest."""
     for requirement in selector.requirements:
         if requirement.field not in store.selectable:
             raise BadRequest(not_selectable(store.resource, requirement.field))

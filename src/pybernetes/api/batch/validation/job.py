@@ -71,7 +71,8 @@ def validate_job_update(new: Job, old: Job) -> list[FieldError]:
     errors += validate_immutable(
         spec.backoff_limit_per_index, before.backoff_limit_per_index, SPEC.child("backoffLimitPerIndex")
     )
-    errors += validate_immutable(spec.managed_by, before.managed_by, SPEC.child("managedBy"))
+    if spec.managed_by != before.managed_by:  # an empty name is not the same as none
+        errors.append(invalid(SPEC.child("managedBy"), spec.managed_by, IMMUTABLE))
     if not semantically_equal(spec.success_policy, before.success_policy):
         errors.append(invalid(SPEC.child("successPolicy"), _printed(spec.success_policy), IMMUTABLE))
     return errors
@@ -255,14 +256,16 @@ def _validate_template_update(spec: JobSpec, before: JobSpec, status: JobStatus)
     """The template is fixed, except that a Job on hold may be placed and sized differently before it goes on."""
     template, old = spec.template or PodTemplateSpec(), before.template or PodTemplateSpec()
     if not _on_hold(before, status):
-        return validate_immutable(template, old, SPEC.child("template"))
+        same = semantically_equal(template, old)
+        return [] if same else [invalid(SPEC.child("template"), go_form(template), IMMUTABLE)]
     new_pod, old_pod = template.spec or PodSpec(), copy.copy(old.spec or PodSpec())
     old_pod.affinity = _with_node_affinity(old_pod.affinity, new_pod.affinity)
     for name in ("node_selector", "tolerations", "scheduling_gates"):
         setattr(old_pod, name, getattr(new_pod, name))
     for name in ("containers", "init_containers"):
         setattr(old_pod, name, _with_resources(getattr(old_pod, name), getattr(new_pod, name)))
-    return validate_immutable(new_pod, old_pod, SPEC.child("template.spec"))
+    same = semantically_equal(new_pod, old_pod)
+    return [] if same else [invalid(SPEC.child("template.spec"), go_form(new_pod), IMMUTABLE)]
 
 
 def _on_hold(before: JobSpec, status: JobStatus) -> bool:

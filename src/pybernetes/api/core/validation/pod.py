@@ -10,6 +10,7 @@ import msgspec
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
 from ...godiff import diff
+from ...goform import go_values
 from ...meta.validation import METADATA, validate_object_meta, validate_object_meta_update
 from ...names import name_is_dns_subdomain, range_error
 from ..v1.affinity import Affinity, NodeAffinity, NodeSelectorTerm
@@ -212,8 +213,8 @@ def _only_additions(new: NodeSelectorTerm, old: NodeSelectorTerm) -> bool:
 
 
 def difference(old: Any, new: Any) -> str:
-    """The two as JSON, line by line, with what differs."""
-    return diff(msgspec.to_builtins(old), msgspec.to_builtins(new))
+    """The two as upstream prints them, line by line, with what differs."""
+    return diff(go_values(old), go_values(new))
 
 
 def validate_pod_binding(binding: Binding) -> list[FieldError]:

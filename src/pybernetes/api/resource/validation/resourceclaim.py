@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from ...core.validation.common import validate_dns1123_label, validate_dns1123_subdomain
 from ...equality import semantically_equal
@@ -82,9 +80,7 @@ def validate_resource_claim_template_update(new: ResourceClaimTemplate, old: Res
     errors = validate_resource_claim_template(new) + validate_object_meta_update(new.metadata, old.metadata)
     spec = new.spec or ResourceClaimTemplateSpec()
     if not semantically_equal(spec, old.spec):
-        meta: dict[str, Any] = msgspec.to_builtins(spec.metadata, order="deterministic") if spec.metadata else {}
-        shown = meta | {"Spec": go_form(spec.spec or ResourceClaimSpec())}
-        errors.append(invalid(_SPEC, msgspec.Raw(msgspec.json.encode(shown)), IMMUTABLE))
+        errors.append(invalid(_SPEC, go_form(spec), IMMUTABLE))
     return errors
 
 
