@@ -74,7 +74,7 @@ def test_bad_selectors_are_refused(client: Client, path: str) -> None:
 
 def test_what_is_wrong_is_told_in_upstreams_order(client: Client, path: str) -> None:
     wrong = ["limit=x", "labelSelector=a b", "fieldSelector=a", "resourceVersionMatch=Exact", "fieldSelector=a=b"]
-    told = ["strconv.ParseInt", "unable to parse requirement", "invalid selector", "ListOptions", "not supported"]
+    told = ["strconv.ParseInt", "unable to parse requirement", "invalid selector", "ListOptions", "a known field"]
     for index, words in enumerate(told):
         message = client.get(f"{path}?{'&'.join(wrong[index:]).replace(' ', '%20')}").message
         assert words in message, (wrong[index:], message)

@@ -25,8 +25,8 @@ async def deletecollection(registry: Registry, store: ResourceStore, request: Re
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
     options = delete_options(request)
     context = context_for(registry, request, dry_run=bool(options.dry_run))
-    request.warnings.extend(store.strategy.warnings_on_delete(options))
     selection = list_options(store, info.query)
+    request.warnings.extend(store.strategy.warnings_on_delete(options))
     selection.initialized_only = False  # what is stuck can be deleted too
     page = await read_page(store, info.namespace, selection)
     await store.ready(page.items)
