@@ -101,10 +101,10 @@ class ServicePools:
         spec = service.spec or ServiceSpec()
         if spec.type == "ExternalName" or spec.cluster_ips == ["None"]:
             return
-        wanted = spec.cluster_ips or []
+        families, wanted = spec.ip_families or [], spec.cluster_ips or []
+        wanted = spec.cluster_ips = [*wanted, *[""] * (len(families) - len(wanted))]  # messages show what is missing
         ips: list[str] = []
-        for index, family in enumerate(spec.ip_families or ()):
-            wish = wanted[index] if index < len(wanted) else ""
+        for family, wish in zip(families, wanted, strict=False):
             ips.append(await self._take_address(service, family, wish, allocation, context))
         spec.cluster_ips = [*ips, *wanted[len(ips) :]]
         spec.cluster_ip = spec.cluster_ips[0] if spec.cluster_ips else None
