@@ -324,6 +324,28 @@ async def test_a_fold_that_failed_half_way_is_taken_up_there(path: str, monkeypa
         assert len((await store.range("/")).entries) == 20
 
 
+async def test_a_database_that_refused_is_asked_again_when_the_log_has_grown_by_as_much(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FOLD_AFTER", 5000)
+    async with opened(path) as store:
+        fold, asked = store._file.fold, 0
+
+        def refuse(rows: list[Row]) -> None:
+            nonlocal asked
+            asked += 1
+            raise StoreUnavailable("no room")
+
+        monkeypatch.setattr(store._file, "fold", refuse)
+        for times in (1, 2):
+            await store.create(f"/large/{times}", b"x" * 6000)
+            await until(lambda times=times: asked == times and store._folder is None)  # type: ignore[misc]
+            for number in range(5):
+                await store.create(f"/small/{times}/{number}", b"x")
+                assert store._folder is None
+        monkeypatch.setattr(store._file, "fold", fold)
+
+
 async def test_compaction_removes_rows_and_an_interrupted_one_is_taken_up(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
