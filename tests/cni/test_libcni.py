@@ -150,6 +150,26 @@ def test_what_a_crash_left_half_written_can_be_forgotten(tmp_path: Path) -> None
     assert [each.name for each in kept.folder.iterdir()] == ["net-whole-eth0"]
 
 
+def test_what_a_crash_left_whole_but_without_its_name_counts_for_nothing_and_goes_with_its_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    kept = cache.Cache(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", killed)
+        with pytest.raises(Killed):
+            kept.put(cache.Attachment("net", "c1", "eth0", config=b"{}"))
+    assert list(kept.folder.iterdir())
+    assert kept.attachments() == []
+    kept.forget("net", "c1", "eth0")
+    assert not list(kept.folder.iterdir())
+
+
 def test_a_result_that_was_kept_before_there_was_a_kind_is_understood(recorded: Recorded, tmp_path: Path) -> None:
     pods = network({"type": "first"})
     (tmp_path / "cache/results").mkdir(parents=True)

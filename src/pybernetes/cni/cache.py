@@ -58,7 +58,7 @@ class Cache:
         path = self._path(attachment.network, attachment.container_id, attachment.ifname)
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh = path.with_name(f".{path.name}.{os.getpid()}")
+            fresh = _fresh(path)
             with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
                 json.dump(entry, file)
             fresh.replace(path)
@@ -85,7 +85,9 @@ class Cache:
     def forget(self, network: str, container_id: str, ifname: str) -> None:
         """Removes what was remembered, if anything was."""
         if network and container_id and ifname:
-            self._path(network, container_id, ifname).unlink(missing_ok=True)
+            path = self._path(network, container_id, ifname)
+            _fresh(path).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
     def forget_broken(self) -> None:
         """Removes what a crash of libcni left half written: it would never remove what it cannot read."""
@@ -97,12 +99,8 @@ class Cache:
 
     def attachments(self, container_id: str = "") -> list[Attachment]:
         """All that is remembered, or what is of one container; files that are of no attachment are passed over."""
-        try:
-            files = sorted(self.folder.iterdir())
-        except FileNotFoundError:
-            return []
         found = []
-        for file in files:
+        for file in sorted(self.folder.glob("[!.]*")):
             if container_id and f"-{container_id}-" not in file.name:
                 continue
             try:
@@ -120,6 +118,11 @@ class Cache:
                 f'and interface name ("{ifname}")'
             )
         return self.folder / f"{network}-{container_id}-{ifname}"
+
+
+def _fresh(path: Path) -> Path:
+    """What a file is called until it is whole; nobody else attaches the same container, so one name is enough."""
+    return path.with_name(f".{path.name}")
 
 
 def _attachment(entry: Any) -> Attachment | None:

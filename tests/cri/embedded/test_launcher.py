@@ -189,3 +189,18 @@ async def test_the_launcher_may_open_more_files_than_its_programs(tmp_path: Path
     await launching.signal("a", signal.SIGKILL)
     launching.close()
     await serving.wait()
+
+
+async def test_an_end_that_was_half_written_when_a_launcher_was_killed_is_taken_away_by_the_next(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "exits").mkdir()
+    (tmp_path / "exits/.half").write_text('{"name": "ha')
+    (tmp_path / "exits/whole").write_text('{"name": "whole", "code": 7}')
+    launching = Launching(tmp_path, lambda _: None, lambda: None)
+    await launching.connect()
+    try:
+        assert os.listdir(tmp_path / "exits") == ["whole"]
+        assert launching.exits()["whole"]["code"] == 7
+    finally:
+        launching.close()

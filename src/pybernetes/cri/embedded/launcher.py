@@ -89,6 +89,9 @@ class Launcher:
         # One launcher for a state folder: a runtime that was killed while one started would start another.
         self._lock = os.open(f"{state}/launcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for name in os.listdir(self._exits):
+            if name.startswith("."):  # an end that was just being written down when an earlier launcher was killed
+                os.unlink(f"{self._exits}/{name}")
         path = f"{state}/launcher.sock"
         if os.path.exists(path):
             os.unlink(path)
