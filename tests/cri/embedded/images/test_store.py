@@ -164,3 +164,19 @@ def test_layers_of_an_image_that_is_being_taken_in_are_not_collected(store: Imag
     thread.join()
     [image] = store.images()
     assert all((store.layers / each).is_dir() for each in image.layers)
+
+
+def test_files_of_a_container_that_cannot_be_removed_are_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ImageStore(tmp_path)
+    folder = tmp_path / "containers/c1"
+    (folder / "fs").mkdir(parents=True)
+    with monkeypatch.context() as patched:
+        patched.setattr("pybernetes.cri.embedded.images.store.remove_tree", lambda path: None)
+        store.release("c1")
+    assert f"files of container c1 cannot be removed and are left: {folder}" in caplog.text
+    caplog.clear()
+    store.release("c1")
+    assert not folder.exists()
+    assert not caplog.text

@@ -159,6 +159,8 @@ class ImageStore:
         except OSError:
             stood_on = set()
         remove_tree(folder)
+        if folder.exists():
+            log.error("files of container %s cannot be removed and are left: %s", container_id, folder)
         if stood_on - {layer for image in self.images() for layer in image.layers}:
             self.collect()
 
