@@ -104,3 +104,46 @@ async def test_many_requests_are_counted_as_each_would_be(monkeypatch: pytest.Mo
     assert found[PLUGIN, "First", "admit", CREATE, "false"] == (1.0, [1000] * 7)
     assert found[PLUGIN, "Second", "admit", CREATE, "false"] == (2.0, [1000] * 7)
     assert found[STEP, "admit", CREATE, "false"] == (3.0, [1000] * 7)
+
+
+async def test_a_plugin_that_sleeps_is_not_called_but_counted_until_it_is_roused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(module, "perf_counter", clock)
+    first, sleeper, last = (Timed(name, clock) for name in ("First", "Sleeper", "Last"))
+    plugins: list[Any] = [first, sleeper, last]
+    chain = Chain(plugins)
+    first.seconds, sleeper.seconds, last.seconds = 0.001, 0.002, 0.001
+    sleeper.asleep = True
+    await chain.admit(attributes(CREATE, "pods"))
+    last.refuses = True
+    with pytest.raises(BadRequest):
+        await chain.admit(attributes(CREATE, "pods"))
+    last.refuses = False
+    sleeper.asleep = False
+    sleeper.roused()
+    await chain.admit(attributes(CREATE, "pods"))
+    found = counted(chain)
+    assert found[PLUGIN, "First", "admit", CREATE, "false"] == (0.003, [3] * 7)
+    assert found[PLUGIN, "Sleeper", "admit", CREATE, "false"] == (0.002, [3] * 7)
+    assert found[PLUGIN, "Last", "admit", CREATE, "false"] == (0.002, [2] * 7)
+    assert found[PLUGIN, "Last", "admit", CREATE, "true"] == (0.001, [1] * 7)
+    assert found[STEP, "admit", CREATE, "false"] == (0.006, [2] * 7)
+
+
+async def test_a_request_that_waits_while_a_plugin_is_roused_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(module, "perf_counter", clock)
+    waiter, sleeper = Timed("Waiter", clock), Timed("Sleeper", clock)
+    plugins: list[Any] = [waiter, sleeper]
+    chain = Chain(plugins)
+    waiter.seconds, waiter.waits, sleeper.asleep = 0.001, True, True
+    request = asyncio.create_task(chain.admit(attributes(CREATE, "pods")))
+    await asyncio.sleep(0)
+    sleeper.asleep = False
+    sleeper.roused()
+    await request
+    found = counted(chain)
+    assert found[PLUGIN, "Waiter", "admit", CREATE, "false"] == (0.001, [1] * 7)
+    assert found[PLUGIN, "Sleeper", "admit", CREATE, "false"] == (0.0, [1] * 7)

@@ -27,12 +27,12 @@ class Dormant(Plugin):
         self.name = name
         resource = scheme.resource(_GROUP, "v1", plural)
         assert resource is not None
-        self._partition = registry.cache.partitions[resource.storage_prefix]
+        self.sleep_without(resource)
         self._make = make
         self._plugin: Plugin | None = None
 
     def awake(self) -> Plugin:
-        """The plugin, made when it is needed first."""
+        """The plugin; it is made when the first request comes by."""
         if self._plugin is None:
             self._plugin = self._make()
         return self._plugin
@@ -46,8 +46,6 @@ class DormantMutating(Dormant):
     """For a plugin that changes objects."""
 
     def admit(self, attributes: Attributes) -> Awaitable[None] | None:
-        if self._plugin is None and not self._partition.items:
-            return None
         return self.awake().admit(attributes)
 
 
@@ -55,8 +53,6 @@ class DormantValidating(Dormant):
     """For a plugin that judges."""
 
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:
-        if self._plugin is None and not self._partition.items:
-            return None
         return self.awake().validate(attributes)
 
 

@@ -3,9 +3,10 @@
 One small interface. A plugin that changes objects overrides `admit`, one that only judges overrides `validate`; all
 `admit`s run before the object is validated, all `validate`s after. Raising an APIError ends the request.
 
-A plugin says which operations on which resources it wants to see. The chain looks up who is concerned by a request in
-a dict, so that a request pays for those and for nobody else. `admit` and `validate` may be plain functions or
-coroutine functions: most plugins have nothing to wait for, and starting a coroutine costs more than what they do.
+A plugin says which operations on which resources it wants to see, and sleeps while nobody has configured it. The chain
+looks up who is concerned by a request in a dict, so that a request pays for those and for nobody else. `admit` and
+`validate` may be plain functions or coroutine functions: most plugins have nothing to wait for, and starting a
+coroutine costs more than what they do.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from .counting import Histogram, Series
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+    from pybernetes.store.cache import Change
 
     from ..registry.registry import Registry
 
@@ -100,9 +103,27 @@ class Plugin:
     operations: tuple[str, ...] = (CREATE, UPDATE, DELETE, CONNECT)
     resources: tuple[str, ...] = ("*/*",)
 
+    asleep = False
+    """Whether it has nothing to do, whatever is asked for: then it is not called until it is roused."""
+
     def __init__(self, registry: Registry, configuration: Any = None) -> None:
         """`configuration` is what --admission-control-config-file has for the plugin, as plain values."""
         self.registry = registry
+        self.roused: Callable[[], None] = lambda: None
+        """Whom a plugin tells that it sleeps no more."""
+
+    def sleep_without(self, resource: Resource) -> None:
+        """Sleep until there is an object of this resource."""
+        partition = self.registry.cache.partitions[resource.storage_prefix]
+
+        def look(_: Change | None = None) -> None:
+            if self.asleep and partition.items:
+                self.asleep = False
+                self.roused()
+
+        self.asleep = True
+        partition.followers.append(look)
+        look()
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         """Whether requests of this form concern the plugin at all. Asked once for each form."""
@@ -137,7 +158,8 @@ _KEPT = 256  # times that are kept for each form of requests
 class Call(NamedTuple):
     """A plugin that is concerned, and where it is counted how long that took."""
 
-    method: Method
+    method: Method | None
+    """None while it sleeps, which takes no time."""
     passed: Series
     refused: Series
 
@@ -149,11 +171,13 @@ class Step:
     requests at once.
     """
 
-    __slots__ = ("_kept", "_methods", "_passed", "_refused", "calls")
+    __slots__ = ("_asleep", "_awake", "_calls", "_kept", "_methods", "_passed", "_refused")
 
     def __init__(self, calls: Sequence[Call], passed: Series, refused: Series) -> None:
-        self.calls = calls
-        self._methods = tuple(call.method for call in calls)
+        self._calls = calls
+        self._awake = [call for call in calls if call.method is not None]
+        self._asleep = [call for call in calls if call.method is None]
+        self._methods = tuple(call.method for call in calls if call.method is not None)
         self._passed, self._refused = passed, refused
         self._kept: list[float] = []  # of requests that passed: when each plugin began, and the end
 
@@ -187,25 +211,29 @@ class Step:
             self._count_refusal(marks)
             raise
         self._kept += marks
-        if len(self._kept) > _KEPT:
-            self.settle()
+        self.settle()  # there may be another step in the place of this one by now
 
     def _count_refusal(self, marks: list[float]) -> None:
         """Count a request that was refused by the plugin that began last."""
+        refusing = self._awake[len(marks) - 1]
         marks.append(perf_counter())
-        *others, last = zip(self.calls, marks, marks[1:], strict=False)
-        for call, began, ended in others:
-            call.passed.add(ended - began)
-        last[0].refused.add(last[2] - last[1])
+        seconds = map(sub, marks[1:], marks)
+        for call in self._calls:
+            if call is refusing:
+                break
+            call.passed.add(0.0 if call.method is None else next(seconds))
+        refusing.refused.add(next(seconds))
         self._refused.add(marks[-1] - marks[0])
 
     def settle(self) -> None:
         """Count the requests that passed."""
-        width = len(self.calls) + 1
+        width = len(self._awake) + 1
         marks = [self._kept[index::width] for index in range(width)]
         self._kept = []
-        for call, began, ended in zip(self.calls, marks, marks[1:], strict=False):
+        for call, began, ended in zip(self._awake, marks, marks[1:], strict=False):
             call.passed.add_all(list(map(sub, ended, began)))
+        for call in self._asleep:
+            call.passed.add_all([0.0] * len(marks[0]))
         self._passed.add_all(list(map(sub, marks[-1], marks[0])))
 
 
@@ -285,7 +313,16 @@ class Chain:
                 plugin = self._plugins[index] = plugin.make()
             overridden = getattr(type(plugin), method) is not getattr(Plugin, method)
             if overridden and plugin.wants(operation, resource, subresource):
-                yield Call(getattr(plugin, method), *_outcomes(self._plugin_times, plugin.name, method, operation))
+                if plugin.asleep:
+                    plugin.roused = self._forget
+                called = None if plugin.asleep else getattr(plugin, method)
+                yield Call(called, *_outcomes(self._plugin_times, plugin.name, method, operation))
+
+    def _forget(self) -> None:
+        """Find out anew who is concerned, as a plugin sleeps no more."""
+        for step in self._steps.values():
+            step.settle()
+        self._steps.clear()
 
 
 def _outcomes(histogram: Histogram, *labels: str) -> tuple[Series, Series]:
