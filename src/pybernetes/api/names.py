@@ -321,6 +321,8 @@ NameCheck = Callable[[str, bool], list[str]]
 
 def name_is_dns_subdomain(name: str, prefix: bool) -> list[str]:
     """The rule for names of most kinds."""
+    if len(name) <= DNS1123_SUBDOMAIN_MAX and _is_subdomain(name):  # good as a whole, and so as a beginning
+        return []
     return is_dns1123_subdomain(_mask_trailing_dash(name) if prefix else name)
 
 

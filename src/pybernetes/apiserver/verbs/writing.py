@@ -96,8 +96,8 @@ def precondition_failed(
 
 def _merge_owners(meta: ObjectMeta, context: Context) -> None:
     """An owner that is named twice counts once, and the client is told."""
-    owners = meta.owner_references
-    if not owners or len(owners) < 2:
+    owners = meta.owner_references or ()
+    if len(owners) < 2:
         return
     kept: list[OwnerReference] = []
     repeated: list[str] = []
@@ -158,8 +158,9 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     if meta is None:
         meta = obj.metadata = ObjectMeta()
     check_namespace(store, meta, context.namespace)
-    _merge_owners(meta, context)
-    if _version(meta.resource_version) and not context.dry_run:
+    if meta.owner_references:
+        _merge_owners(meta, context)
+    if meta.resource_version and _version(meta.resource_version) and not context.dry_run:
         raise BadRequest("resourceVersion should not be set on objects to be created")
     meta.uid = meta.creation_timestamp = None
     meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
@@ -253,7 +254,8 @@ async def update_object(
     meta, before = new.metadata, old.metadata
     strategy = store.strategy
     check_namespace(store, meta, context.namespace)
-    _merge_owners(meta, context)
+    if meta.owner_references:
+        _merge_owners(meta, context)
     if meta.uid and meta.uid != before.uid:
         raise uid_mismatch(store, context.namespace, before.name, meta.uid, before.uid)
     version = meta.resource_version
