@@ -27,6 +27,8 @@ def scale(client: Client, namespace: str) -> str:
 
 
 def test_a_scale_names_its_object(client: Client, scale: str) -> None:
+    answer = client.put(scale, {"metadata": {"namespace": "x"}, "spec": {"replicas": 3}})
+    assert (answer.status, answer.message) == (400, MISPLACED)
     answer = client.put(scale, {"spec": {"replicas": 3}})
     assert (answer.status, answer.message) == (
         400,
@@ -108,6 +110,8 @@ def test_a_binding_names_its_pod_in_its_version(client: Client, namespace: str) 
     assert answer.status == 409
     assert "ResourceVersion in precondition: 1" in answer.message
     answer = client.post(f"{path}/p/binding", {"metadata": {"name": "p", "namespace": "x"}, "target": target})
+    assert (answer.status, answer.message) == (400, MISPLACED)
+    answer = client.post(path.replace("pods", "bindings"), {"metadata": {"namespace": "x"}, "target": target})
     assert (answer.status, answer.message) == (400, MISPLACED)
 
 

@@ -72,7 +72,15 @@ def test_what_is_no_question_is_refused(reader: User, spec: dict[str, Any], prob
 
 def test_metadata_means_nothing_and_is_refused(reader: User) -> None:
     body = {"metadata": {"name": "x"}, **question()}
-    assert "must be empty" in check(reader.post(f"{AUTHORIZATION}/selfsubjectaccessreviews", body), 422).message
+    problem = check(reader.post(f"{AUTHORIZATION}/selfsubjectaccessreviews", body), 422).message
+    assert 'Invalid value: {"name":"x","managedFields":[{"manager":' in problem
+    assert problem.endswith("must be empty")
+
+
+def test_metadata_that_servers_set_is_passed_over(reader: User) -> None:
+    meta = {"uid": "u", "deletionGracePeriodSeconds": 1, "creationTimestamp": "2020-01-01T00:00:00Z"}
+    answer = check(reader.post(f"{AUTHORIZATION}/selfsubjectaccessreviews", question() | {"metadata": meta}), 201)
+    assert list(answer.json["metadata"]) == ["managedFields"]
 
 
 def test_a_local_review_is_about_its_namespace(admin: Client, place: str) -> None:

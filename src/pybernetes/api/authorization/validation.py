@@ -79,7 +79,7 @@ def _validate_metadata(meta: ObjectMeta | None, exception: str) -> list[FieldErr
         plain.namespace = None
     if semantically_equal(plain, ObjectMeta()):
         return []
-    return [invalid("metadata", msgspec.json.decode(zeros.encode(meta)), f"must be empty{exception}")]
+    return [invalid("metadata", msgspec.Raw(zeros.encode(meta)), f"must be empty{exception}")]
 
 
 def _validate_resource(attributes: ResourceAttributes | None) -> list[FieldError]:

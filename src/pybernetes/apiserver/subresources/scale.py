@@ -204,10 +204,10 @@ def scale_of(obj: Any) -> Scale:
 
 
 def _check(wanted: Scale, obj: Any, name: str, store: ResourceStore) -> None:
-    check_name(wanted.metadata, name)
     meta, present = wanted.metadata or ObjectMeta(), obj.metadata
     if meta.namespace and meta.namespace != present.namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    check_name(wanted.metadata, name)
     if meta.uid and meta.uid != present.uid:
         if store.custom is not None:
             raise uid_mismatch(store, present.namespace, name, meta.uid, present.uid)

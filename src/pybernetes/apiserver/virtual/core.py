@@ -27,10 +27,10 @@ async def bindings(registry: Registry, resource: Resource, request: Request) -> 
     """Bind the pod that the body names."""
     options = write_options(request.info.query, "CreateOptions")
     binding = decode_body(request, Binding, "v1", options.field_validation)
+    check_namespace(binding.metadata, request)
     name = binding.metadata.name if binding.metadata else None
     if not name:
         raise BadRequest("Name parameter required.")
-    check_namespace(binding.metadata, request)
     binding = await admit_body(registry, request, resource, binding, "v1", dry_run=options.dry_run, options=options)
     context = context_for(registry, request, dry_run=options.dry_run)
     context.subresource = "binding"
