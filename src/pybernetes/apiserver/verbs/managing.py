@@ -22,7 +22,7 @@ def manager_of(request: Request, options: WriteOptions) -> str:
 
 
 def track_review(resource: Resource, review: Any, request: Request, options: WriteOptions, now: str) -> None:
-    """Write into an object that is answered and never stored who owns its fields; what servers set is not the client's."""
+    """Write into an object that is never stored who owns its fields; what servers set is not the client's."""
     meta = review.metadata
     meta.uid = meta.creation_timestamp = meta.self_link = None
     meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
