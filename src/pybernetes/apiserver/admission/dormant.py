@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from pybernetes.api import scheme
-
 from .plugin import Attributes, Plugin
 
 if TYPE_CHECKING:
@@ -25,9 +23,7 @@ class Dormant(Plugin):
     def __init__(self, registry: Registry, name: str, plural: str, make: Callable[[], Plugin]) -> None:
         super().__init__(registry)
         self.name = name
-        resource = scheme.resource(_GROUP, "v1", plural)
-        assert resource is not None
-        self.sleep_without(resource)
+        self.sleep_without(_GROUP, "v1", plural)
         self._make = make
         self._plugin: Plugin | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pybernetes.api.core.podresources import (
     Quantities,
@@ -28,6 +28,9 @@ from ..authz.messages import aggregate
 from ..registry.lister import Lister, lister
 from .plugin import CREATE, UPDATE, Attributes, Plugin, forbidden
 
+if TYPE_CHECKING:
+    from ..registry.registry import Registry
+
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _MAX_MILLI: Final = MAX_INT64 // 1000
 _POD_LEVEL: Final = ("cpu", "memory")
@@ -40,6 +43,10 @@ class LimitRanger(Plugin):
     name = "LimitRanger"
     operations = (CREATE, UPDATE)
     resources = ("pods", "pods/resize", "persistentvolumeclaims")
+
+    def __init__(self, registry: Registry, configuration: Any = None) -> None:
+        super().__init__(registry)
+        self.sleep_without("", "v1", "limitranges")
 
     def admit(self, attributes: Attributes) -> None:
         for limit_range in self._ranges(attributes):

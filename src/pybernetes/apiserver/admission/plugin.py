@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from pybernetes.api import scheme
 from pybernetes.api.errors import Forbidden
 from pybernetes.api.resources import Resource
 
@@ -112,8 +113,10 @@ class Plugin:
         self.roused: Callable[[], None] = lambda: None
         """Whom a plugin tells that it sleeps no more."""
 
-    def sleep_without(self, resource: Resource) -> None:
+    def sleep_without(self, group: str, version: str, plural: str) -> None:
         """Sleep until there is an object of this resource."""
+        resource = scheme.resource(group, version, plural)
+        assert resource is not None
         partition = self.registry.cache.partitions[resource.storage_prefix]
 
         def look(_: Change | None = None) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Awaitable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pybernetes.api import scheme
 from pybernetes.api.resources import Resource
 
 from ..registry.lister import Lister, lister
@@ -44,9 +43,7 @@ class ResourceQuota(Plugin):
             self._limited = bool(limited)
             self._charging = Charging(registry, limited)
         if not self._limited:
-            quotas = scheme.resource("", "v1", "resourcequotas")
-            assert quotas is not None
-            self.sleep_without(quotas)
+            self.sleep_without("", "v1", "resourcequotas")
 
     @cached_property
     def _quotas(self) -> Lister[Quota]:
