@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from apiserver.client import Client
@@ -60,6 +61,7 @@ def test_patches_that_are_bad_requests(client: Client, path: str, kind: str, bod
             [{"op": "add", "path": "/kind", "value": {}}],
             "version/kind; json parse error: json: cannot unmarshal object into Go struct field .kind of type string",
         ),
+        ("merge", {"apiVersion": []}, "cannot unmarshal array into Go struct field .apiVersion of type string"),
         (
             "json",
             [{"op": "add", "path": "/data", "value": []}, {"op": "add", "path": "/apiVersion", "value": "v7"}],
@@ -220,11 +222,16 @@ def test_the_namespace_of_what_has_none_is_dropped(client: Client) -> None:
             'Status in version "v1" cannot be handled as a ConfigMap: '
             "converting (v1.Status) to (core.ConfigMap): unknown conversion",
         ),
+        (
+            {"kind": "ConfigMap", "apiVersion": "apps/v1", "data": [], "foo": 1},
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: '
+            'no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/api/legacyscheme/scheme.go:30"',
+        ),
     ],
 )
-def test_other_kinds_in_the_body(client: Client, path: str, body: dict[str, str], message: str) -> None:
+def test_other_kinds_in_the_body(client: Client, path: str, body: dict[str, Any], message: str) -> None:
     answer = client.post(path, body)
-    assert (answer.status, answer.message) == (400, message)
+    assert (answer.status, answer.message, answer.warnings) == (400, message, [])
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,26 @@ def test_keys_given_twice_are_told_with_their_line() -> None:
     assert repeated == ['line 3: key "a" already set in map']
 
 
+def test_the_line_of_a_key_given_twice_is_that_of_its_value_and_inner_keys_come_first() -> None:
+    _, repeated = yaml_to_json(b"a: 1\na:\n  b: 2\n  b:\n  - 3\n")
+    assert repeated == ['line 5: key "b" already set in map', 'line 3: key "a" already set in map']
+
+
+def test_unknown_fields_are_told_in_the_order_of_names(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps?dryRun=All"
+    made = client.post(path, b"z: 1\nmetadata: {name: a, x: 1, Labels: {}}\n", Content_Type="application/yaml")
+    assert [each.split('\\"')[1] for each in made.warnings] == ["metadata.Labels", "metadata.x", "z"]
+
+
+def test_an_apply_that_cannot_be_merged_is_told_so_before_its_repeated_keys(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps/a?fieldManager=m&fieldValidation=Strict"
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    wrong = client.patch(path, f"{head}data: {{a: b, a: [1]}}\n".encode(), "apply")
+    assert "failed to create typed patch object" in wrong.message
+    refused = client.patch(path, f"{head}data: {{a: b, a: c}}\n".encode(), "apply")
+    assert 'line 4: key "a" already set in map' in refused.message
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -92,7 +92,7 @@ def check_kind(obj: Any, cls: type[Struct], api_version: str, body: bytes = b"")
         return
     if why.startswith("unexpected GroupVersion"):
         raise BadRequest(_unrecognized(cls, body, why))
-    if why.startswith("the API version"):
+    if why.startswith(_OTHER_VERSION):
         raise BadRequest(why)
     raise BadRequest(_cannot_be_handled(obj, cls, api_version, why))
 
@@ -114,9 +114,10 @@ def kind_mismatch(kind: str | None, version: str | None, cls: type[Struct], api_
         internal = split_api_version(api_version)[0].partition(".")[0] or "core"
         source = f"{split_api_version(version)[1]}.{kind}"
         return f"converting ({source}) to ({internal}.{cls.__name__}): unknown conversion"
-    return f"the API version in the data ({version}) does not match the expected API version ({api_version})"
+    return f"{_OTHER_VERSION} ({version}) does not match the expected API version ({api_version})"
 
 
+_OTHER_VERSION = "the API version in the data"
 _EVERYWHERE = frozenset(("List", "Status", "DeleteOptions", "ListOptions", "PatchOptions", "WatchEvent"))
 """Kinds that every group and version knows."""
 
@@ -155,14 +156,13 @@ def _decode_slowly(cls: type[T], body: bytes, api_version: str) -> tuple[T, list
             why = f"json: cannot unmarshal {gojson.word(each)} into Go struct field .{key} of type string"
             raise BadRequest(_unparsable(cls, body, why))
     named = dict(value or ())
-    if named.get("kind") not in (None, "", cls.__name__):  # its fields are none of ours
-        check_kind(_Named(named["kind"], named.get("apiVersion")), cls, api_version, body)
+    said = _Named(named.get("kind"), named.get("apiVersion"))
+    if not kind_mismatch(said.kind, said.api_version, cls, api_version).startswith(_OTHER_VERSION):
+        check_kind(said, cls, api_version, body)  # its fields are none of ours
     try:
         return _convert(cls, walk(cls, value if value is not None else Pairs()))
     except DecodeError as error:
-        raise BadRequest(
-            _cannot_be_handled(_Named(named.get("kind"), named.get("apiVersion")), cls, api_version, str(error))
-        ) from None
+        raise BadRequest(_cannot_be_handled(said, cls, api_version, str(error))) from None
 
 
 class _Named(NamedTuple):

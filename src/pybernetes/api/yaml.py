@@ -52,7 +52,10 @@ class YAMLProblem(ValueError):
 
 
 def yaml_to_json(body: bytes) -> tuple[bytes, list[str]]:
-    """The first document as JSON, and a line for each key that is given twice. Raises YAMLProblem."""
+    """The first document as JSON with its keys in order, and a line for each key that is given twice.
+
+    Raises YAMLProblem.
+    """
     try:
         _check_depth(body)
         loader = _Nodes(body)
@@ -62,7 +65,7 @@ def yaml_to_json(body: bytes) -> tuple[bytes, list[str]]:
             loader.dispose()
         reader = _Reader()
         value = reader.value(node) if node is not None else None
-        return msgspec.json.encode(value), reader.repeated
+        return msgspec.json.encode(value, order="sorted"), reader.repeated
     except yaml.YAMLError as error:
         raise YAMLProblem(_words(error)) from error
     except RecursionError as error:
@@ -139,9 +142,10 @@ class _Reader:
                 merged += self._merged(value_node)
                 continue
             key = self._key(key_node, value_node)
+            value = self.value(value_node)
             if key in found:
-                self.repeated.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
-            found[key] = self.value(value_node)
+                self.repeated.append(f'line {value_node.start_mark.line + 1}: key "{key}" already set in map')
+            found[key] = value
         for each in merged:
             found = {**each, **found}
         return found

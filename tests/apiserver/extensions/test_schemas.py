@@ -184,6 +184,7 @@ BROKEN: list[tuple[bytes, int, str]] = [
     (b'{"kind":1}', 400, "json: cannot unmarshal number into Go struct field .kind of type string"),
     (b'{"kind":"Widget"}', 400, "the API version in the data () does not match the expected API version"),
     (b'{"kind":"Widget","apiVersion":"x/v1"}', 400, "the API version in the data (x/v1) does not match"),
+    (b'{"kind":"Widget","apiVersion":"x/y/z"}', 400, "unexpected GroupVersion string: x/y/z ({"),
     (b'{"kind":"Other","apiVersion":"%b"}', 422, 'kind: Invalid value: "Other": must be Widget'),
     (b'{"kind":"Widget","apiVersion":"%b","metadata":7}', 400,
      "cannot unmarshal number into Go value of type v1.ObjectMeta"),

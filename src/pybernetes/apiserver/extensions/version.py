@@ -98,7 +98,7 @@ class CustomVersion:
         obj = None if repeated else self._read_quickly(body, validation)
         if obj is None:
             obj, problems = self._read_slowly(body)
-        self._check_version(obj)
+        self._check_version(obj, body)
         try:
             problems += [f'unknown field "{path}"' for path in self.accept(obj.content)]
         except Refused as refused:
@@ -143,12 +143,15 @@ class CustomVersion:
         try:
             obj, unknown = _object(document)
         except strict.DecodeError as error:
-            at = document.get("apiVersion") or self.api_version
+            at = document.get("apiVersion") or ""
             raise BadRequest(strict.cannot_be_handled_as(document["kind"], at, self.kind, str(error))) from None
         return obj, [*gojson.duplicates(value), *unknown]
 
-    def _check_version(self, obj: CustomObject) -> None:
+    def _check_version(self, obj: CustomObject, body: bytes) -> None:
         if obj.api_version != self.api_version:
+            if obj.api_version and obj.api_version.count("/") > 1:
+                why = f"unexpected GroupVersion string: {obj.api_version}"
+                raise BadRequest(strict.unrecognized(self.kind, body, why))
             said = f"the API version in the data ({obj.api_version or ''})"
             raise BadRequest(f"{said} does not match the expected API version ({self.api_version})")
 

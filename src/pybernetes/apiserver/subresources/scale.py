@@ -25,7 +25,7 @@ from ..negotiation import patch_type
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from ..verbs.apply import apply_config
+from ..verbs.apply import apply_config, check_repeated
 from ..verbs.managing import manager_of
 from ..verbs.options import WriteOptions, write_options
 from ..verbs.patch import APPLY, JSON_PATCH, MERGE, STRATEGIC, decode_patched, patch_options, patcher
@@ -158,19 +158,25 @@ def _write(store: ResourceStore, obj: Any, replicas: int) -> None:
 def _patcher(kind: str, request: Request, options: WriteOptions, context: Context) -> Callable[[Scale], Any]:
     """From the present scale to the patched one, as a plain JSON value."""
     if kind == APPLY:
-        config = apply_config(request, options)
-        return lambda before: merge(
-            before,
-            config,
-            node=node_of(Scale),
-            manager=context.field_manager,
-            api_version=API_VERSION,
-            kind="Scale",
-            now=context.now,
-            force=bool(options.force),
-            subresource="scale",
-            reset_fields=exclude("status"),
-        )
+        config, repeated = apply_config(request)
+
+        def merged(before: Scale) -> Any:
+            after = merge(
+                before,
+                config,
+                node=node_of(Scale),
+                manager=context.field_manager,
+                api_version=API_VERSION,
+                kind="Scale",
+                now=context.now,
+                force=bool(options.force),
+                subresource="scale",
+                reset_fields=exclude("status"),
+            )
+            check_repeated(repeated, options, context.warnings)
+            return after
+
+        return merged
     change = patcher(kind, request.body, Scale)
 
     def patched(before: Scale) -> Any:

@@ -32,10 +32,11 @@ async def apply_object(
 ) -> tuple[Item, bool]:
     """Apply the body to the object that the path names; tells whether it was created."""
     info, resource = request.info, store.resource
-    config = apply_config(request, options)
+    config, repeated = apply_config(request)
 
     def merged(live: Any | None) -> Any:
         obj = _merged(live) if store.custom is None else store.custom.apply(live, config, context, bool(options.force))
+        check_repeated(repeated, options, context.warnings)
         check_name(obj.metadata, info.name)
         return obj
 
@@ -74,19 +75,14 @@ async def apply_object(
     return await write_object(store, info.name, change, context), False
 
 
-def apply_config(request: Request, options: WriteOptions) -> dict[str, Any]:
-    """The configuration in the body, YAML or JSON. Raises BadRequest."""
+def apply_config(request: Request) -> tuple[dict[str, Any], list[str]]:
+    """The configuration in the body, YAML or JSON, and what it says twice. Raises BadRequest."""
     from pybernetes.api.yaml import YAMLProblem
 
     try:
         json, repeated = yaml_as_json(request)
     except YAMLProblem as problem:
         raise BadRequest(f"error decoding YAML: error converting YAML to JSON: {problem}") from problem
-    if repeated and options.field_validation != "Ignore":
-        if options.field_validation == "Strict":
-            lines = "\n  ".join(("yaml: unmarshal errors:", *repeated))
-            raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {lines}")
-        request.warnings.extend(repeated)
     config = msgspec.json.decode(json)
     if config is None:
         raise BadRequest("invalid object type: /, Kind=")
@@ -95,4 +91,15 @@ def apply_config(request: Request, options: WriteOptions) -> dict[str, Any]:
         raise BadRequest(
             f"error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {target}"
         )
-    return config
+    return config, repeated
+
+
+def check_repeated(repeated: list[str], options: WriteOptions, warnings: list[str]) -> None:
+    """Refuse a configuration that says something twice, or warn of it; after all else that may be wrong with it."""
+    if not repeated or options.field_validation == "Ignore":
+        return
+    if options.field_validation == "Strict":
+        lines = "\n  ".join(("yaml: unmarshal errors:", *repeated))
+        raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {lines}")
+    if repeated[0] not in warnings:  # told before, if somebody was faster and this is the second attempt
+        warnings.extend(repeated)

@@ -27,6 +27,6 @@ def decode_json(
     """An object from JSON, in canonical form, with its unknown and duplicate fields treated as `validation` says."""
     api_version = resource.api_version
     obj, problems = strict.decode(resource.type, scheme.decoder(resource), json, api_version, validation, repeated)
-    warnings.extend(problems)
     strict.check_kind(obj, resource.type, api_version, json)
+    warnings.extend(problems)
     return obj

@@ -178,7 +178,7 @@ def decode_patched(
     if not isinstance(patched, dict):
         raise BadRequest("the patched object is not a JSON object")
     problems = patch.problems
-    if not patch.shown and not patched.get("apiVersion"):
+    if not patch.shown and patched.get("apiVersion") in (None, ""):
         return cls()  # without a version nothing of it is read, not even its name
 
     def refused(why: str) -> Invalid:
