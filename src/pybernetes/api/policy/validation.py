@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ..apps.shared import in_order, validate_at_most_100_percent, validate_int_or_percent
 from ..field import FieldError, Path, invalid, not_supported
+from ..goform import go_values
 from ..meta.validation import (
     validate_conditions,
     validate_label_selector,
@@ -48,7 +49,7 @@ def _validate_spec(spec: PodDisruptionBudgetSpec, *, lenient: bool) -> list[Fiel
     if spec.min_available is not None and spec.max_unavailable is not None:
         printed = in_order(
             MinAvailable=spec.min_available,
-            Selector=spec.selector,
+            Selector=go_values(spec.selector),
             MaxUnavailable=spec.max_unavailable,
             UnhealthyPodEvictionPolicy=spec.unhealthy_pod_eviction_policy,
         )

@@ -208,7 +208,7 @@ def _form(spec: PersistentVolumeClaimSpec) -> dict[str, Any]:
     resources = spec.resources or VolumeResourceRequirements()
     return {
         "AccessModes": spec.access_modes,
-        "Selector": msgspec.to_builtins(spec.selector) if spec.selector else None,
+        "Selector": go_values(spec.selector),
         "Resources": {"Limits": in_key_order(resources.limits), "Requests": in_key_order(resources.requests)},
         "VolumeName": spec.volume_name or "",
         "StorageClassName": spec.storage_class_name,

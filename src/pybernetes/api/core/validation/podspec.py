@@ -106,6 +106,10 @@ def validate_pod_spec(spec: PodSpec, meta: ObjectMeta | None, path: Path, option
             errors += is_valid_ip_for_legacy_field(at.child("ip"), alias.ip or "")
             for number, hostname in enumerate(alias.hostnames or ()):
                 errors += validate_dns1123_subdomain(hostname, at.child("hostnames").index(number))
+    if spec.priority_class_name:
+        errors += validate_dns1123_subdomain(spec.priority_class_name, path.child("priorityClassName"))
+    if spec.runtime_class_name is not None:
+        errors += validate_dns1123_subdomain(spec.runtime_class_name, path.child("runtimeClassName"))
     if spec.preemption_policy is not None and spec.preemption_policy not in _PREEMPTION_POLICIES:
         errors.append(_unsupported(path.child("preemptionPolicy"), spec.preemption_policy, _PREEMPTION_POLICIES))
     if spec.overhead:
@@ -126,15 +130,9 @@ def _unsupported(path: Path, value: str | None, supported: tuple[str, ...]) -> F
 
 
 def _validate_names(spec: PodSpec, path: Path, errors: list[FieldError]) -> None:
-    for wire, value in (
-        ("serviceAccountName", spec.service_account_name),
-        ("nodeName", spec.node_name),
-        ("priorityClassName", spec.priority_class_name),
-    ):
+    for wire, value in (("serviceAccountName", spec.service_account_name), ("nodeName", spec.node_name)):
         if value and dns1123_subdomain(value):
             errors += validate_dns1123_subdomain(value, path.child(wire))
-    if spec.runtime_class_name is not None:
-        errors += validate_dns1123_subdomain(spec.runtime_class_name, path.child("runtimeClassName"))
     seconds = spec.active_deadline_seconds
     if seconds is not None and not 1 <= seconds <= _MAX_INT32:
         errors.append(invalid(path.child("activeDeadlineSeconds"), seconds, range_error(1, _MAX_INT32)))
