@@ -183,10 +183,12 @@ class ResourceStore:
 
     async def find(self, namespace: str, name: str) -> Item | None:
         """The object as of now, or None. Raises InternalError if nobody can read it."""
-        await self.consistent()
-        item = self.partition.items.get(self.key(namespace, name))
+        if not self._store.exclusive:
+            await self.consistent()
+        key = self.key(namespace, name)
+        item = self.partition.items.get(key)
         if item is None and self.partition.sealed:
-            return await self._unsealed(self.key(namespace, name))
+            return await self._unsealed(key)
         return item
 
     async def _unsealed(self, key: str) -> Item | None:
