@@ -81,7 +81,7 @@ def spoilt(changes: list[tuple[tuple[Any, ...], Any]]) -> dict[str, Any]:
         try:
             for key in place[:-1]:
                 target = target[key]
-            target[place[-1]] = value
+            target[place[-1]] = copy.deepcopy(value)  # a list that is put into itself would be no document
         except (KeyError, IndexError, TypeError):
             continue  # an earlier change took the place away
     return document
