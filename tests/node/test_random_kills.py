@@ -163,4 +163,4 @@ def test_random_kills_end_in_the_right_state(own_node: Cluster, seconds: int) ->
     assert not settle(storm.wrong, 120), cluster.log("node-1-kubelet")
     cluster.kubectl("delete", "deployments,jobs", "--all", "--timeout=90s")
     assert not settle(lambda: list(pods(cluster)), 90), cluster.log("node-1-kubelet")
-    assert not settle(lambda: leaked(cluster, before), 60)
+    assert not settle(lambda: leaked(cluster, before))  # the kubelet looks for what is left once a minute
