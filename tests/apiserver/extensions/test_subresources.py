@@ -151,6 +151,7 @@ COLUMNS: list[tuple[str, str, Any]] = [
     (".spec.on", "boolean", True),
     (".spec.color", "integer", None),
     (".spec.any.f", "number", 2.5),
+    (".spec.any.huge", "integer", -(1 << 63)),
     (".spec.any.d", "date", "<invalid>"),
     (".spec.any.m", "string", '{"z":1}'),
     (".spec.any.none", "string", None),
@@ -168,7 +169,7 @@ def test_tables_by_the_columns_of_the_definition(define: Define) -> None:
     ]
     kind = define(version(SCHEMA, additionalPrinterColumns=columns))
     conditions = [{"type": "Other", "status": "no"}, {"type": "Ready", "status": "True"}]
-    other = {"f": 2.5, "d": "soon", "m": {"z": 1}, "c": conditions, "example.com/x": "dotted"}
+    other = {"f": 2.5, "huge": 1e21, "d": "soon", "m": {"z": 1}, "c": conditions, "example.com/x": "dotted"}
     kind.post(spec={"replicas": 3, "on": True, "color": "red", "any": other})
     table = kind.client.get(kind.path("a"), Accept=TABLE).json
     assert [each["priority"] for each in table["columnDefinitions"][1:]] == [at % 2 for at in range(len(COLUMNS))]

@@ -16,6 +16,7 @@ from ..printers import duration
 from ..printers.lookup import Found
 from ..printers.printer import NAME, Column, Printer
 
+_LEAST: Final = -(1 << 63)  # what Go makes of numbers that do not fit
 _AGE: Final = CustomResourceColumnDefinition(
     name="Age", type="date", json_path=".metadata.creationTimestamp", description="Time since the object was created"
 )
@@ -54,7 +55,10 @@ def found_for(columns: list[CustomResourceColumnDefinition] | None) -> Found:
 
 
 def _integer(value: Any, now: float) -> int | None:
-    return int(value) if type(value) in (int, float) else None
+    if type(value) not in (int, float):
+        return None
+    number = int(value)
+    return number if _LEAST <= number < -_LEAST else _LEAST
 
 
 def _number(value: Any, now: float) -> int | float | None:
