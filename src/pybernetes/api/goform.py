@@ -109,8 +109,8 @@ def go_field(value: Struct, name: str) -> msgspec.Raw:
 def _struct(value: Any) -> dict[str, Any]:
     cls: type[Struct] = type(value)
     if cls.__name__ in _AS_ON_THE_WIRE:
-        wire: dict[str, Any] = msgspec.to_builtins(value, order="deterministic")
-        return {name: each for name, each in wire.items() if each not in ({}, [])}
+        wire: dict[str, Any] = _without_empty(msgspec.to_builtins(value, order="deterministic"))
+        return wire
     names = _NAMES_IN.get(cls.__name__, {})
     form: dict[str, Any] = {}
     for field in fields(cls):
@@ -122,6 +122,12 @@ def _struct(value: Any) -> dict[str, Any]:
     for name, before in _BEHIND.get(cls.__name__, {}).items():
         form = _moved(form, name, before)
     return _pod_spec(form) if cls.__name__ == "PodSpec" else form
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_empty(each) for name, each in value.items() if each not in ({}, [])}
+    return [_without_empty(each) for each in value] if isinstance(value, list) else value
 
 
 def _moved(form: dict[str, Any], name: str, before: str) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def validate_uid(uid: str, path: Path) -> list[FieldError]:
 
 
 def _uid_problem(uid: str) -> str:
-    match len(uid):
+    match len(uid.encode("utf-8", "replace")):
         case 36:
             pass
         case 45:
