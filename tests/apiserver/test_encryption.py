@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import sqlite3
@@ -16,6 +17,7 @@ from store.kms_plugin import Plugin
 import tools
 from pybernetes.apiserver.encryption import _counting, resource_of
 from pybernetes.store.encryption import configuration
+from pybernetes.store.log import Log
 
 KEY1, KEY2 = (base64.b64encode(os.urandom(32)).decode() for _ in range(2))
 KEY = {"name": "k1", "secret": KEY1}
@@ -41,12 +43,12 @@ def write(file: Path, *providers: tuple[str, str]) -> None:
 
 def stored(folder: Path, key: str) -> bytes:
     """What a thief of the disk finds; all bytes of all versions."""
-    database = sqlite3.connect(f"file:{folder / 'store.db'}?mode=ro", uri=True)
-    try:
+    path = folder / "store.db"
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
         tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
         rows = [row for table in tables for row in database.execute(f"select * from {table}")]
-    finally:
-        database.close()
+        meta = dict(database.execute("select name, value from meta"))
+    rows += Log(str(path), meta["identity"]).open(meta["folded"])
     return b"\n".join(
         cell
         for row in rows
