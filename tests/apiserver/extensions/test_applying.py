@@ -109,6 +109,17 @@ def test_fields_that_the_schema_does_not_know_cannot_be_applied(define: Define) 
     assert answer.message == f"failed to create typed patch object {what}: .spec.nope: field not declared in schema"
 
 
+def test_null_is_applied_only_where_it_may_be(define: Define) -> None:
+    usual = {"type": "string", "default": "x"}
+    kind = define(version(spec_schema(size={"type": "string"}, none={"type": "string", "nullable": True}, usual=usual)))
+    refused = apply(kind, "me", size=None)
+    assert (refused.status, refused.json["details"]["causes"][0]["field"]) == (422, "spec.size")
+    assert 'must be of type string: "null"' in refused.message
+    assert apply(kind, "me", none=None, usual=None).json["spec"] == {"none": None, "usual": "x"}
+    plain = kind.client.post(kind.path(), kind.object("b", spec={"size": None}))
+    assert (plain.status, plain.json["spec"]) == (201, {"usual": "x"}), "elsewhere it is as if it was not said"
+
+
 def test_applying_the_same_again_changes_nothing(define: Define) -> None:
     kind = define(version(SCHEMA))
     first = apply(kind, "one", size="s", set=["b", "a"])

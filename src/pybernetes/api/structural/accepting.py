@@ -30,24 +30,28 @@ class Acceptor:
         self._preserve = preserve_unknown_fields
         self._accept = _compile(schema) if schema is not None and not preserve_unknown_fields else None
 
-    def __call__(self, content: dict[str, Any]) -> list[str]:
+    def __call__(self, content: dict[str, Any], *, keep_nulls: bool = False) -> list[str]:
         """Make an object's content (all but its type and metadata) fit, in place; tells which fields were unknown.
+
+        What was applied keeps its nulls (`keep_nulls`) and is refused for them: upstream drops them while decoding, and
+        the outcome of an apply patch is not decoded.
 
         Raises `FieldError` for an object inside whose metadata is none.
         """
         accept = self._accept
         if accept is not None and accept(content):
             return []
-        unknown = self.trim(content)
+        unknown = self.trim(content, keep_nulls=keep_nulls)
         add_defaults(content, self._schema)
         return unknown
 
-    def trim(self, content: dict[str, Any]) -> list[str]:
+    def trim(self, content: dict[str, Any], *, keep_nulls: bool = False) -> list[str]:
         """The same without defaults: an object that comes from another version has had those of its own."""
         unknown: list[str] = []
         if not self._preserve:
             unknown = prune(content, self._schema, is_root=True)
-            drop_nulls(content, self._schema)
+            if not keep_nulls:
+                drop_nulls(content, self._schema)
         return unknown + coerce(content, self._schema)
 
 

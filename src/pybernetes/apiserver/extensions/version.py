@@ -333,7 +333,7 @@ class CustomVersion:
         try:
             obj, unknown = _object(document)
             obj.content = short_numbers(obj.content)
-            unknown += [f'unknown field "{path}"' for path in self.accept(obj.content)]
+            unknown += [f'unknown field "{path}"' for path in self.accept(obj.content, keep_nulls=True)]
         except (strict.DecodeError, Refused) as error:
             raise BadRequest(str(error)) from None
         context.warnings.extend(unknown)
