@@ -132,7 +132,26 @@ def test_an_outcome_without_a_version_has_no_name(client: Client, path: str, kin
     answer = client.patch(f"{path}/a", body, kind)
     why = "the name of the object (a based on URL) was undeterminable: name must be provided"
     assert (answer.status, answer.message) == (400, why)
+    assert answer.warnings == [rf'299 - "unknown field \"{name}\""' for name in ("data", "metadata")]
+    strict = client.patch(f"{path}/a?fieldValidation=Strict", body, kind)
+    assert strict.message.endswith('strict decoding error: unknown field "data", unknown field "metadata"')
     assert client.patch(f"{path}/a", {"kind": None}, "merge").status == 200
+
+
+def test_an_operation_may_be_null_and_cannot_be_done(client: Client, path: str) -> None:
+    assert client.patch(f"{path}/a", b"[null]", "json").status == 422
+
+
+def test_where_a_json_patch_has_been_is_in_the_order_of_names(client: Client, path: str) -> None:
+    operations = [
+        {"op": "add", "path": "/immutable", "value": "x"},
+        {"op": "add", "path": "/data/z", "value": 1},
+        {"op": "add", "path": "/metadata/zoo", "value": {"y": 1, "x": 1}},
+        {"op": "add", "path": "/metadata/annotations", "value": {"z": "1", "b": "2"}},
+    ]
+    refused = client.patch(f"{path}/a", operations, "json")
+    assert refused.message.endswith("Go struct field ConfigMap.data of type string"), "data comes before immutable"
+    assert '\\"annotations\\":{\\"z\\":\\"1\\",\\"b\\":\\"2\\"}' in refused.message, "what is put there stays as it is"
 
 
 def test_unknown_fields_of_a_strategic_patch_are_in_the_order_of_names(client: Client, path: str) -> None:

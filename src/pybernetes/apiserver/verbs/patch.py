@@ -17,6 +17,7 @@ from pybernetes.api.base import Struct
 from pybernetes.api.errors import BadRequest, Invalid, UnsupportedMediaType
 from pybernetes.api.field import FieldError, forbidden, invalid, required
 from pybernetes.api.normalize import normalizer
+from pybernetes.api.quote import quote
 from pybernetes.api.walking import Walk
 from pybernetes.net.http import Request, Response
 from pybernetes.store.cache import Item
@@ -52,7 +53,10 @@ class Patch(NamedTuple):
     shown: str = ""
     """How messages show what was patched, if not by the outcome."""
     touched: Any = None
-    """A merge patch itself: what it changes is in the order of names for upstream, and so are complaints about it."""
+    """A merge patch itself, or where a JSON patch has been.
+
+    What is there is in the order of names for upstream, and so are complaints about it.
+    """
 
 
 async def patch(registry: Registry, store: ResourceStore, request: Request) -> Response:
@@ -127,7 +131,7 @@ def patcher(kind: str, body: bytes, cls: type[Struct] | None) -> Patch:
         operations = jsonpatch.check(change)
         repeated = [f"json patch {problem}" for problem in gojson.duplicates(pairs)]
         problems = [*repeated, *jsonpatch.unknown_fields(operations)]
-        return Patch(lambda document: jsonpatch.apply(document, operations), problems)
+        return Patch(lambda document: jsonpatch.apply(document, operations), problems, touched=_visited(operations))
     if kind == MERGE:
         change, pairs = _read(body, "error decoding patch: ")
         fields = mergepatch.check(change)
@@ -178,19 +182,23 @@ def decode_patched(
     if not isinstance(patched, dict):
         raise BadRequest("the patched object is not a JSON object")
     problems = patch.problems
-    if not patch.shown and patched.get("apiVersion") in (None, ""):
-        return cls()  # without a version nothing of it is read, not even its name
 
     def refused(why: str) -> Invalid:
         shown = patch.shown or msgspec.json.encode(_ordered(patched, patch.touched or {})).decode()
         return Invalid("", "", "", [invalid("patch", shown, why)])
 
+    obj: Any = cls()
     try:
-        obj: Any = _decoder(cls).decode(msgspec.json.encode(patched))
-        normalizer(cls)(obj)
+        if not patch.shown and patched.get("apiVersion") in (None, ""):
+            # Without a version nothing of it is read, not even its name.
+            unread = sorted(patched.keys() - {"apiVersion", "kind"})
+            problems = [*problems, *(f"unknown field {quote(name)}" for name in unread)]
+        else:
+            obj = _decoder(cls).decode(msgspec.json.encode(patched))
+            normalizer(cls)(obj)
     except (ValueError, RecursionError):
         try:
-            ordered = _ordered(patched, patch.touched) if patch.touched else patched
+            ordered = _ordered(patched, patch.touched) if patch.touched is not None else patched
             obj, unknown = strict.convert(cls, ordered, _walker(patch))
         except strict.DecodeError as error:
             raise refused(_wrong_type(patched, patch, cls, api_version) or str(error)) from None
@@ -218,12 +226,25 @@ def _wrong_type(patched: dict[str, Any], patch: Patch, cls: type[Struct], api_ve
 
 
 def _ordered(value: Any, touched: Any) -> Any:
-    """With the names in order wherever a merge patch has been; the rest is as it was."""
+    """With the names in order wherever a patch has been; the rest is as it was."""
     if isinstance(value, list) and isinstance(touched, list):
         return [_ordered(each, each) for each in value]
+    if isinstance(value, list) and isinstance(touched, dict):
+        return [_ordered(each, touched.get(str(index))) for index, each in enumerate(value)]
     if not isinstance(value, dict) or not isinstance(touched, dict):
         return value
     return {name: _ordered(value[name], touched.get(name)) for name in sorted(value)}
+
+
+def _visited(operations: list[dict[str, Any] | None]) -> dict[str, Any]:
+    """The objects and lists that a JSON patch goes through, by their names."""
+    visited: dict[str, Any] = {}
+    for operation in operations:
+        for pointer in ((operation or {}).get(end) for end in ("path", "from")):
+            at = visited
+            for name in (pointer or "").split("/")[1:-1]:
+                at = at.setdefault(name.replace("~1", "/").replace("~0", "~"), {})
+    return visited
 
 
 def _walker(patch: Patch) -> Walk | None:
