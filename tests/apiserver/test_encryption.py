@@ -48,7 +48,7 @@ def stored(folder: Path, key: str) -> bytes:
         tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
         rows = [row for table in tables for row in database.execute(f"select * from {table}")]
         meta = dict(database.execute("select name, value from meta"))
-    rows += Log(str(path), meta["identity"]).open(meta["folded"])
+    rows += Log(str(path), meta["identity"]).read(meta["folded"])
     return b"\n".join(
         cell
         for row in rows

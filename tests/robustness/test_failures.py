@@ -24,7 +24,7 @@ from tools import wait_until
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "small"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(folder)], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "none", str(folder)], capture_output=True).returncode:
         pytest.skip("may not mount a small file system")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
@@ -62,7 +62,7 @@ def check_one_line(code: int, said: str, *words: str) -> None:
 
 def test_a_full_disk_is_refused_with_503_until_there_is_room(small_disk: Path, tmp_path: Path, pki: Path) -> None:
     ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(8 << 20))
+    ballast.write_bytes(bytes(24 << 20))
     server = Server(tmp_path / "server", pki, f"sqlite:///{small_disk}/store.db")
     with running(server), server.session() as session, server.session() as watching:
         start = session("GET", CONFIGMAPS).json["metadata"]["resourceVersion"]
@@ -107,7 +107,7 @@ def test_a_full_disk_is_refused_with_503_until_there_is_room(small_disk: Path, t
 
 def test_a_disk_with_room_again_takes_writes_without_a_restart(small_disk: Path, tmp_path: Path, pki: Path) -> None:
     ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(12 << 20))
+    ballast.write_bytes(bytes(28 << 20))
     server = Server(tmp_path / "server", pki, f"sqlite:///{small_disk}/store.db")
     with running(server), server.session() as session, server.session() as watching:
         events = watching.events(f"{CONFIGMAPS}?watch=true")

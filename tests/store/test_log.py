@@ -42,19 +42,19 @@ def log(path: str) -> Iterator[Log]:
 
 def begun(path: str, folded: int = 1, identity: bytes = IDENTITY) -> Log:
     log = Log(path, identity)
-    log.open(folded)
-    log.lay_out(0)
+    log.read(folded)
+    log.open()
     return log
 
 
 def found(path: str, folded: int = 1, identity: bytes = IDENTITY) -> list[int]:
-    return [each[0] for each in Log(path, identity).open(folded)]
+    return [each[0] for each in Log(path, identity).read(folded)]
 
 
 def test_what_was_appended_is_found_behind_what_the_database_holds(path: str, log: Log) -> None:
     log.append([row(2), row(3)])
     log.append([(4, "/key/é", 3, True, 1.5, None)])
-    assert Log(path, IDENTITY).open(1) == [row(2), row(3), (4, "/key/é", 3, True, 1.5, None)]
+    assert Log(path, IDENTITY).read(1) == [row(2), row(3), (4, "/key/é", 3, True, 1.5, None)]
     assert found(path, folded=2) == [3, 4], "the database may hold a part of a record"
     assert found(path, folded=3) == [4]
     assert found(path, folded=4) == []
@@ -102,6 +102,30 @@ def test_two_files_are_written_in_turn_and_begin_anew_when_the_database_has_them
     assert found(path, folded=2) == [3, 4, 5], "what the first held is overwritten"
     log.folded()
     assert found(path, folded=4) == [5]
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+@pytest.mark.parametrize(("folded", "left"), [(1, [2, 3]), (2, [3])])
+def test_a_log_that_was_broken_off_goes_on_behind_its_last_record(
+    path: str, log: Log, turns: int, folded: int, left: list[int]
+) -> None:
+    log.append([row(2)])
+    if turns:
+        log.lay_out()
+        log.turn()
+    log.append([row(3)])
+    log.append([row(4)])
+    log.close(remove=False)
+    torn = Path(f"{path}-log{turns}")
+    torn.write_bytes(torn.read_bytes().replace(b"value 4", b"value ?"))
+    again = begun(path, folded=folded)
+    again.append([row(5)])
+    assert found(path, folded=folded) == [*left, 5]
+    again.lay_out()
+    again.turn()
+    again.append([row(6)])
+    assert found(path, folded=folded) == [*left, 5, 6], "what the database does not have is not overwritten"
+    again.close(remove=False)
 
 
 def test_what_an_earlier_turn_left_behind_the_last_record_is_not_read(path: str, log: Log) -> None:
@@ -160,8 +184,7 @@ async def test_a_store_whose_log_has_lost_something_is_refused_by_name(path: str
     await store.close()
     damaged = tmp_path / "copy" / "store.db"
     log = Log(str(damaged), _identity(damaged))
-    log.open(1)
-    log.lay_out(0)
+    log.open()
     log._last = 7
     log.append([row(8)])
     log.close(remove=False)

@@ -52,7 +52,7 @@ class Log:
         self._seed = zlib.crc32(identity)
         self._files = [-1, -1]
         self._sizes = [0, 0]
-        """How much of each file is not yet in the database."""
+        """Where the records end in each file; 0 if the database has all of them."""
         self._turn = 0
         self._last = 0
         self.descriptor = -1
@@ -60,41 +60,50 @@ class Log:
 
     @property
     def size(self) -> int:
-        """How many bytes are not in the database, or not known to be."""
+        """How many bytes of records there are, those aside that are known to be in the database as whole files."""
         return sum(self._sizes)
 
-    def open(self, folded: int) -> list[Row]:
-        """Begin; the rows found behind revision `folded`, which is what the database holds. Raises Damaged."""
-        records = sorted((record for path in self._paths for record in self._records(path)), key=lambda each: each[0])
+    def read(self, folded: int) -> list[Row]:
+        """The rows behind revision `folded`, which is what the database holds. Raises Damaged.
+
+        What is appended goes on behind them.
+        """
+        records = [(after, which, end, rows) for which in (0, 1) for after, end, rows in self._records(which)]
         found: list[Row] = []
-        last = folded
-        for after, rows in records:
-            if rows[-1][0] <= last:
+        self._last = folded
+        for after, which, end, rows in sorted(records, key=lambda record: record[0]):
+            if rows[-1][0] <= self._last:
                 continue
-            if after > last:
-                raise Damaged(f"what its log holds goes on behind revision {after} and not {last}")
-            found += [row for row in rows if row[0] > last]
-            last = rows[-1][0]
-        self._last = last
+            if after > self._last:
+                raise Damaged(f"what its log holds goes on behind revision {after} and not {self._last}")
+            found += [row for row in rows if row[0] > self._last]
+            self._last = rows[-1][0]
+            self._turn = which
+            self._sizes[which] = end
         return found
 
-    def lay_out(self, which: int | None = None) -> None:
-        """Make the file that is written next; whoever calls syncs the folder."""
-        which = 1 - self._turn if which is None else which
-        if self._sizes[which]:
-            return
+    def open(self) -> None:
+        """Make the file that is written now; whoever calls syncs the folder."""
+        self._lay_out(self._turn)
+        self.descriptor = os.dup(self._files[self._turn])
+
+    def lay_out(self) -> None:
+        """Make the file that is written next, if it can begin anew; whoever calls syncs the folder."""
+        other = 1 - self._turn
+        if not self._sizes[other]:
+            self._lay_out(other)
+
+    def _lay_out(self, which: int) -> None:
         if self._files[which] < 0:
             self._files[which] = os.open(self._paths[which], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         file = self._files[which]
         size = os.fstat(file).st_size
-        if size > LIMIT:
+        if size > LIMIT and not self._sizes[which]:
             os.ftruncate(file, FILL)
         elif size < FILL:
             with contextlib.suppress(OSError):  # A full disk is told when something is to be written.
                 os.pwrite(file, bytes(FILL - size), size)
                 os.fdatasync(file)
-        if self.descriptor < 0:
-            self.descriptor = os.dup(file)
 
     def append(self, rows: Sequence[Row]) -> None:
         """Write a record. It is durable after a sync of `descriptor`."""
@@ -134,21 +143,22 @@ class Log:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
 
-    def _records(self, path: str) -> Iterator[tuple[int, list[Row]]]:
+    def _records(self, which: int) -> Iterator[tuple[int, int, list[Row]]]:
+        """The revision before it, where it ends, its rows."""
         try:
-            with open(path, "rb") as file:
+            with open(self._paths[which], "rb") as file:
                 content = file.read()
         except FileNotFoundError:
             return
-        start = 0
-        while start + _HEAD.size <= len(content):
-            length, checksum, after = _HEAD.unpack_from(content, start)
-            start += _HEAD.size
-            body = content[start : start + length]
+        end = 0
+        while end + _HEAD.size <= len(content):
+            length, checksum, after = _HEAD.unpack_from(content, end)
+            begin = end + _HEAD.size
+            end = begin + length
+            body = content[begin:end]
             if not length or self._sum(after, body) != checksum:
                 return
-            yield after, _decode(body)
-            start += length
+            yield after, end, _decode(body)
 
     def _sum(self, after: int, body: bytes) -> int:
         return zlib.crc32(body, zlib.crc32(after.to_bytes(8, "little"), self._seed))

@@ -55,7 +55,7 @@ BATCH_SIZE = 4 << 20
 GATHER = 0.001
 """Seconds that a write waits for others at most."""
 FOLD_AFTER = 6 << 20
-"""Bytes of log. They are in memory too, and are copied by the next start if there is a crash."""
+"""Bytes of log. They are in memory too."""
 LOG_LIMIT = 64 << 20
 """Bytes of log that the database refuses to take, from which on no more is written."""
 VIEWS = 4
@@ -155,7 +155,9 @@ class SQLiteStore:
         by_kernel = kernel_syncer(self._file.log) if self._sync is os.fdatasync else None
         self._syncer = by_kernel or ThreadSyncer(self._file.sync)
         self._index = contents.revisions
-        self._assigned = self._durable = self._folded = self._feed.revision = contents.revision
+        self._assigned = self._durable = self._feed.revision = contents.revision
+        self._fresh = {row[0]: row for row in contents.fresh}
+        self._folded = contents.folded
         self._compacted = contents.compacted
         self._purged = contents.purged
         self._closed = None
