@@ -88,7 +88,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(pyb: Shell, where: str) -> 
     assert f"cannot write to {where}" in result.stderr
 
 
-@pytest.mark.parametrize(("size", "told"), [("40k", "No space left on device"), ("200k", "its disk has room for")])
+@pytest.mark.parametrize(("size", "told"), [("40k", "No space left on device"), ("320k", "its disk has room for")])
 def test_a_full_disk_is_told(pyb: Shell, size: str, told: str) -> None:
     small = pyb.home / "small"
     small.mkdir()

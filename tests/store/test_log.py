@@ -88,6 +88,16 @@ def test_a_record_for_which_there_was_no_room_is_refused_and_the_next_takes_its_
     assert found(path) == [2, 4]
 
 
+def test_a_disk_that_is_almost_full_is_not_filled_with_zeros(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda file, data, offset: write(file, data[:100], offset))
+    log = begun(path)
+    assert os.path.getsize(path + "-log0") == 0
+    log.append([row(2)])
+    assert found(path) == [2]
+    log.close(remove=False)
+
+
 def test_two_files_are_written_in_turn_and_begin_anew_when_the_database_has_them(path: str, log: Log) -> None:
     log.append([row(2)])
     log.lay_out()

@@ -568,7 +568,7 @@ async def test_what_was_not_folded_at_the_end_is_there_at_the_next_start(path: s
         assert await store.get("/a") == Entry("/a", b"1", first)
 
 
-@pytest.mark.parametrize("damage", ["garbage", "header", "pages", "short", "foreign", "newer"])
+@pytest.mark.parametrize("damage", ["garbage", "header", "pages", "short", "no text", "foreign", "newer"])
 async def test_a_damaged_or_foreign_file_is_refused_and_left_as_it_was(path: str, damage: str) -> None:
     async with opened(path) as store:
         for number in range(300):
@@ -583,6 +583,8 @@ async def test_a_damaged_or_foreign_file_is_refused_and_left_as_it_was(path: str
             content[4096:] = os.urandom(len(content) - 4096)
         case "short":
             del content[len(content) // 3 :]
+        case "no text":
+            content[:] = content.replace(b"/registry/pods/default/299", b"/registry/pods/default/\xea99")
         case "foreign" | "newer":
             with contextlib.closing(sqlite3.connect(path)) as connection:
                 name = "application_id" if damage == "foreign" else "user_version"

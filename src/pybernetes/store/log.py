@@ -102,7 +102,8 @@ class Log:
             os.ftruncate(file, FILL)
         elif size < FILL:
             with contextlib.suppress(OSError):  # A full disk is told when something is to be written.
-                os.pwrite(file, bytes(FILL - size), size)
+                if os.pwrite(file, bytes(FILL - size), size) < FILL - size:
+                    os.ftruncate(file, size)  # What room there is others need more.
                 os.fdatasync(file)
 
     def append(self, rows: Sequence[Row]) -> None:

@@ -401,6 +401,8 @@ class SQLiteFile:
             raise self._refusal(error) from error
         except OSError as error:
             raise StoreUnavailable(f"{self.path}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise StoreUnavailable(f"{self.path} is damaged: {error}") from error
 
     def _refusal(self, error: sqlite3.Error) -> StoreUnavailable:
         code = getattr(error, "sqlite_errorcode", 0)
