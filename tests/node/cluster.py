@@ -119,6 +119,17 @@ class Cluster:
         folders = [*map(str, own)] if self.runtime == "embedded" else []
         return leaks.count(self.init(node), self.machine(node).cgroup, folders=folders)
 
+    def at_rest(self, node: str = "node-1") -> leaks.Count:
+        """The same, once everything runs that an earlier test may have killed: what is more later is left over."""
+        programs = {"launcher"} if self.runtime == "embedded" else set()
+
+        def complete() -> leaks.Count | None:
+            found = self.count(node)
+            up = all(self.find(name, node) for name in ("runtime", "kubelet"))
+            return found if up and programs <= found.processes.keys() else None
+
+        return tools.wait_until(complete, f"everything runs on {node}", 60.0)
+
     def find(self, name: str, node: str = "node-1") -> int | None:
         """The pid of a component of the control plane, a node's program, or (`node`) its init; None if it is down.
 

@@ -17,7 +17,7 @@ from node.workloads import APP, all_ready, bare_pod, container_ids, deployment, 
 @pytest.mark.parametrize("victim", ["kubelet", "runtime"])
 def test_a_killed_program_of_the_node_disturbs_no_container(own_node: Cluster, victim: str) -> None:
     cluster = own_node
-    before = cluster.count()
+    before = cluster.at_rest()
     cluster.apply(deployment("steady", 3))
     rollout(cluster, "steady")
     ids = container_ids(cluster)
@@ -40,7 +40,7 @@ def test_a_killed_program_of_the_node_disturbs_no_container(own_node: Cluster, v
 
 def test_after_a_power_failure_the_pods_come_back_and_nothing_is_left_of_the_old_ones(own_node: Cluster) -> None:
     cluster = own_node
-    before = cluster.count()
+    before = cluster.at_rest()
     cluster.apply(deployment("steady", 3))
     rollout(cluster, "steady")
     ids = container_ids(cluster)
@@ -59,7 +59,7 @@ def test_a_killed_process_of_a_pod_is_replaced(own_node: Cluster, victim: str) -
     if victim.startswith("containerd") and own_node.runtime != "containerd":
         pytest.skip("has no shims")
     cluster = own_node
-    before = cluster.count()
+    before = cluster.at_rest()
     cluster.apply(deployment("steady", 1))
     rollout(cluster, "steady")
     with_pods = cluster.count()
@@ -79,7 +79,7 @@ def test_a_killed_process_of_a_pod_is_replaced(own_node: Cluster, victim: str) -
 
 def test_a_restarted_kubelet_forgets_nothing(own_node: Cluster) -> None:
     cluster = own_node
-    before = cluster.count()
+    before = cluster.at_rest()
     crashing = deployment("crashing", 1)
     crashing["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "echo again; exit 3"]
     staged = bare_pod("staged", APP)
@@ -120,7 +120,7 @@ def test_a_restarted_kubelet_forgets_nothing(own_node: Cluster) -> None:
 @pytest.mark.parametrize("victim", ["kubelet", "runtime", "node"])
 def test_killed_while_a_pod_uses_its_grace_period(own_node: Cluster, victim: str) -> None:
     cluster = own_node
-    before = cluster.count()
+    before = cluster.at_rest()
     cluster.apply(bare_pod("stubborn", "trap '' TERM; while :; do sleep 0.1; done", terminationGracePeriodSeconds=4))
     cluster.kubectl("wait", "--for=condition=Ready", "pod/stubborn", "--timeout=60s")
     cluster.kubectl("delete", "pod", "stubborn", "--wait=false")
@@ -147,7 +147,7 @@ def container(found: dict[str, dict[str, Any]], app: str) -> dict[str, Any]:
 @pytest.mark.parametrize("victim", ["kubelet", "runtime", "node"])
 def test_killed_in_the_midst_of_starting_pods(own_node: Cluster, victim: str) -> None:
     cluster = own_node
-    before = cluster.count()
+    before = cluster.at_rest()
     for round_, moment in enumerate((0.05, 0.3)):
         cluster.apply(deployment(f"round-{round_}", 6))
         time.sleep(moment)  # not a wait for anything: at another moment of the starting each time
@@ -161,7 +161,7 @@ def test_killed_in_the_midst_of_starting_pods(own_node: Cluster, victim: str) ->
 @pytest.mark.parametrize("victim", ["kubelet", "runtime", "node"])
 def test_killed_in_the_midst_of_ending_pods(own_node: Cluster, victim: str) -> None:
     cluster = own_node
-    before = cluster.count()
+    before = cluster.at_rest()
     for round_, moment in enumerate((0.05, 0.2)):
         cluster.apply(deployment(f"round-{round_}", 6))
         rollout(cluster, f"round-{round_}")

@@ -150,7 +150,7 @@ def test_random_kills_end_in_the_right_state(own_node: Cluster, seconds: int) ->
     cluster.apply(
         {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "crun"}, "handler": "crun"}
     )
-    before = cluster.count()
+    before = cluster.at_rest()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         storm.churn()
