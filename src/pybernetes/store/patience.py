@@ -57,12 +57,14 @@ class Patience:
             return False
         return True
 
-    def expects(self, queued: int) -> bool:
+    def expects(self, queued: int, blocked: int = 0) -> bool:
         """Whether so many writes are less than half of those who write now, one batch after another.
+
+        `blocked`: how many of them wait for the outcome of another write, and so do not come before it.
 
         Half, because while one half of them waits for the disk the server works for the other.
         """
-        return 2 * queued < self._writing() and monotonic() - self._before < RARE
+        return 2 * queued < self._writing() - blocked and monotonic() - self._before < RARE
 
     def acknowledged(self) -> None:
         """Writes are durable."""

@@ -19,7 +19,7 @@ import logging
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -109,6 +109,8 @@ class SQLiteStore:
         """The revision of each key, durable writes only."""
         self._pending: dict[str, _Write] = {}
         """Writes that are not durable, at most one a key."""
+        self._blocked = 0
+        """Writes that wait for the outcome of another to the same key."""
         self._queue: list[_Write] = []
         """Those of `_pending` that no batch has taken, in the order of revisions."""
         self._assigned = 1
@@ -338,13 +340,17 @@ class SQLiteStore:
             self._gathered()
         return write.acknowledged
 
-    def _settled(self, key: str) -> Awaitable[None]:
-        waiter = asyncio.get_running_loop().create_future()
+    async def _settled(self, key: str) -> None:
+        waiter = self._loop.create_future()
         write = self._pending[key]
         if write.waiters is None:
             write.waiters = []
         write.waiters.append(waiter)
-        return waiter
+        self._blocked += 1
+        try:
+            await waiter
+        finally:
+            self._blocked -= 1
 
     def _expire(self, key: str, revision: int) -> None:
         if self._index.get(key) != revision or self._closed or self._broken:
@@ -386,7 +392,7 @@ class SQLiteStore:
 
     def _gathers(self) -> bool:
         """Whether a batch would be small, and others will soon be part of it."""
-        return self._patience is not None and self._patience.expects(len(self._queue))
+        return self._patience is not None and self._patience.expects(len(self._queue), self._blocked)
 
     async def _gather(self) -> None:
         self._gathering = self._loop.create_future()
