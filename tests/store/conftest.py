@@ -50,6 +50,12 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Of a database that is not there yet."""
+    return str(tmp_path / "store.db")
+
+
+@pytest.fixture
 def clock() -> Clock:
     return Clock()
 

@@ -24,11 +24,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FILL", 4096)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "store.db")
-
-
 def row(revision: int) -> Row:
     return (revision, f"/key/{revision}", 0, False, None, b"value %d" % revision * (revision % 3 + 1))
 

@@ -200,12 +200,12 @@ def _find(root: _Root, path: str) -> tuple[dict[str, Any] | list[Any] | None, st
         return None, ""
     for part in parts[1:-1]:
         try:
-            container = _get(container, _unescape(part))
+            container = _get(container, unescape(part))
         except _NotApplicable:
             return None, ""
         if not isinstance(container, (dict, list)):
             return None, ""
-    return container, _unescape(parts[-1])
+    return container, unescape(parts[-1])
 
 
 def _get(container: dict[str, Any] | list[Any], key: str) -> Any:
@@ -243,7 +243,8 @@ def _position(container: list[Any], key: str, size: int) -> int:
     return index + size if index < 0 else index
 
 
-def _unescape(part: str) -> str:
+def unescape(part: str) -> str:
+    """A name as a pointer writes it."""
     return part.replace("~1", "/").replace("~0", "~") if "~" in part else part
 
 

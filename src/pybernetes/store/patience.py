@@ -57,7 +57,7 @@ class Patience:
             return False
         return True
 
-    def expects(self, queued: int, blocked: int = 0) -> bool:
+    def expects(self, queued: int, blocked: int) -> bool:
         """Whether so many writes are less than half of those who write now, one batch after another.
 
         `blocked`: how many of them wait for the outcome of another write, and so do not come before it.

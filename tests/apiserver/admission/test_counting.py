@@ -49,6 +49,13 @@ class Clock:
         return self.time
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "perf_counter", clock)
+    return clock
+
+
 def counted(chain: Chain) -> dict[tuple[str, ...], tuple[float, list[float]]]:
     """The sum and the buckets' counts by (metric, labels...)."""
     found: dict[tuple[str, ...], tuple[float, list[float]]] = {}
@@ -65,9 +72,7 @@ def counted(chain: Chain) -> dict[tuple[str, ...], tuple[float, list[float]]]:
 
 
 @pytest.mark.parametrize("waits", [False, True])
-async def test_every_plugin_is_counted_by_time_and_outcome(monkeypatch: pytest.MonkeyPatch, waits: bool) -> None:
-    clock = Clock()
-    monkeypatch.setattr(module, "perf_counter", clock)
+async def test_every_plugin_is_counted_by_time_and_outcome(clock: Clock, waits: bool) -> None:
     first, second = Timed("First", clock), Timed("Second", clock)
     plugins: list[Any] = [first, second]
     chain = Chain(plugins)
@@ -91,9 +96,7 @@ async def test_every_plugin_is_counted_by_time_and_outcome(monkeypatch: pytest.M
     assert counted(chain) == expected  # asking does not count again
 
 
-async def test_many_requests_are_counted_as_each_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(module, "perf_counter", clock)
+async def test_many_requests_are_counted_as_each_would_be(clock: Clock) -> None:
     first, second = Timed("First", clock), Timed("Second", clock)
     plugins: list[Any] = [first, second]
     chain = Chain(plugins)
@@ -106,11 +109,7 @@ async def test_many_requests_are_counted_as_each_would_be(monkeypatch: pytest.Mo
     assert found[STEP, "admit", CREATE, "false"] == (3.0, [1000] * 7)
 
 
-async def test_a_plugin_that_sleeps_is_not_called_but_counted_until_it_is_roused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = Clock()
-    monkeypatch.setattr(module, "perf_counter", clock)
+async def test_a_plugin_that_sleeps_is_not_called_but_counted_until_it_is_roused(clock: Clock) -> None:
     first, sleeper, last = (Timed(name, clock) for name in ("First", "Sleeper", "Last"))
     plugins: list[Any] = [first, sleeper, last]
     chain = Chain(plugins)
@@ -132,9 +131,7 @@ async def test_a_plugin_that_sleeps_is_not_called_but_counted_until_it_is_roused
     assert found[STEP, "admit", CREATE, "false"] == (0.006, [2] * 7)
 
 
-async def test_a_request_that_waits_while_a_plugin_is_roused_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(module, "perf_counter", clock)
+async def test_a_request_that_waits_while_a_plugin_is_roused_is_counted(clock: Clock) -> None:
     waiter, sleeper = Timed("Waiter", clock), Timed("Sleeper", clock)
     plugins: list[Any] = [waiter, sleeper]
     chain = Chain(plugins)

@@ -243,7 +243,7 @@ def _visited(operations: list[dict[str, Any] | None]) -> dict[str, Any]:
         for pointer in ((operation or {}).get(end) for end in ("path", "from")):
             at = visited
             for name in (pointer or "").split("/")[1:-1]:
-                at = at.setdefault(name.replace("~1", "/").replace("~0", "~"), {})
+                at = at.setdefault(jsonpatch.unescape(name), {})
     return visited
 
 
