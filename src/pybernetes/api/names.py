@@ -356,12 +356,12 @@ MAX_GENERATED_BASE: Final = 63 - GENERATED_LENGTH
 _PAIRS: Final = [first + second for first in ALPHABET for second in ALPHABET]
 
 
-def _suffix() -> str:
-    pairs, draw = _PAIRS, random.random  # a fifth of what `random.choices` takes
-    return pairs[int(draw() * 729)] + pairs[int(draw() * 729)] + ALPHABET[int(draw() * 27)]
+def _suffixes(count: int) -> list[str]:
+    pairs, letters = random.choices(_PAIRS, k=2 * count), random.choices(ALPHABET, k=count)
+    return [first + second + last for first, second, last in zip(pairs, pairs[count:], letters, strict=False)]
 
 
-_next_suffix = Stock(_suffix).take
+_next_suffix = Stock(_suffixes).take
 
 
 def generate_name(base: str) -> str:

@@ -31,6 +31,7 @@ from pybernetes.api.randomness import serial_uids
 from .handshakes import unverified
 from .heads import Head, Heads, problem_of
 from .messages import Answer, Handler, Headers, Refusal, Request, Response, warning_headers
+from .outbox import Outbox
 from .pacing import Pace
 from .tcp import confirmed, unconfirmed
 
@@ -342,12 +343,18 @@ class Connection(asyncio.Protocol):
         self._task = self._loop.create_task(self._run(request))
 
     async def _run(self, request: Request) -> None:
+        server = self.server
+        server.serving += 1
         try:
-            response = await self.server.handler(request)
+            response = await server.handler(request)
             if response is not None:
                 body = response.body if request.method != "HEAD" else b""
                 if len(body) < GZIP_MINIMUM:
-                    self.transport.write(self._head_of(request, response, len(body)) + body)
+                    answer = self._head_of(request, response, len(body)) + body
+                    if server.serving > 1 and self._keep_alive:
+                        server.outbox.post(self.transport, answer)
+                    else:
+                        self.write(answer)
                 else:
                     await self._send_large(request, response)
         except ConnectionError:
@@ -357,6 +364,8 @@ class Connection(asyncio.Protocol):
                 self.transport.abort()
             raise
         finally:
+            if not self._streaming and not self._upgraded:
+                server.serving -= 1
             self._task = self._request = None
         self._streaming = self.lasting = False
         self._active = self._loop.time()
@@ -450,6 +459,7 @@ class Connection(asyncio.Protocol):
     def stream(self, request: Request, status: int = 200, content_type: str = "application/json") -> Stream:
         """Begin an answer whose body comes piece by piece."""
         self._streaming = True
+        self.server.serving -= 1
         if request.audit is not None:
             request.audit.started(status)
         lines = self._head(request, status, content_type, (("Transfer-Encoding", "chunked"),))
@@ -459,6 +469,7 @@ class Connection(asyncio.Protocol):
     def upgrade(self, head: bytes, receiver: Callable[[bytes], None]) -> None:
         """Leave HTTP: send `head` (a 101 answer), and hand everything that arrives from now on to `receiver`."""
         self._upgraded = receiver
+        self.server.serving -= 1
         self.lasting = True
         self.write(head)
         rest, self._after = self._after, None
@@ -468,6 +479,8 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes | memoryview) -> None:
         """Send bytes; does not wait."""
+        if self.server.outbox.posted:
+            self.server.outbox.deliver()
         self.transport.write(data)
 
     async def drain(self) -> None:
@@ -576,6 +589,9 @@ class HTTPServer:
         """For handshakes."""
         self._date = (0, b"")
         self.new_audit_id = serial_uids().__next__
+        self.serving = 0
+        """Requests that are being worked on; not those whose answer goes on and on."""
+        self.outbox = Outbox(self.loop)
         self.draining = False
 
     def __call__(self) -> Connection:
@@ -597,6 +613,7 @@ class HTTPServer:
         Closing politely is not enough: TLS waits for the client to say goodbye too, and an idle one is not listening.
         """
         self.draining = True
+        self.outbox.deliver()
         for connection in list(self.connections):
             connection.shut()
         deadline = self.loop.time() + seconds

@@ -79,9 +79,17 @@ class Authority(Protocol):
     def refresh(self) -> None: ...
 
 
+class _Connection(ssl.SSLObject):
+    """Reads and writes with OpenSSL's own methods; those of `ssl` only call them, twice for every request."""
+
+    read = property(lambda self: self._sslobj.read)
+    write = property(lambda self: self._sslobj.write)
+
+
 class Context(ssl.SSLContext):
     """A context, and which generation of the first authority it trusts."""
 
+    sslobject_class = _Connection
     generation = 0
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
 from pybernetes.api.core.containers import AnyContainer, all_containers
 from pybernetes.api.core.v1 import ContainerStateTerminated, ContainerStatus, Pod, PodStatus
-from pybernetes.api.randomness import random_bytes
 from pybernetes.api.times import parse_time
 
 from ..hashing import hash_container
@@ -16,7 +16,7 @@ from ..types import ContainerState, ObservedContainer, ObservedPod, ObservedSand
 
 def new_id() -> str:
     """An id of a sandbox or container."""
-    return random_bytes(32).hex()
+    return os.urandom(32).hex()
 
 
 def restored(pod: Pod, observed: ObservedPod, ips: Sequence[str]) -> ObservedPod:
