@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,12 +20,14 @@ from hypothesis import strategies as st
 from pybernetes import jws, pki
 from pybernetes.api.errors import Unauthorized
 from pybernetes.apiserver.authn import jwt
+from pybernetes.apiserver.authn.anonymous import Anonymous
 from pybernetes.apiserver.authn.tokens import Bearer, Tokens
 from pybernetes.apiserver.authn.union import Union
-from pybernetes.apiserver.authn.user import BadCredential, TokenUser, User, extra_key
+from pybernetes.apiserver.authn.user import Authenticator, BadCredential, TokenUser, User, extra_key
+from pybernetes.apiserver.filters.authentication import Authentication
 from pybernetes.apiserver.selfsigned import self_signed
 from pybernetes.net.chains import Trust
-from pybernetes.net.http import Request
+from pybernetes.net.http import Request, Response
 
 
 @given(st.text(max_size=80) | st.binary(max_size=60).map(lambda data: base64.urlsafe_b64encode(data).decode()))
@@ -147,38 +149,94 @@ def request(**headers: str) -> Request:
 
 
 class Says:
+    """Answers at once: a user, that there is none, or what is wrong."""
+
     def __init__(self, answer: User | str | None) -> None:
         self.answer = answer
 
-    async def authenticate(self, request: Request) -> User | None:
+    def authenticate(self, request: Request) -> User | None:
         if isinstance(self.answer, str):
             raise BadCredential(self.answer)
         return self.answer
 
 
+class SaysLater(Says):
+    """Takes its time for the same."""
+
+    def authenticate(self, request: Request) -> Any:
+        async def answer() -> User | None:
+            return Says.authenticate(self, request)
+
+        return answer()
+
+
+async def identified(by: Authenticator, asked: Request) -> User | None:
+    answer = by.authenticate(asked)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+@pytest.mark.parametrize("kinds", [(Says, Says), (Says, SaysLater), (SaysLater, Says), (SaysLater, SaysLater)])
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
         ([None, User("a"), User("b")], "a"),
         (["bad", User("a")], "a"),
-        ([None, None], "nobody"),
+        (["bad", "worse", User("a")], "a"),
+        ([None, None], "system:anonymous"),
         (["bad", None], None),
-        ([], "nobody"),
+        ([None, "bad"], None),
+        ([], "system:anonymous"),
     ],
 )
 async def test_the_union(
-    answers: list[User | str | None], expected: str | None, caplog: pytest.LogCaptureFixture
+    answers: list[User | str | None],
+    expected: str | None,
+    kinds: tuple[type[Says], type[Says]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    union = Union([Says(answer) for answer in answers], Says(User("nobody", groups=("system:unauthenticated",))))
+    authenticators: list[Authenticator] = [kinds[index % 2](answer) for index, answer in enumerate(answers)]
+    union = Union(authenticators, Anonymous())
     if expected is None:
         with pytest.raises(Unauthorized) as refused:
-            await union.authenticate(request())
+            await identified(union, request())
         assert str(refused.value) == "Unauthorized"
         assert "bad" in caplog.text
-        return
-    user = await union.authenticate(request())
-    assert user.name == expected
-    assert ("system:authenticated" in user.groups) is (expected != "nobody")
+    else:
+        user = await identified(union, request())
+        assert user is not None
+        assert user.name == expected
+        assert ("system:authenticated" in user.groups) is (expected != "system:anonymous")
+    results = {sample.labels["result"]: sample.value for sample in list(union.collect())[1].samples}
+    assert results == {"success": expected is not None, "failure": 0, "error": expected is None}
+
+
+@pytest.mark.parametrize("kind", [Says, SaysLater])
+@pytest.mark.parametrize("answer", [User("a"), "bad", None])
+async def test_the_filter_passes_on_whom_somebody_knows(kind: type[Says], answer: User | str | None) -> None:
+    passed: list[tuple[str, list[str]]] = []
+
+    async def serve(request: Request) -> Response:
+        raise Unauthorized  # of whoever is behind, which is none of the filter's business
+
+    def handler(request: Request) -> Awaitable[Response]:
+        passed.append((request.user.name, list(request.headers)))
+        return serve(request)
+
+    turns: Any = SimpleNamespace(taken=[])
+
+    async def once(flow: str) -> None:
+        turns.taken.append(flow)
+
+    turns.once = once
+    asked = request(authorization="x", x_remote_user="y", accept="z")
+    pending = Authentication(handler, Union([kind(answer)], None), turns)(asked)
+    assert bool(passed) is (kind is Says and isinstance(answer, User)), "at once or when awaited"
+    with pytest.raises(Unauthorized):
+        await pending
+    if isinstance(answer, User):
+        assert (passed, turns.taken) == ([("a", ["accept"])], [])
+    else:
+        assert (passed, turns.taken) == ([], ["nobody/203.0.113.9"])
 
 
 class Counting:
@@ -222,7 +280,7 @@ async def test_a_websocket_brings_its_token_among_its_protocols() -> None:
     bearer = Bearer(Tokens([Counting()], ["api"]))
     prefix = "base64url.bearer.authorization.k8s.io."
     asked = request(upgrade="websocket", sec_websocket_protocol=f"v5.channel.k8s.io, {prefix}{part(b'good')}")
-    assert await bearer.authenticate(asked) == User("jane", groups=("system:authenticated",))
+    assert await identified(bearer, asked) == User("jane", groups=("system:authenticated",))
     assert asked.headers["sec-websocket-protocol"] == "v5.channel.k8s.io"
     for protocols in (
         f"a, {prefix}{part(b'bad')}",
@@ -231,9 +289,24 @@ async def test_a_websocket_brings_its_token_among_its_protocols() -> None:
         f"a, {prefix}???",
     ):
         with pytest.raises(BadCredential):
-            await bearer.authenticate(request(upgrade="websocket", sec_websocket_protocol=protocols))
-    assert await bearer.authenticate(request(sec_websocket_protocol=f"a, {prefix}{part(b'good')}")) is None
-    assert await bearer.authenticate(request(upgrade="websocket", sec_websocket_protocol="a")) is None
+            await identified(bearer, request(upgrade="websocket", sec_websocket_protocol=protocols))
+    assert bearer.authenticate(request(sec_websocket_protocol=f"a, {prefix}{part(b'good')}")) is None
+    assert bearer.authenticate(request(upgrade="websocket", sec_websocket_protocol="a")) is None
+
+
+async def test_a_token_that_is_known_is_answered_for_at_once() -> None:
+    kind = Counting()
+    bearer = Bearer(Tokens([kind], ["api"]))
+    found = bearer.authenticate(request(authorization="Bearer good"))
+    assert isinstance(found, Awaitable), "somebody has to be asked"
+    jane = await found
+    assert bearer.authenticate(request(authorization="Bearer good")) == jane
+    assert kind.asked == 1
+    kind.good = False
+    found = bearer.authenticate(request(authorization="Bearer good"))
+    assert isinstance(found, Awaitable), "what it stands on has changed"
+    with pytest.raises(BadCredential):
+        await found
 
 
 def test_chains(tmp_path: Path) -> None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
+from pybernetes.api.errors import Forbidden
 from pybernetes.apiserver.authn.user import User
+from pybernetes.apiserver.authz import metrics
 from pybernetes.apiserver.authz.abac import ABAC, read_policies
 from pybernetes.apiserver.authz.authorizer import AlwaysAllow, AlwaysDeny, Authorizer, Decision, Undecided
 from pybernetes.apiserver.authz.conditions import MatchConditions
 from pybernetes.apiserver.authz.privileged import PrivilegedGroups
 from pybernetes.apiserver.authz.union import decide
 from pybernetes.apiserver.authz.webhook import Webhook
+from pybernetes.apiserver.filters.authorization import Authorization
 from pybernetes.apiserver.requestinfo import RequestInfo, request_info
 from pybernetes.apiserver.review_webhook import Outcome, WebhookFailed
+from pybernetes.net.http import Request, Response
 
 ALICE = User("alice", "7", ("dev", "system:authenticated"), {"scope": ["x"]})
 ALLOW, DENY, NO_OPINION = Decision.ALLOW, Decision.DENY, Decision.NO_OPINION
@@ -31,7 +36,11 @@ def get(path: str, method: str = "GET") -> RequestInfo:
 
 
 def ask(authorizer: Authorizer, info: RequestInfo, user: User = ALICE) -> tuple[Decision, str]:
-    return asyncio.run(authorizer.authorize(user, info))
+    async def answer() -> tuple[Decision, str]:
+        said = authorizer.authorize(user, info)
+        return said if isinstance(said, tuple) else await said
+
+    return asyncio.run(answer())
 
 
 # -- the simple ones
@@ -46,7 +55,7 @@ def test_the_simple_ones() -> None:
 
 
 class Says:
-    """An authorizer that always says the same."""
+    """An authorizer that always says the same, when it is awaited."""
 
     kind = name = "test"
 
@@ -62,6 +71,13 @@ class Says:
         raise NotImplementedError
 
 
+class SaysAtOnce(Says):
+    """Need not be awaited."""
+
+    def authorize(self, user: User, info: RequestInfo) -> Any:
+        return self.decision, self.reason
+
+
 @pytest.mark.parametrize(
     ("said", "outcome"),
     [
@@ -74,8 +90,67 @@ class Says:
         ([Says(DENY, error="x"), Says(ALLOW, "yes")], (DENY, "", "x")),
     ],
 )
-def test_the_first_that_has_an_opinion_decides(said: Sequence[Authorizer], outcome: tuple[Decision, str, str]) -> None:
-    assert asyncio.run(decide(said, ALICE, get("/api/v1/pods"))) == outcome
+def test_the_first_that_has_an_opinion_decides(said: Sequence[Says], outcome: tuple[Decision, str, str]) -> None:
+    mixed: list[Authorizer] = [each if each.error else SaysAtOnce(each.decision, each.reason) for each in said]
+    for authorizers in (said, mixed, [*said[:1], *mixed[1:]], [*mixed[:1], *said[1:]]):
+        assert asyncio.run(decide(authorizers, ALICE, get("/api/v1/pods"))) == outcome
+
+
+@pytest.mark.parametrize("kind", [Says, SaysAtOnce])
+@pytest.mark.parametrize(
+    ("said", "result"),
+    [((ALLOW, "yes"), "allowed"), ((DENY, "no"), "denied"), ((NO_OPINION, "why"), "no-opinion")],
+)
+async def test_the_filter_passes_on_what_is_allowed(kind: type[Says], said: tuple[Decision, str], result: str) -> None:
+    passed = []
+
+    async def serve() -> Response:
+        return Response(b"served")
+
+    def handler(request: Request) -> Awaitable[Response]:
+        passed.append(request)
+        return serve()
+
+    connection: Any = None
+    request = Request(connection, "GET", "/api/v1/pods", "", {}, b"", user=ALICE, info=get("/api/v1/pods"))
+    request.audit = SimpleNamespace(annotations={})
+    before = attempts()
+    pending = Authorization(handler, [kind(*said)])(request)
+    assert bool(passed) is (kind is SaysAtOnce and result == "allowed"), "at once or when awaited"
+    if result == "allowed":
+        answer = await pending
+        assert answer is not None
+        assert answer.body == b"served"
+    else:
+        with pytest.raises(Forbidden, match=f"alice.*{said[1]}"):
+            await pending
+    assert len(passed) == (result == "allowed")
+    assert attempts() == {**before, result: before.get(result, 0) + 1}
+    word = "allow" if result == "allowed" else "forbid"
+    assert request.audit.annotations == {
+        "authorization.k8s.io/decision": word,
+        "authorization.k8s.io/reason": said[1],
+    }
+
+
+async def test_nobody_who_can_decide_is_our_fault() -> None:
+    connection: Any = None
+    request = Request(connection, "GET", "/a<b", "", {}, b"", user=ALICE, info=get("/a<b"))
+    before = attempts()
+    answer = await Authorization(_never, [Says(NO_OPINION, error="away")])(request)
+    assert answer is not None
+    assert (answer.status, answer.body) == (500, b'Internal Server Error: "/a&lt;b": away\n')
+    assert attempts() == {**before, "error": before.get("error", 0) + 1}
+
+
+def _never(request: Request) -> Awaitable[Response]:
+    raise AssertionError
+
+
+def attempts() -> dict[str, float]:
+    """How often what was decided, as /metrics tells."""
+    found = next(each for each in metrics.collect() if each.name == "authorization_attempts")
+    return {sample.labels["result"]: sample.value for sample in found.samples if sample.name.endswith("_total")}
 
 
 # -- ABAC

@@ -21,5 +21,5 @@ class Anonymous:
     def __init__(self, paths: Collection[str] | None = None) -> None:
         self._paths = None if paths is None else frozenset(paths)
 
-    async def authenticate(self, request: Request) -> User | None:
+    def authenticate(self, request: Request) -> User | None:
         return ANONYMOUS if self._paths is None or request.info.path in self._paths else None

@@ -26,7 +26,7 @@ class BasicFile:
                 raise ValueError(f'{path}: the user "{user.name}" is there twice')
             self._users[user.name] = (password.encode(), authenticated(user))
 
-    async def authenticate(self, request: Request) -> User | None:
+    def authenticate(self, request: Request) -> User | None:
         header = request.first("authorization")
         if not header:
             return None

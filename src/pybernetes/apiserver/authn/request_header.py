@@ -46,9 +46,9 @@ class RequestHeader:
         """Common names of proxies; none = whoever the CA has signed."""
         self._proxies: WeakKeyDictionary[Connection, _Proxy] = WeakKeyDictionary()
 
-    async def authenticate(self, request: Request) -> User | None:
-        name = _first(request, self._headers.users)
-        if not name or not request.connection.peer_certificate:
+    def authenticate(self, request: Request) -> User | None:
+        name = _first(request, self._headers.users) if request.connection.peer_certificate else ""
+        if not name:
             return None
         self._trust.refresh()
         proxy = self._proxies.get(request.connection)
@@ -96,7 +96,8 @@ class RequestHeader:
 
 def _first(request: Request, headers: Sequence[str]) -> str:
     for header in headers:
-        values = request.values(header)
-        if values and values[0]:
-            return as_utf8(values[0])
+        if header in request.headers:
+            value = request.first(header)
+            if value:
+                return as_utf8(value)
     return ""

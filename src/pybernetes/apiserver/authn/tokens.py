@@ -7,7 +7,7 @@ account, pod, secret or node behind it changes (`TokenUser.holds`). Bad answers 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from time import monotonic
 from typing import Protocol
 
@@ -118,34 +118,16 @@ class Bearer:
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
 
-    async def authenticate(self, request: Request) -> User | None:
+    def authenticate(self, request: Request) -> User | Awaitable[User] | None:
         header = request.headers.get("authorization", "")
         answer = self._tokens.known(header[7:]) if header[:7] == "Bearer " else None  # the usual form, and no news
         if answer is None:
-            answer = await self._find(request)
-            if answer is None:
-                return None
-        if answer.warnings:
-            request.warnings.extend(answer.warnings)
-        request.annotations = answer.annotations
-        return answer.user
+            token = _token(request)
+            return self._find(request, token) if token else None
+        return _used(answer, request)
 
-    async def _find(self, request: Request) -> TokenUser | None:
-        """Whose token the request carries; None if it carries none. Raises BadCredential."""
-        header = as_utf8(request.first("authorization"))
-        if header:
-            scheme, _, rest = header.strip().partition(" ")
-            if scheme.lower() != "bearer":
-                return None
-            token = first_word(rest)
-            if rest[:1] == " ":
-                request.warnings.append(_SPACE)
-        elif "sec-websocket-protocol" in request.headers:
-            token = _of_websocket(request)
-        else:
-            return None
-        if not token:
-            return None
+    async def _find(self, request: Request, token: str) -> User:
+        """Whose token it is. Raises BadCredential."""
         try:
             answer = await self._tokens.find(token)
         except BadCredential as bad:
@@ -153,7 +135,28 @@ class Bearer:
             raise
         if answer is None:
             raise BadCredential(INVALID)
-        return answer
+        return _used(answer, request)
+
+
+def _used(answer: TokenUser, request: Request) -> User:
+    """The user; what there is to say of the token is said with the request."""
+    if answer.warnings:
+        request.warnings.extend(answer.warnings)
+    request.annotations = answer.annotations
+    return answer.user
+
+
+def _token(request: Request) -> str:
+    """The token that the request carries; empty if it carries none. Raises BadCredential."""
+    header = as_utf8(request.first("authorization"))
+    if header:
+        scheme, _, rest = header.strip().partition(" ")
+        if scheme.lower() != "bearer":
+            return ""
+        if rest[:1] == " ":
+            request.warnings.append(_SPACE)
+        return first_word(rest)
+    return _of_websocket(request) if "sec-websocket-protocol" in request.headers else ""
 
 
 def first_word(text: str) -> str:

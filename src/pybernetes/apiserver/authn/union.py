@@ -1,18 +1,21 @@
 """Several authenticators as one: the first that knows wins, whatever those before it found wrong.
 
 The last is for nobody in particular, and is asked only if no credential was presented at all: who presents a bad one is
-not anonymous. Why nobody was found is for the log; the caller learns only that.
+not anonymous. Why nobody was found is for the log; the caller learns only that. As each of the authenticators, it
+answers at once unless one of them has to wait.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pybernetes.api.errors import Unauthorized
 from pybernetes.net.http import Request
 
+from .anonymous import Anonymous
 from .user import AUTHENTICATED, Authenticator, BadCredential, User, authenticated
 
 if TYPE_CHECKING:
@@ -28,38 +31,66 @@ _NAMED = frozenset(("admin", "client", "kube_proxy", "kubelet", "system:servicea
 class Union:
     """All ways to prove who one is, in order, and `anonymous` for those who do not."""
 
-    def __init__(self, authenticators: Sequence[Authenticator], anonymous: Authenticator | None) -> None:
+    def __init__(self, authenticators: Sequence[Authenticator], anonymous: Anonymous | None) -> None:
         self._authenticators = tuple(authenticators)
         self._anonymous = anonymous
-        self._found: dict[str, int] = {}
+        self._found: defaultdict[str, int] = defaultdict(int)
         """How often somebody was found, by name or kind of name."""
         self._failed = {"failure": 0, "error": 0}
 
-    async def authenticate(self, request: Request) -> User:
-        """The user. Raises Unauthorized."""
-        reasons: list[str] | None = None
-        for authenticator in self._authenticators:
+    def authenticate(
+        self, request: Request, left: Iterator[Authenticator] | None = None, reasons: tuple[str, ...] = ()
+    ) -> User | Awaitable[User]:
+        """The user, or what to await for it. Raises Unauthorized.
+
+        `left` are those who were not asked yet, `reasons` what the others have found wrong.
+        """
+        if left is None:
+            left = iter(self._authenticators)
+        for authenticator in left:
             try:
-                user = await authenticator.authenticate(request)
+                user = authenticator.authenticate(request)
             except BadCredential as bad:
-                reasons = [*(reasons or ()), str(bad)]
+                reasons = (*reasons, str(bad))
                 continue
+            if isinstance(user, User):
+                return self._found_out(user)
             if user is not None:
-                return self._counted(user if AUTHENTICATED in user.groups else authenticated(user))
-        if reasons is None and self._anonymous is not None:
-            user = await self._anonymous.authenticate(request)
-            if user is not None:
-                return self._counted(user)
-        self._failed["failure" if reasons is None else "error"] += 1
-        if reasons is not None:
+                return self._wait(request, user, left, reasons)
+        user = self._anonymous.authenticate(request) if self._anonymous is not None and not reasons else None
+        if user is not None:
+            return self._found_out(user)
+        self._failed["error" if reasons else "failure"] += 1
+        if reasons:
             _tell(request, "; ".join(reasons))
         raise Unauthorized
 
-    def _counted(self, user: User) -> User:
+    async def _wait(
+        self,
+        request: Request,
+        pending: Awaitable[User | None],
+        left: Iterator[Authenticator],
+        reasons: tuple[str, ...],
+    ) -> User:
+        """Ask on when one of them has found out."""
+        try:
+            user = await pending
+        except BadCredential as bad:
+            reasons = (*reasons, str(bad))
+        else:
+            if user is not None:
+                return self._found_out(user)
+        answer = self.authenticate(request, left, reasons)
+        return answer if isinstance(answer, User) else await answer
+
+    def _found_out(self, user: User) -> User:
+        """Count the user, who is one of all who were identified."""
+        if AUTHENTICATED not in user.groups:
+            user = authenticated(user)
         name = user.name
         if name not in _NAMED:
             name = "email_id" if "@" in name else "other"
-        self._found[name] = self._found.get(name, 0) + 1
+        self._found[name] += 1
         return user
 
     def collect(self) -> Iterator[Metric]:

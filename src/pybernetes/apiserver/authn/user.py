@@ -2,13 +2,16 @@
 
 An authenticator has three answers: a user; None, when there is no credential of its kind; and `BadCredential`, when
 there is one that is not good. The last is not the same as none: who presents a bad credential is not anonymous.
+
+It answers at once where it can: every request asks, hardly any credential takes waiting, and to start a coroutine costs
+more than most of the answers do.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 from urllib.parse import unquote
 
@@ -47,8 +50,8 @@ class BadCredential(Exception):
 class Authenticator(Protocol):
     """One way to prove who one is."""
 
-    async def authenticate(self, request: Request) -> User | None:
-        """The user, or None if this way does not tell. Raises BadCredential."""
+    def authenticate(self, request: Request) -> User | Awaitable[User | None] | None:
+        """The user, or None if this way does not tell; or what to await for that. Raises BadCredential."""
         ...
 
 

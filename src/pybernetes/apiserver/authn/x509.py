@@ -39,7 +39,7 @@ class ClientCertificate:
         self._trust = trust
         self._shared = shared
 
-    async def authenticate(self, request: Request) -> User | None:
+    def authenticate(self, request: Request) -> User | None:
         connection = request.connection
         peer = connection.peer_certificate
         if not peer:

@@ -20,7 +20,7 @@ from pybernetes.api.authorization.v1 import NonResourceRule, ResourceRule, Subje
 
 from ..authn.user import AUTHENTICATED, User
 from ..requestinfo import RequestInfo
-from .authorizer import Decision
+from .authorizer import ALLOW, NO_OPINION, Answer
 
 log = logging.getLogger(__name__)
 _V0, _V1BETA1 = (f"abac.authorization.kubernetes.io/{version}" for version in ("v0", "v1beta1"))
@@ -61,12 +61,12 @@ class ABAC:
         """Raises ValueError or OSError for a file that cannot be read."""
         self._policies = read_policies(file)
 
-    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
+    def authorize(self, user: User, info: RequestInfo) -> Answer:
         """Allowed if a policy matches."""
         for policy in self._policies:
             if _applies(policy, user) and _matches(policy, info):
-                return Decision.ALLOW, ""
-        return Decision.NO_OPINION, "No policy matched."
+                return ALLOW, ""
+        return NO_OPINION, "No policy matched."
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
         """The policies as rules."""

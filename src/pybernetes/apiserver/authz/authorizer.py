@@ -1,7 +1,12 @@
-"""The interface of what decides whether somebody may do something, and the two simplest answers."""
+"""The interface of what decides whether somebody may do something, and the two simplest answers.
+
+An authorizer answers at once where it can: every request asks, and to start a coroutine costs more than most of the
+answers do. Those that ask somebody else are awaited, and only they may fail to find out.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from enum import Enum
 from typing import Protocol
 
@@ -21,6 +26,9 @@ class Decision(Enum):
 
 ALLOW, DENY, NO_OPINION = Decision  # Python 3.11 takes its time to find a member by name
 
+Answer = tuple[Decision, str]
+"""A decision and its reason."""
+
 
 class Undecided(Exception):
     """An authorizer could not find out (a webhook that does not answer); `decision` is what it falls back to."""
@@ -39,8 +47,8 @@ class Authorizer(Protocol):
     name: str
     """Among those of its kind."""
 
-    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
-        """The decision and its reason. Raises Undecided."""
+    def authorize(self, user: User, info: RequestInfo) -> Answer | Awaitable[Answer]:
+        """The decision and its reason, or what to await for them, which may raise Undecided."""
         ...
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
@@ -54,8 +62,8 @@ class AlwaysAllow:
     kind = "AlwaysAllow"
     name = "alwaysallow"
 
-    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
-        return Decision.ALLOW, ""
+    def authorize(self, user: User, info: RequestInfo) -> Answer:
+        return ALLOW, ""
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
         everything = ResourceRule(verbs=["*"], api_groups=["*"], resources=["*"])
@@ -69,8 +77,8 @@ class AlwaysDeny:
     kind = "AlwaysDeny"
     name = "alwaysdeny"
 
-    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
-        return Decision.NO_OPINION, "Everything is forbidden."
+    def authorize(self, user: User, info: RequestInfo) -> Answer:
+        return NO_OPINION, "Everything is forbidden."
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
         return SubjectRulesReviewStatus(resource_rules=[], non_resource_rules=[])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 
 _BUCKETS = tuple(0.001 * 2**each for each in range(15))  # upstream's
 _DURATIONS = Histogram("authorization_duration_seconds", "How long deciding took.", ("result",), _BUCKETS)
-_ALLOWED, _DENIED, _UNKNOWN, _ERROR = (_DURATIONS.series(each) for each in ("allowed", "denied", "no-opinion", "error"))
+_RESULTS = ("allowed", "denied", "no-opinion", "error")
+_WHEN_ALLOWED, _WHEN_DENIED, _WHEN_UNKNOWN, _WHEN_FAILED = map(_DURATIONS.series, _RESULTS)
 
 _NAMED, _TYPED = ("name", "result"), ("type", "name")
 _PROMETHEUS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # the library's
@@ -37,41 +39,48 @@ CONDITION_DURATIONS = Histogram(
     (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25),
 )
 
-_allowed: dict[Authorizer, int] = {}
-_denied: dict[Authorizer, int] = {}
+ALLOWED: defaultdict[Authorizer, int] = defaultdict(int)
+DENIED: defaultdict[Authorizer, int] = defaultdict(int)
 """How often an authorizer had the last word. That of system:masters is nobody's, as upstream."""
 
-
-def decided(authorizer: Authorizer, decision: Decision) -> None:
-    """Count who had the last word."""
-    counts = _allowed if decision is ALLOW else _denied
-    counts[authorizer] = counts.get(authorizer, 0) + 1
+_KEPT = 256  # times that are kept, to be counted at once
+_kept: list[float] = []
+"""How long it took lately to allow something."""
 
 
 def attempted(decision: Decision, error: str, seconds: float) -> None:
     """Count a request."""
     if decision is ALLOW:
-        _ALLOWED.add(seconds)
+        _kept.append(seconds)
+        if len(_kept) >= _KEPT:
+            _settle()
     elif error:
-        _ERROR.add(seconds)
+        _WHEN_FAILED.add(seconds)
     else:
-        (_DENIED if decision is DENY else _UNKNOWN).add(seconds)
+        (_WHEN_DENIED if decision is DENY else _WHEN_UNKNOWN).add(seconds)
+
+
+def _settle() -> None:
+    """Count what was kept."""
+    _WHEN_ALLOWED.add_all(_kept)
+    _kept.clear()
 
 
 def collect() -> Iterator[Metric]:
     """The families, for the library."""
+    _settle()
     decisions = Counter(
         "apiserver_authorization_decisions_total",
         "Decisions by the authorizer that made them.",
         ("type", "name", "decision"),
     )
-    for word, counts in (("allowed", _allowed), ("denied", _denied)):
+    for word, counts in (("allowed", ALLOWED), ("denied", DENIED)):
         for authorizer, count in counts.items():
             if authorizer.kind:
                 decisions.add(authorizer.kind, authorizer.name, word, times=count)
     attempts = Counter("authorization_attempts_total", "Requests by what was decided.", ("result",))
-    results = {"allowed": _ALLOWED, "denied": _DENIED, "no-opinion": _UNKNOWN, "error": _ERROR}
-    for result, series in results.items():
+    for result in _RESULTS:
+        series = _DURATIONS.series(result)
         if any(series.counts):
             attempts.add(result, times=sum(series.counts))
     webhooks = (WEBHOOKS, WEBHOOK_DURATIONS, FAILED_OPEN, EXCLUSIONS, CONDITION_ERRORS, CONDITION_DURATIONS)

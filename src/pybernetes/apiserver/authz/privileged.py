@@ -9,7 +9,7 @@ from pybernetes.api.authorization.v1 import SubjectRulesReviewStatus
 
 from ..authn.user import User
 from ..requestinfo import RequestInfo
-from .authorizer import ALLOW, NO_OPINION, Decision
+from .authorizer import ALLOW, NO_OPINION, Answer
 
 PRIVILEGED = "system:masters"
 
@@ -20,7 +20,7 @@ class PrivilegedGroups:
     kind = ""
     name = ""
 
-    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
+    def authorize(self, user: User, info: RequestInfo) -> Answer:
         """Allowed for members."""
         return (ALLOW if PRIVILEGED in user.groups else NO_OPINION), ""
 

@@ -8,7 +8,7 @@ from pybernetes.api.authorization.v1 import NonResourceRule, ResourceRule, Subje
 
 from ..authn.user import User
 from ..requestinfo import RequestInfo
-from .authorizer import ALLOW, NO_OPINION, Decision
+from .authorizer import ALLOW, NO_OPINION, Answer
 from .messages import aggregate
 from .resolver import resolver
 
@@ -25,7 +25,7 @@ class RBAC:
     def __init__(self, registry: Registry) -> None:
         self._resolver = resolver(registry)
 
-    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
+    def authorize(self, user: User, info: RequestInfo) -> Answer:
         """Allowed if a rule of a bound role says so."""
         grants = self._resolver.grants(user, info.namespace)
         if info.is_resource:

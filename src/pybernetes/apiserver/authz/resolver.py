@@ -102,13 +102,13 @@ class RuleResolver:
         self._kinds = [lister(registry, GROUP, "v1", plural) for plural in ("clusterroles", "roles")]
         self._cluster_bindings = lister(registry, GROUP, "v1", "clusterrolebindings")
         self._bindings = lister(registry, GROUP, "v1", "rolebindings")
-        self._all = (*self._kinds, self._cluster_bindings, self._bindings)
+        self._partitions = [each.partition for each in (*self._kinds, self._cluster_bindings, self._bindings)]
         self._cluster = _Scope([], [], (), {})
         self._namespaces: dict[str, _Scope] = {}
 
     def grants(self, user: User, namespace: str) -> Grants:
         """What a user may do in a namespace; without one, outside of namespaces and in all of them."""
-        a, b, c, d = self._all
+        a, b, c, d = self._partitions
         stamp = (a.changed, b.changed, c.changed, d.changed)
         scope = self._namespaces.get(namespace)
         if scope is None or scope.stamp != stamp:

@@ -21,7 +21,7 @@ from ..authn.user import User
 from ..requestinfo import RequestInfo
 from ..review_webhook import ReviewWebhook, WebhookFailed, status_of
 from . import metrics
-from .authorizer import Decision, Undecided
+from .authorizer import Answer, Decision, Undecided
 from .conditions import ConditionError, MatchConditions
 from .selectors import attributes_of, selectors_of
 
@@ -56,7 +56,7 @@ class Webhook:
         self._clock = clock
         self._answers: dict[bytes, tuple[float, SubjectAccessReviewStatus]] = {}
 
-    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
+    async def authorize(self, user: User, info: RequestInfo) -> Answer:
         """What the webhook says."""
         spec = _spec(user, info)
         if self._conditions is not None and not self._concerned(self._conditions, spec):

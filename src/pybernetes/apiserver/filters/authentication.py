@@ -6,10 +6,14 @@ could say whose flow it is, and who is refused may come again at once.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from typing import NoReturn
+
 from pybernetes.api.errors import Unauthorized
-from pybernetes.net.http import Handler, Request, Response
+from pybernetes.net.http import Answer, Handler, Request, Response
 
 from ..authn.union import Union
+from ..authn.user import User
 from ..flowcontrol.turns import Turns
 
 STANDARD_PREFIX = "x-remote-"
@@ -24,16 +28,30 @@ class Authentication:
         self._turns = turns
         self._authenticate = authenticators.authenticate
 
-    async def __call__(self, request: Request) -> Response | None:
+    def __call__(self, request: Request) -> Answer:
         try:
-            request.user = await self._authenticate(request)
+            user = self._authenticate(request)
         except Unauthorized:
-            if self._turns is not None:
-                await self._turns.once(f"nobody/{request.connection.peer_address}")
-            raise
+            return self._refuse(request)
+        return self._pass(request, user) if isinstance(user, User) else self._wait(request, user)
+
+    async def _wait(self, request: Request, pending: Awaitable[User]) -> Response | None:
+        try:
+            user = await pending
+        except Unauthorized:
+            await self._refuse(request)
+        return await self._pass(request, user)
+
+    async def _refuse(self, request: Request) -> NoReturn:
+        if self._turns is not None:
+            await self._turns.once(f"nobody/{request.connection.peer_address}")
+        raise Unauthorized
+
+    def _pass(self, request: Request, user: User) -> Answer:
+        request.user = user
         headers = request.headers
         headers.pop("authorization", None)
         if request.head is None or not request.head.plain:
             for name in [each for each in headers if each.startswith(STANDARD_PREFIX)]:
                 del headers[name]
-        return await self._next(request)
+        return self._next(request)

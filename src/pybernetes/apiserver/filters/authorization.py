@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from time import perf_counter
 
 from pybernetes.api.quote import quote
-from pybernetes.net.http import Handler, Request, Response
+from pybernetes.net.http import Answer, Handler, Request, Response
 
 from ..authz.authorizer import ALLOW, Authorizer, Decision
 from ..authz.metrics import attempted
-from ..authz.union import decide, forbidden
+from ..authz.union import Verdict, ask, forbidden
 
 log = logging.getLogger(__name__)
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -24,18 +24,22 @@ class Authorization:
         self._next = next_
         self._authorizers = authorizers
 
-    async def __call__(self, request: Request) -> Response | None:
+    def __call__(self, request: Request) -> Answer:
         started = perf_counter()
-        decision, reason, error = await decide(self._authorizers, request.user, request.info)
+        verdict = ask(self._authorizers, request.user, request.info)
+        if isinstance(verdict, tuple):
+            return self._judged(request, verdict, started)
+        return self._wait(request, verdict, started)
+
+    async def _wait(self, request: Request, pending: Awaitable[Verdict], started: float) -> Response | None:
+        return await self._judged(request, await pending, started)
+
+    def _judged(self, request: Request, verdict: Verdict, started: float) -> Answer:
+        decision, reason, error = verdict
         attempted(decision, error, perf_counter() - started)
         if request.audit is not None:
             annotate(request.audit.annotations, decision, reason, error)
-        if decision is ALLOW:
-            return await self._next(request)
-        if error:
-            log.error("authorization of %r: %s", request.user.name, error)
-            return _undecided(request, error)
-        raise forbidden(request.user, request.info, reason)
+        return self._next(request) if decision is ALLOW else _refuse(request, reason, error)
 
 
 def annotate(annotations: dict[str, str], decision: Decision, reason: str, error: str) -> None:
@@ -47,8 +51,11 @@ def annotate(annotations: dict[str, str], decision: Decision, reason: str, error
     annotations["authorization.k8s.io/reason"] = reason
 
 
-def _undecided(request: Request, error: str) -> Response:
-    """Upstream answers this in plain text."""
+async def _refuse(request: Request, reason: str, error: str) -> Response:
+    """The answer if nobody could decide, which upstream gives in plain text. Raises Forbidden."""
+    if not error:
+        raise forbidden(request.user, request.info, reason)
+    log.error("authorization of %r: %s", request.user.name, error)
     uri = f"{request.path}?{request.query_string}" if request.query_string else request.path
     text = f"Internal Server Error: {quote(uri)}: {error}".translate(_ENTITIES)
     return Response(f"{text}\n".encode(), 500, "text/plain; charset=utf-8")

@@ -16,7 +16,7 @@ from pybernetes.api.rbac.v1 import ClusterRole
 from ...authn.user import User
 from ...bootstrap.policy import bootstrap_policy
 from ...requestinfo import RequestInfo
-from ..authorizer import ALLOW, NO_OPINION, Decision
+from ..authorizer import ALLOW, NO_OPINION, Answer
 from ..resolver import Grants
 from ..selectors import selectors_of
 from .graph import Graph
@@ -34,7 +34,6 @@ _GET = frozenset(
     (("", "persistentvolumes"), ("resource.k8s.io", "resourceclaims"), ("storage.k8s.io", "volumeattachments"))
 )
 
-Answer = tuple[Decision, str]
 _ALLOW: Answer = (ALLOW, "")
 
 
@@ -55,7 +54,7 @@ class NodeAuthorizer:
         self._graph = Graph(registry)
         self._rules: Grants | None = None
 
-    async def authorize(self, user: User, info: RequestInfo) -> Answer:
+    def authorize(self, user: User, info: RequestInfo) -> Answer:
         """Allowed if the node needs it."""
         node = node_name(user)
         if node is None:
