@@ -129,10 +129,15 @@ def _names(folder: Path) -> list[str]:
 def _cgroups(cgroup: str) -> list[str]:
     """The cgroups below the node's; v1 has a tree for each controller."""
     found = []
-    for top in (CGROUPS, *CGROUPS.iterdir()):
-        for folder, _, _ in os.walk(top / cgroup):
+    for top in cgroup_folders(cgroup):
+        for folder, _, _ in os.walk(top):
             found.append(nameless(os.path.relpath(folder, CGROUPS)))
     return found
+
+
+def cgroup_folders(cgroup: str) -> list[Path]:
+    """The folders of a cgroup, one in each hierarchy."""
+    return [top / cgroup for top in (CGROUPS, *CGROUPS.iterdir()) if (top / cgroup).is_dir()]
 
 
 IDS = re.compile(

@@ -158,6 +158,31 @@ def test_killed_in_the_midst_of_starting_pods(own_node: Cluster, victim: str) ->
     assert not settle(lambda: leaked(cluster, before))
 
 
+def test_killed_while_it_made_the_cgroup_of_a_pod(own_node: Cluster) -> None:
+    cluster = own_node
+    before = cluster.at_rest()
+    pid = cluster.find("kubelet")
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)  # somewhere before: what it had made until it was killed is made here
+    limited = bare_pod("limited", APP)
+    limited["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "100m", "memory": "64Mi"}}
+    cluster.apply(limited)
+    cluster.kubectl("wait", "--for=condition=PodScheduled", "pod/limited", "--timeout=60s")
+    name = f"kubepods/pod{cluster.get('pod', 'limited')['metadata']['uid']}"
+    for folder in leaks.cgroup_folders(cluster.machine().cgroup):
+        if (folder / "kubepods").is_dir():
+            (folder / name).mkdir()
+    cluster.kill("kubelet")
+    cluster.wait_ready()
+    assert not settle(lambda: all_ready(cluster, 1)), cluster.log("node-1-kubelet")
+    made = leaks.cgroup_folders(f"{cluster.machine().cgroup}/{name}")
+    files = [folder / file for folder in made for file in ("memory.max", "memory.limit_in_bytes")]
+    limits = [file.read_text().strip() for file in files if file.exists()]
+    assert limits == [str(64 << 20)]
+    cluster.kubectl("delete", "pod", "limited")
+    assert not settle(lambda: leaked(cluster, before))
+
+
 @pytest.mark.parametrize("victim", ["kubelet", "runtime", "node"])
 def test_killed_in_the_midst_of_ending_pods(own_node: Cluster, victim: str) -> None:
     cluster = own_node

@@ -126,7 +126,8 @@ class KubeletPodSyncer:
             parts.recorder.event(pod, WARNING, "NetworkNotReady", f"network is not ready: {problem}")
             raise RetryLater(NETWORK_RETRY)
         parts.objects.register(pod)
-        cgroup_parent = parts.cgroups.ensure(pod, exclusive=parts.exclusive_cpus(uid))
+        unused = not (observed.sandboxes or observed.containers)
+        cgroup_parent = parts.cgroups.ensure(pod, exclusive=parts.exclusive_cpus(uid), unused=unused)
         if new and not parts.cgroups.enforced and pod_limits(pod, use_status=False):
             parts.recorder.event(pod, WARNING, "LimitsNotEnforced", NOT_ENFORCED)
         if is_static(pod):

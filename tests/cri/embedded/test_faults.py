@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from cri.embedded.machine import EmbeddedMachine
 from cri.embedded.test_containers import ALONE, ended, execute, status
-from node import cri_pods
+from node import cri_pods, leaks
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.embedded import propagation
@@ -46,6 +46,18 @@ async def until(condition: Any, within: float = 60.0) -> None:
             if await condition():
                 return
             await asyncio.sleep(0.02)
+
+
+async def test_a_sandbox_starts_in_a_cgroup_whose_maker_was_killed_before_it_had_any_cpu(
+    machine: EmbeddedMachine,
+) -> None:
+    config = cri_pods.sandbox_config(machine)
+    for folder in leaks.cgroup_folders(machine.cgroup):
+        (folder / config.linux.cgroup_parent.strip("/")).mkdir(parents=True)
+    async with machine.runtime() as runtime:
+        answer = await runtime.run_pod_sandbox(cri.RunPodSandboxRequest(config=config))
+        await cri_pods.start(runtime, config, answer.pod_sandbox_id, "sleep", "1000", linux=ALONE)
+        await cri_pods.remove(runtime, answer.pod_sandbox_id)
 
 
 async def test_a_launcher_that_hung_up_and_lives_is_found_again_and_no_pod_notices(machine: EmbeddedMachine) -> None:

@@ -6,13 +6,16 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubelet.pods import container, pod
 
 from pybernetes.api.core.podresources import parsed
+from pybernetes.kubelet.cgroups import v1
 from pybernetes.kubelet.cgroups.config import CgroupConfig
 from pybernetes.kubelet.cgroups.hierarchy import CgroupError, detect, find_mounts
 from pybernetes.kubelet.cgroups.manager import CgroupManager
@@ -167,6 +170,52 @@ def test_a_start_after_a_restart_changes_limits_and_keeps_pods(manager: CgroupMa
     manager.start(parsed({"cpu": "1", "memory": "2Gi"}), pids=500)
     assert _read("memory", manager.kubepods, "memory.limit_in_bytes") == str(2 << 30)
     assert set(manager.pods()) == {"bb-22"}
+
+
+class _Killed(BaseException):
+    """What comes after it does not happen."""
+
+
+def _killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets so many folders and files be made or written; the next one is not."""
+    left = iter(range(step))
+
+    def limited(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            if next(left, None) is None:
+                raise _Killed
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(v1, "make", limited(v1.make))
+    monkeypatch.setattr(v1, "write", limited(v1.write))
+
+
+def test_what_a_kubelet_has_made_that_was_killed_at_any_step_is_made_whole_by_the_next_one(
+    manager: CgroupManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made() -> tuple[CgroupConfig, bool]:
+        name = manager.ensure(GUARANTEED, unused=True)
+        return manager.read(GUARANTEED), all(_read("cpuset", name, f"cpuset.{each}") for each in ("cpus", "mems"))
+
+    whole = made()
+    assert whole == (replace(manager.config(GUARANTEED), hugepages=None), True)
+    finished = False
+    for step in range(100):
+        asyncio.run(manager.remove("aa-11"))
+        with monkeypatch.context() as patch:
+            _killed_at(step, patch)
+            try:
+                manager.ensure(GUARANTEED, unused=True)
+                finished = True
+            except _Killed:
+                pass
+        assert made() == whole, f"step {step}"
+        if finished:
+            break
+    assert finished
+    assert step > 10
 
 
 def test_a_pod_has_no_more_processes_than_its_limit(manager: CgroupManager) -> None:

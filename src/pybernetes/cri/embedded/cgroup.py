@@ -79,20 +79,17 @@ class Cgroup:
     def create(self) -> None:
         """Makes it, and what is missing above it."""
         for mount in dict.fromkeys(self._found.mounts.values()):
-            if not self._found.v2 and mount != self._found.mounts.get("cpuset"):
-                os.makedirs(mount / self.path, exist_ok=True)
-                continue
-            above = mount
-            for part in Path(self.path).parts:
-                if self._found.v2:
+            if self._found.v2:
+                above = mount
+                for part in Path(self.path).parts:
                     _delegate(above)
-                folder = above / part
-                if not folder.is_dir():
-                    folder.mkdir(exist_ok=True)
-                    if mount == self._found.mounts.get("cpuset"):
-                        for value in ("cpuset.cpus", "cpuset.mems"):
-                            (folder / value).write_text((above / value).read_text())
-                above = folder
+                    above = above / part
+                    above.mkdir(exist_ok=True)
+            else:
+                os.makedirs(mount / self.path, exist_ok=True)
+        if (cpuset := self._found.mounts.get("cpuset")) is not None:
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                _inherit(cpuset, Path(self.path), file)
 
     def limit(self, resources: Any) -> None:
         """Sets what a `LinuxContainerResources` says; 0 and empty mean that nothing is said."""
@@ -259,6 +256,18 @@ class Cgroup:
     def _table(self, name: str, file: str) -> dict[str, int]:
         lines = (line.split() for line in self._read(name, file).splitlines())
         return {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdigit()}
+
+
+def _inherit(mount: Path, path: Path, file: str) -> str:
+    """What a file of a v1 cpuset says, after it was filled from above if it said nothing: it takes no process so.
+
+    Also above, where somebody may have been killed who was about to do it.
+    """
+    text = (mount / path / file).read_text().strip()
+    if not text and path.parts:
+        text = _inherit(mount, path.parent, file)
+        (mount / path / file).write_text(text)
+    return text
 
 
 def _delegate(folder: Path) -> None:

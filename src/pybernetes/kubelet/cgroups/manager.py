@@ -111,10 +111,14 @@ class CgroupManager:
             pod, cpu_cfs_quota=self._cpu_cfs_quota and not exclusive, period=self._period, pids=self._pod_pids_limit
         )
 
-    def ensure(self, pod: Pod, *, exclusive: bool = False) -> str:
-        """Make a pod's cgroup, by its allocated resources, if it is not there; its name, empty if it has none."""
+    def ensure(self, pod: Pod, *, exclusive: bool = False, unused: bool = False) -> str:
+        """Make a pod's cgroup, by its allocated resources, if it is not there; its name, empty if it has none.
+
+        As long as it is `unused`, nothing of the pod having been started, it is made whatever is there: a kubelet that
+        was killed may have left half of it, without limits or without any CPU.
+        """
         name = self.name(pod)
-        if not self.hierarchy.exists(name):
+        if unused or not self.hierarchy.exists(name):
             self._weigh({**self._burstable, **_burstable([pod])})
             self.hierarchy.create(name, self.config(pod, exclusive=exclusive))
         return name if self.enforced else ""
