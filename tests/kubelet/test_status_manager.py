@@ -154,6 +154,29 @@ async def test_whoever_writes_over_it_is_written_over(connect: Connect) -> None:
         await kubelet.statuses.stop()
 
 
+async def test_what_another_has_changed_that_was_not_heard_of_yet_is_written_over(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        pod = await make(client, namespace)
+        kubelet = Kubelet(client)
+        kubelet.see(pod)
+        kubelet.statuses.set(pod, status("Running"))
+        kubelet.see(await until(phase("Running"), client, pod))
+        unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+        await client.patch(Pod, "p", unready, namespace, type="strategic", subresource="status")
+        restarted = status("Running")
+        restarted.container_statuses[0].restart_count = 1  # type: ignore[index]
+        kubelet.statuses.set(pod, restarted)
+
+        def ready_again(pod: Pod) -> bool:
+            assert pod.status is not None
+            (ready,) = pod.status.conditions or ()
+            (container,) = pod.status.container_statuses or ()
+            return ready.status == "True" and container.restart_count == 1
+
+        await until(ready_again, client, pod)
+        await kubelet.statuses.stop()
+
+
 async def test_a_pod_is_called_ended_when_nothing_runs_and_deleted_after_that(connect: Connect) -> None:
     async with connect() as (client, namespace):
         pod = await make(client, namespace)

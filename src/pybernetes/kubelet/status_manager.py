@@ -211,23 +211,39 @@ class StatusManager:
             and uid_of(entry.reported) == uid_of(pod)
         ):
             pod = entry.reported
-        assert pod.metadata is not None
-        namespace, name = pod.metadata.namespace or "", pod.metadata.name or ""
-        reported = pod.status or PodStatus()
-        now = rfc3339(self._clock.now())
-        merged = merge(pod, reported, entry.status, now, may_be_running=self._may_be_running(uid))
-        change = patch(reported, merged)
         try:
-            if change:
-                body = {"metadata": {"uid": pod.metadata.uid}, "status": change}
-                pod = await self._client.patch(Pod, name, body, namespace, type="strategic", subresource="status")
+            pod = await self._say(pod, uid, entry.status)
             shown = self._api_pod(uid)
             entry.reported = shown if shown is not None and _version(shown) == _version(pod) else pod
             if entry.finished and self._may_be_deleted(pod):
+                assert pod.metadata is not None
+                namespace, name = pod.metadata.namespace or "", pod.metadata.name or ""
                 await self._client.delete(Pod, name, namespace, grace_period_seconds=0, uid=uid_of(pod))
                 entry.deleted = True
         except errors.NotFound:
             return
+
+    async def _say(self, pod: Pod, uid: str, status: PodStatus) -> Pod:
+        """Let the server have a status; the pod with it. `pod` is as it was shown last.
+
+        The answer shows what others have changed meanwhile (a condition, of a node that seemed to be away): if that is
+        something else than what was said, it is said once more.
+        """
+        assert self._client is not None
+        for _ in range(2):
+            assert pod.metadata is not None
+            reported = pod.status or PodStatus()
+            now = rfc3339(self._clock.now())
+            merged = merge(pod, reported, status, now, may_be_running=self._may_be_running(uid))
+            change = patch(reported, merged)
+            if not change:
+                break
+            body = {"metadata": {"uid": pod.metadata.uid}, "status": change}
+            namespace, name = pod.metadata.namespace or "", pod.metadata.name or ""
+            pod = await self._client.patch(Pod, name, body, namespace, type="strategic", subresource="status")
+            if pod.status == merged:
+                break
+        return pod
 
     def _may_be_deleted(self, pod: Pod) -> bool:
         assert pod.metadata is not None
