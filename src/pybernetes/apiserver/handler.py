@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from typing import NamedTuple
 
 from pybernetes.api.errors import BadRequest, MethodNotAllowed, NotFound, PathNotFound, Timeout
 from pybernetes.api.quote import quote
@@ -58,6 +60,14 @@ def _deprecated() -> dict[Resource, str]:
 DEPRECATED = _deprecated()
 
 
+class Route(NamedTuple):
+    """Who answers requests that begin alike, as long as the same resources are served."""
+
+    generation: int
+    namespaced: bool
+    verb: Handler
+
+
 class Dispatcher:
     """Calls the verb."""
 
@@ -69,54 +79,15 @@ class Dispatcher:
         self._limits = longest < LONGEST_TIMEOUT
 
     async def __call__(self, request: Request, *, in_time: bool = False) -> Response | None:
-        info = request.info
-        if ("timeout" in info.query or self._limits) and not in_time and not lasts(info):
-            longest = self._longest
-            seconds = min(_timeout(info.query.get("timeout", "")) or longest, longest)
-            elsewhere = self.registry.aggregated and group_version(info) in self.registry.aggregated
-            if (seconds < longest or self._limits) and not elsewhere:  # the way to another server has its own clock
-                return await self._within(request, seconds)
         try:
-            registry = self.registry
-            if registry.aggregated:
-                server = registry.aggregated.get(group_version(info))
-                if server is not None:
-                    if request.audit is not None:
-                        request.audit.passed_on()
-                    return await server(request)
-            if not info.is_resource:
-                return await self.paths(request)
-            resource = registry.served(info.group, info.version, info.resource)
-            if resource is None:
-                resource = await registry.find(info.group, info.version, info.resource)
-            if info.subresource:
-                return await self._subresource(request)
-            if len(request.body) >= LARGE:
-                await read_ahead(request)
-            verb = info.verb
-            if not _placed(info, resource):
-                raise PathNotFound
-            if verb not in resource.verbs or (verb in _NAMED) != bool(info.name) or request.method == "HEAD":
-                raise MethodNotAllowed
-            if not resource.namespaced:
-                info.namespace = ""
-            elif not info.namespace and verb not in ("list", "watch"):
-                raise PathNotFound if resource.package == "unstructured" else MethodNotAllowed
-            if info.name:
-                _check_name(info.name)
-            if resource in DEPRECATED:
-                request.warnings.append(DEPRECATED[resource])
-            if not resource.stored:
-                handler = import_module(f"pybernetes.apiserver.virtual.{resource.package}").HANDLERS[resource.plural]
-                answer: Response = await handler(registry, resource, request)
-                return answer
-            store = registry.store(info.group, info.version, info.resource)
-            if store.warning:
-                request.warnings.append(store.warning)
-            read = _READS.get(verb)
-            if read is not None:
-                return await read(store, request)
-            return await _WRITES[verb](registry, store, request)
+            head = request.head
+            if head is not None and head.route is not None:
+                route: Route = head.route
+                if route.generation == self.registry.generation and len(request.body) < LARGE:
+                    if not route.namespaced:
+                        request.info.namespace = ""
+                    return await route.verb(request)
+            return await self._dispatch(request, in_time)
         except asyncio.CancelledError as cancelled:
             if cancelled.args != (OVERDUE,):
                 raise
@@ -124,6 +95,57 @@ class Dispatcher:
             assert task is not None
             task.uncancel()
             raise Timeout("request did not complete within the allotted timeout") from None
+
+    async def _dispatch(self, request: Request, in_time: bool) -> Response | None:
+        info = request.info
+        if ("timeout" in info.query or self._limits) and not in_time and not lasts(info):
+            longest = self._longest
+            seconds = min(_timeout(info.query.get("timeout", "")) or longest, longest)
+            elsewhere = self.registry.aggregated and group_version(info) in self.registry.aggregated
+            if (seconds < longest or self._limits) and not elsewhere:  # the way to another server has its own clock
+                return await self._within(request, seconds)
+        registry = self.registry
+        if registry.aggregated:
+            server = registry.aggregated.get(group_version(info))
+            if server is not None:
+                if request.audit is not None:
+                    request.audit.passed_on()
+                return await server(request)
+        if not info.is_resource:
+            return await self.paths(request)
+        resource = registry.served(info.group, info.version, info.resource)
+        if resource is None:
+            resource = await registry.find(info.group, info.version, info.resource)
+        if info.subresource:
+            return await self._subresource(request)
+        if len(request.body) >= LARGE:
+            await read_ahead(request)
+        verb = info.verb
+        if not _placed(info, resource):
+            raise PathNotFound
+        if verb not in resource.verbs or (verb in _NAMED) != bool(info.name) or request.method == "HEAD":
+            raise MethodNotAllowed
+        if not resource.namespaced:
+            info.namespace = ""
+        elif not info.namespace and verb not in ("list", "watch"):
+            raise PathNotFound if resource.package == "unstructured" else MethodNotAllowed
+        if info.name:
+            _check_name(info.name)
+        warning = DEPRECATED.get(resource)
+        if warning is not None:
+            request.warnings.append(warning)
+        if not resource.stored:
+            handler = import_module(f"pybernetes.apiserver.virtual.{resource.package}").HANDLERS[resource.plural]
+            answer: Response = await handler(registry, resource, request)
+            return answer
+        store = registry.store(info.group, info.version, info.resource)
+        if store.warning:
+            request.warnings.append(store.warning)
+        read = _READS.get(verb)
+        call = partial(_WRITES[verb], registry, store) if read is None else partial(read, store)
+        if request.head is not None and not in_time and not self._limits and not store.warning and warning is None:
+            request.head.route = Route(registry.generation, resource.namespaced, call)
+        return await call(request)
 
     async def _within(self, request: Request, seconds: float) -> Response | None:
         """Answer in the time that the client is willing to wait. What it asked for may be done all the same."""

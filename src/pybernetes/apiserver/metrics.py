@@ -68,9 +68,11 @@ COLLECTORS: list[Callable[[], Iterable[Metric]]] = []
 
 
 class _Series:
-    __slots__ = ("buckets", "codes", "total")
+    __slots__ = ("buckets", "codes", "named", "timed", "total")
 
-    def __init__(self) -> None:
+    def __init__(self, named: bool, timed: bool) -> None:
+        self.named = named  # or else it is for all that is not there
+        self.timed = timed
         self.buckets = [0] * _WIDTH
         self.codes: dict[int, int] = {}
         self.total = 0.0
@@ -87,8 +89,20 @@ class Metrics:
         self.disabled: frozenset[str] = frozenset()
         """Names of metrics that are not told."""
 
-    def observe(self, request: Request, info: RequestInfo, code: int, seconds: float) -> None:
-        """Count a request."""
+    def observe(self, request: Request, code: int, seconds: float) -> None:
+        """Count a request; what it asked for is known."""
+        head = request.head
+        series: _Series | None = head.series if head is not None else None
+        if series is None:
+            series = self._series_of(request.info, code)
+            if head is not None and series.named:
+                head.series = series
+        series.codes[code] = series.codes.get(code, 0) + 1
+        if series.timed:
+            series.buckets[bisect_left(BUCKETS, seconds)] += 1
+            series.total += seconds
+
+    def _series_of(self, info: RequestInfo, code: int) -> _Series:
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
         dry_run = "All" if info.query and info.query.get("dryRun") == "All" else ""
         resource, subresource = (info.resource, info.subresource) if info.is_resource else ("", info.path)
@@ -99,11 +113,8 @@ class Metrics:
         if series is None:
             if not _exists(info, code, self.registry):  # a client that asks for nonsense must not fill the memory
                 key = (info.verb, dry_run, "", "", "", "", "")
-            series = self._series.setdefault(key, _Series())
-        series.codes[code] = series.codes.get(code, 0) + 1
-        if info.verb != "watch":
-            series.buckets[bisect_left(BUCKETS, seconds)] += 1
-            series.total += seconds
+            series = self._series.setdefault(key, _Series(any(key[2:]), info.verb != "watch"))
+        return series
 
     def render(self) -> bytes:
         """Everything in Prometheus's text format."""

@@ -1,7 +1,7 @@
 """The API server: a store, the cache above it, the chain of filters, a TLS socket.
 
-The chain, outermost first: errors, request info, metrics, authentication, impersonation, in-flight limit,
-authorization, dispatch.
+The chain, outermost first: outcome, request info, authentication, impersonation, in-flight limit, authorization,
+dispatch.
 """
 
 from __future__ import annotations
@@ -45,10 +45,9 @@ from .encryption import encrypted, essential_prefixes, plugins_check
 from .extensions.start import Extensions, custom_kinds
 from .filters.authentication import Authentication
 from .filters.authorization import Authorization
-from .filters.errors import Errors
 from .filters.impersonation import Impersonation
 from .filters.max_in_flight import MaxInFlight
-from .filters.metrics import RequestMetrics
+from .filters.outcome import Outcome
 from .filters.priority_and_fairness import PriorityAndFairness
 from .filters.request_info import RequestInfoFilter
 from .flowcontrol import dumps
@@ -157,7 +156,7 @@ class APIServer:
 
             audited = Authentication(Audit(acting, self._auditing), authenticators, self._turns)
             identified = FailedAuthenticationAudit(audited, self._auditing)
-        outermost: Handler = RequestMetrics(Errors(RequestInfoFilter(identified)), self.metrics)
+        outermost: Handler = Outcome(RequestInfoFilter(identified), self.metrics)
         if options.cors_allowed_origins or options.strict_transport_security_directives:
             from .filters.browsers import Browsers
 

@@ -54,6 +54,12 @@ class Head(msgspec.Struct, gc=False):
     """What the path and query ask for, once somebody has found out."""
     wishes: Any = None
     """What the headers and the query ask for besides, once the verb has found out."""
+    route: Any = None
+    """Who answers such requests, once one was answered."""
+    flow: Any = None
+    """Whose turn such requests need, once flow control has found out."""
+    series: Any = None
+    """Where such requests are counted, once one was."""
 
 
 class Heads:

@@ -307,9 +307,11 @@ class Connection(asyncio.Protocol):
     def _known(self, head: Head, body: bytes) -> None:
         """A request whose head was seen before and whose body is complete."""
         self._active = self._loop.time()
-        request = Request(self, head.method, head.path, head.query_string, dict(head.headers), body)
-        request.head = head
-        self._take(request, True)
+        request = Request(self, head.method, head.path, head.query_string, dict(head.headers), body, head)
+        if self._task:
+            self._take(request, True)
+        else:
+            self._serve(request, True)
 
     def _learn(self, request: Request, whole: bytes) -> None:
         """Remember the head, if the request is all that arrived."""

@@ -12,7 +12,7 @@ from ..audit.policy import NONE
 from ..audit.recorder import Recorder
 from ..audit.setup import Auditing
 from ..output import error_response
-from .errors import answer_to
+from .outcome import answer_to
 
 _STORE_FAILED = "failed to store audit event"
 

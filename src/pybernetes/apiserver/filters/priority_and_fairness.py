@@ -6,15 +6,17 @@ limited; a watch is, until it has told what there is.
 
 from __future__ import annotations
 
+from functools import partial
 from time import time
 from typing import TYPE_CHECKING
 
-from pybernetes.net.http import Handler, Request, Response
+from pybernetes.net.http import Answer, Handler, Request, Response
 from pybernetes.net.messages import NOSNIFF
 
 from ..flowcontrol.controller import Flow, FlowController
 from ..flowcontrol.estimating import ONE, estimate
 from ..flowcontrol.levels import Asked, Rejected
+from ..flowcontrol.metrics import Counts
 from ..flowcontrol.turns import Turns
 from ..handler import group_version
 from .max_in_flight import PRIVILEGED
@@ -38,36 +40,40 @@ class PriorityAndFairness:
         self.writing = 0
         """Writes that are being worked on; those of `running` may still wait for their turn."""
 
-    async def __call__(self, request: Request) -> Response | None:
-        info = request.info
-        verb = info.verb
-        if info.subresource in _LONG:
-            return await self._next(request)
-        flow = self._controller.classify(request.user, info)
+    def __call__(self, request: Request) -> Answer:
+        if request.info.subresource in _LONG:
+            return self._next(request)
+        flow = self._controller.flow_of(request)
         request.extra_head = flow.head
         request.connection.flow = flow.key
-        level = flow.level
+        return self._exempt(request, flow) if flow.level.exempt else self._limited(request, flow)
+
+    async def _exempt(self, request: Request, flow: Flow) -> Response | None:
+        verb = request.info.verb
+        if PRIVILEGED not in request.user.groups:  # such as health, which anybody may ask for
+            await self._turns.once(flow.key)
+        asked = Asked(request, flow.schema, flow.distinguisher, ONE, now := time(), now)
+        counts, serving, running = flow.counts, flow.level.running, self.running
+        counts.by_seats[1] += 1
+        serving.add(asked)
         reading = verb in _READS
-        running = self.running
-        if level.exempt:
-            if PRIVILEGED not in request.user.groups:  # such as health, which anybody may ask for
-                await self._turns.once(flow.key)
-            asked = Asked(request, flow.schema, flow.distinguisher, ONE, now := time(), now)
-            counts = flow.counts
-            counts.by_seats[1] += 1
-            level.running.add(asked)
-            running[reading] += 1
-            self.writing += not reading
-            if verb == "watch":
-                request.initialized = lambda: counts.watched.add(time() - now)
-            try:
-                return await self._next(request)
-            finally:
-                self.writing -= not reading
-                running[reading] -= 1
-                level.running.discard(asked)
-                if verb != "watch":
-                    counts.executed.add(time() - now)
+        running[reading] += 1
+        self.writing += not reading
+        if verb == "watch":
+            request.initialized = partial(_initialized, counts, now)
+        try:
+            return await self._next(request)
+        finally:
+            self.writing -= not reading
+            running[reading] -= 1
+            serving.discard(asked)
+            if verb != "watch":
+                counts.executed.add(time() - now)
+
+    async def _limited(self, request: Request, flow: Flow) -> Response | None:
+        info, level, running = request.info, flow.level, self.running
+        verb = info.verb
+        reading = verb in _READS
         cost = ONE if verb == "get" else estimate(self._registry, level, info)
         asked = Asked(request, flow.schema, flow.distinguisher, cost, time())
         seats, queue = cost.width, None
@@ -131,6 +137,10 @@ class PriorityAndFairness:
                     turns.end(key)
         finally:
             release()
+
+
+def _initialized(counts: Counts, started: float) -> None:
+    counts.watched.add(time() - started)
 
 
 def _refuse(flow: Flow, reason: str) -> Response:

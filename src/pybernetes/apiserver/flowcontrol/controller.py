@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pybernetes.api.errors import APIError
 from pybernetes.api.flowcontrol import mandatory
 from pybernetes.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
 from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.net.http import Request
 from pybernetes.store.base import StoreError
 
 from ..authn.user import User
@@ -72,11 +73,23 @@ class FlowController:
         for each in (self._schemas, self._configurations):
             each.subscribe(lambda new, old: self._changed.set())
 
-    def classify(self, user: User, info: RequestInfo) -> Flow:
+    def flow_of(self, request: Request) -> Flow:
         """The flow of a request."""
         stamp = (self._schemas.partition.changed, self._configurations.partition.changed)
         if stamp != self._stamp:
             self._compile(stamp)
+        user, head = request.user, request.head
+        if head is None:
+            return self._classify(user, request.info)
+        if head.flow is not None:
+            whose, when, flow = head.flow
+            if whose is user and when is self._stamp:
+                return cast(Flow, flow)
+        flow = self._classify(user, request.info)
+        head.flow = (user, self._stamp, flow)
+        return flow
+
+    def _classify(self, user: User, info: RequestInfo) -> Flow:
         if info.is_resource:
             key: tuple[Any, ...] = (
                 user.name,

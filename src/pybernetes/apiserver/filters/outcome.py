@@ -1,0 +1,63 @@
+"""Around all filters but the one that speaks to browsers: whatever goes wrong becomes a Status, and how it ended is
+counted and timed."""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter
+
+from pybernetes.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable
+from pybernetes.api.gojson import TOO_DEEP
+from pybernetes.net.http import Handler, Request, Response
+from pybernetes.store.base import StoreUnavailable
+
+from ..metrics import Metrics
+from ..output import error_response
+
+log = logging.getLogger(__name__)
+
+
+class Outcome:
+    """APIErrors are answers, a store that is away is a 503, anything else our fault: its trace is for the log.
+
+    Feeds `apiserver_request_total` and `apiserver_request_duration_seconds`.
+    """
+
+    def __init__(self, next_: Handler, metrics: Metrics) -> None:
+        self._next = next_
+        self._metrics = metrics
+
+    async def __call__(self, request: Request) -> Response | None:
+        started = perf_counter()
+        response = None
+        try:
+            try:
+                response = await self._next(request)
+            except Exception as error:
+                response = _status(error, request)
+            return response
+        finally:
+            if request.info is not None:
+                self._metrics.observe(request, 200 if response is None else response.status, perf_counter() - started)
+
+
+def _status(error: Exception, request: Request) -> Response:
+    """The answer to a request that failed. Raises ConnectionError if nobody is there to get it."""
+    answer = answer_to(error, request)
+    if answer is not None:
+        return answer
+    if isinstance(error, ConnectionError):
+        raise error
+    log.error("%s %s", request.method, request.path, exc_info=error)
+    return error_response(InternalError(type(error).__name__), request)
+
+
+def answer_to(error: Exception, request: Request) -> Response | None:
+    """The answer that an error stands for; None for faults of ours and for clients that are gone."""
+    if isinstance(error, APIError):
+        return error_response(error, request)
+    if isinstance(error, StoreUnavailable):
+        return error_response(ServiceUnavailable(str(error)), request)
+    if isinstance(error, RecursionError):  # nothing of ours nests so deeply, only what a client sent
+        return error_response(BadRequest(TOO_DEEP), request)
+    return None
