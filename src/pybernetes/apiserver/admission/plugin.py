@@ -273,21 +273,34 @@ class Chain:
 
     async def admit(self, attributes: Attributes) -> None:
         """Let every mutating plugin that is concerned act."""
+        waiting = self.admitting(attributes)
+        if waiting is not None:
+            await waiting
+
+    def admitting(self, attributes: Attributes) -> Awaitable[None] | None:
+        """The same for whom a coroutine is too dear: most have nothing to wait for."""
         step = self._step("admit", attributes)
         waiting = step.run(attributes)
+        return None if waiting is None and not attributes.reinvoke else self._reinvoke(attributes, step, waiting)
+
+    async def _reinvoke(self, attributes: Attributes, step: Step, waiting: Awaitable[None] | None) -> None:
         if waiting is not None:
             await waiting
         if attributes.reinvoke:
             attributes.reinvoking = True
-            waiting = step.run(attributes)
-            if waiting is not None:
-                await waiting
+            again = step.run(attributes)
+            if again is not None:
+                await again
 
     async def validate(self, attributes: Attributes) -> None:
         """Let every validating plugin that is concerned judge."""
-        waiting = self._step("validate", attributes).run(attributes)
+        waiting = self.validating(attributes)
         if waiting is not None:
             await waiting
+
+    def validating(self, attributes: Attributes) -> Awaitable[None] | None:
+        """The same without a coroutine, unless there is something to wait for."""
+        return self._step("validate", attributes).run(attributes)
 
     @property
     def plugins(self) -> list[Plugin]:

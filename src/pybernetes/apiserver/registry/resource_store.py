@@ -253,9 +253,13 @@ class ResourceStore:
                 raise AlreadyExists(self.resource.group, self.resource.plural, meta.name)
             return Item(key, value, 0)
         try:
-            revision = await self._acknowledged(self._store.create(key, value, ttl=self._ttl))
+            revision = await self._store.create(key, value, ttl=self._ttl)
         except KeyExists:
             raise AlreadyExists(self.resource.group, self.resource.plural, meta.name) from None
+        except StoreUnavailable as error:
+            raise ServiceUnavailable(str(error)) from error
+        if self.cache.revision < revision:
+            await self.cache.wait_for(revision, _PATIENCE)
         return self._written(key, value, revision)
 
     async def write(self, namespace: str, name: str, transform: Transform, *, dry_run: bool = False) -> Item:

@@ -7,7 +7,7 @@ update:  metadata kept → mutating admission → reservation → strategy → v
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from pybernetes.api.errors import AlreadyExists, BadRequest, Conflict, GenerateNameConflict, Invalid
@@ -166,7 +166,9 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
     meta.self_link = meta.resource_version = None
     attributes = _attributes(store, CREATE, obj, None, context, meta.name or "")
-    await context.registry.admission.admit(attributes)
+    waiting = context.registry.admission.admitting(attributes)
+    if waiting is not None:
+        await waiting
     meta = attributes.new.metadata
     base = meta.generate_name
     generated = not meta.name and bool(base)
@@ -207,8 +209,8 @@ async def _make_with_reservation(store: ResourceStore, attributes: Attributes, c
         return await _make(store, attributes, context)
 
 
-async def _make(store: ResourceStore, attributes: Attributes, context: Context) -> Item:
-    """Check a new object and store it."""
+def _make(store: ResourceStore, attributes: Attributes, context: Context) -> Awaitable[Item]:
+    """Check a new object and store it. What is wrong with it is raised at once."""
     obj, strategy = attributes.new, store.strategy
     strategy.prepare_for_create(obj, context)
     errors = strategy.validate(obj, context)
@@ -217,7 +219,14 @@ async def _make(store: ResourceStore, attributes: Attributes, context: Context) 
     if errors:
         check(store, obj.metadata.name or "", errors)
     context.warnings.extend(strategy.warnings_on_create(obj, context))
-    await context.registry.admission.validate(attributes)
+    waiting = context.registry.admission.validating(attributes)
+    if waiting is not None:
+        return _store_after(waiting, store, obj, context)
+    return store.create(obj, dry_run=context.dry_run)
+
+
+async def _store_after(waiting: Awaitable[None], store: ResourceStore, obj: Any, context: Context) -> Item:
+    await waiting
     return await store.create(obj, dry_run=context.dry_run)
 
 
