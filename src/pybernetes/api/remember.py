@@ -29,6 +29,11 @@ class Remembered(Generic[T]):
         self._alike = alike
         self._known: dict[bytes, T] = {}
 
+    def recall(self, part: Any) -> T | None:
+        """What was found out about such a part before."""
+        key = _encode(part)
+        return self._known.get(key if self._alike is None else self._alike(key))
+
     def __call__(self, part: Any) -> T | None:
         key = _encode(part)
         if self._alike is not None:

@@ -23,6 +23,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import msgspec
+
 from pybernetes.store.base import (
     Compacted,
     Entry,
@@ -66,16 +68,13 @@ RETRY_EXPIRY = 1.0
 """Seconds until an expired key is tried again when the disk refused its deletion."""
 
 
-class _Write:
+class _Write(msgspec.Struct, eq=False):
     """A write that is decided and not yet durable."""
 
-    __slots__ = ("acknowledged", "row", "waiters")
-
-    def __init__(self, row: Row, acknowledged: asyncio.Future[int]) -> None:
-        self.row = row
-        self.acknowledged = acknowledged
-        self.waiters: list[asyncio.Future[None]] | None = None
-        """Writes to the same key, to be decided when this one is settled."""
+    row: Row
+    acknowledged: asyncio.Future[int]
+    waiters: list[asyncio.Future[None]] | None = None
+    """Writes to the same key, to be decided when this one is settled."""
 
     def settle(self, error: StoreUnavailable | None) -> None:
         if not self.acknowledged.done():

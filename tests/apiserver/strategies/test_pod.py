@@ -74,6 +74,26 @@ def test_an_app_armor_annotation_becomes_a_field_and_a_warning(strategy: Strateg
     assert strategy.validate(new, context) == []
 
 
+def test_a_spec_that_came_before_is_completed_for_each_pod(strategy: Strategy, context: Context) -> None:
+    selector = {"matchLabels": {"a": "b"}}
+    constraint = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+    spread = {"topologySpreadConstraints": [{**constraint, "matchLabelKeys": ["app"]}]}
+    signal = [{"name": "c", "image": "x", "lifecycle": {"stopSignal": "SIGUSR1"}}]
+    for labels in ({}, {"app": "x"}, {"app": "y"}):
+        new = pod(strategy, spread, labels=labels)
+        strategy.prepare_for_create(new, context)
+        assert strategy.validate(new, context) == []
+        added = new.spec.topology_spread_constraints[0].label_selector.match_expressions or []
+        assert [each.values for each in added] == [[each] for each in labels.values()]
+        plain = pod(strategy, {"serviceAccountName": "s"}, labels=labels)
+        signalled = pod(strategy, {"containers": signal, "serviceAccountName": "s"}, labels=labels)
+        for each in (plain, signalled):
+            strategy.prepare_for_create(each, context)
+        assert signalled.spec.containers[0].lifecycle is None
+        assert plain.spec == signalled.spec
+        assert plain.spec.service_account == "s"
+
+
 def test_a_name_set_by_admission_shows_under_its_old_name_too(strategy: Strategy, context: Context) -> None:
     new = pod(strategy)
     new.spec.service_account_name = "default"

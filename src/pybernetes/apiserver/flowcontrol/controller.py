@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pybernetes.api.errors import APIError
 from pybernetes.api.flowcontrol import mandatory
@@ -81,10 +81,11 @@ class FlowController:
         user, head = request.user, request.head
         if head is None:
             return self._classify(user, request.info)
+        flow: Flow
         if head.flow is not None:
             whose, when, flow = head.flow
             if whose is user and when is self._stamp:
-                return cast(Flow, flow)
+                return flow
         flow = self._classify(user, request.info)
         head.flow = (user, self._stamp, flow)
         return flow

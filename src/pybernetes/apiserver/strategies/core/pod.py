@@ -65,12 +65,16 @@ class PodStrategy(Strategy):
         meta = _meta(obj)
         meta.generation = 1
         mirror_service_account(spec)
-        drop_disabled_pod_fields(spec, None)
-        if spec.affinity is not None or spec.topology_spread_constraints:
-            merge_match_label_keys(obj)
-        if meta.annotations:
-            _app_armor_from_annotations(obj, spec, context)
-        sound = self._sound(spec) if _stands_alone(obj) else None
+        alone = _stands_alone(spec, meta)
+        refers = spec.affinity is not None or bool(spec.topology_spread_constraints)  # perhaps to the pod's own labels
+        sound = self._sound.recall(spec) if alone and not refers else None
+        if sound is None:  # or else nothing is left to be changed in it
+            drop_disabled_pod_fields(spec, None)
+            if refers:
+                merge_match_label_keys(obj)
+            if meta.annotations:
+                _app_armor_from_annotations(obj, spec, context)
+            sound = self._sound(spec) if alone else None
         self._judged = (spec, sound)
         obj.status = PodStatus(phase="Pending", qos_class=qos_class(spec) if sound is None else sound.qos_class)
         if spec.scheduling_gates:
@@ -203,12 +207,11 @@ def _without_random_name(spec: bytes) -> bytes:
     return spec if found is None else spec.replace(found[0], b'"kube-api-access-?"')
 
 
-def _stands_alone(pod: Pod) -> bool:
+def _stands_alone(spec: PodSpec, meta: ObjectMeta) -> bool:
     """Whether the spec can be judged without the metadata: annotations speak of it, and claims get the pod's name."""
-    spec = pod.spec
-    if spec is None or _meta(pod).annotations or spec.resource_claims:
+    if meta.annotations or spec.resource_claims:
         return False
-    return all(volume.ephemeral is None for volume in spec.volumes or ())
+    return not spec.volumes or all(volume.ephemeral is None for volume in spec.volumes)
 
 
 def _meta(pod: Pod) -> ObjectMeta:
