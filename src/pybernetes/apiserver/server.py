@@ -88,7 +88,7 @@ class APIServer:
             ca_file=_text(options.etcd_cafile),
             cert_file=_text(options.etcd_certfile),
             key_file=_text(options.etcd_keyfile),
-            writing=lambda: self._limited.writing,
+            writing=lambda: self._limited.writing - self.cache.queued,
         )
         self.store = encrypted(store, options)
         disabled = runtime_config.apply(options.runtime_config)

@@ -273,6 +273,8 @@ class Cache:
         """Prefixes of what must be read."""
         self.revision = 0
         self.partitions = {prefix: Partition(prefix) for prefix in prefixes}
+        self.queued = 0
+        """Writers who wait for another one to the same object, and so will not write before that one has."""
         self._loading: dict[Partition, list[Change | Sealed]] = {}  # changes since the revision that is being read
         self._task: asyncio.Task[None] | None = None
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []

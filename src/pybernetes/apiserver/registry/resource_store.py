@@ -42,11 +42,12 @@ class NeedsConversion(Exception):
 class Turn:
     """One after another, by key; the keys in `queues` are those being written, with who waits for them."""
 
-    __slots__ = ("_key", "_queues")
+    __slots__ = ("_cache", "_key", "_queues")
 
-    def __init__(self, queues: dict[str, deque[asyncio.Future[None]]], key: str) -> None:
+    def __init__(self, queues: dict[str, deque[asyncio.Future[None]]], key: str, cache: Cache) -> None:
         self._queues = queues
         self._key = key
+        self._cache = cache
 
     async def __aenter__(self) -> None:
         queue = self._queues.get(self._key)
@@ -55,12 +56,15 @@ class Turn:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(future)
+        self._cache.queued += 1
         try:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():  # it was our turn already
                 self._next()
             raise
+        finally:
+            self._cache.queued -= 1
 
     async def __aexit__(self, *_: object) -> None:
         self._next()
@@ -239,7 +243,7 @@ class ResourceStore:
 
         Correctness does not hang on it, the store compares revisions; it saves work that would be thrown away.
         """
-        return Turn(self._writing, self.key(namespace, name))
+        return Turn(self._writing, self.key(namespace, name), self.cache)
 
     # -- writes -------------------------------------------------------------------------------------------------
 
