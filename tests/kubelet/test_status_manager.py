@@ -86,6 +86,16 @@ def phase(wanted: str) -> Callable[[Pod], bool]:
     return lambda pod: pod.status is not None and pod.status.phase == wanted
 
 
+async def running(client: Client, namespace: str) -> tuple[Kubelet, Pod]:
+    """A kubelet that has said that a pod runs, and the pod as it was before."""
+    pod = await make(client, namespace)
+    kubelet = Kubelet(client)
+    kubelet.see(pod)
+    kubelet.statuses.set(pod, status("Running"))
+    await until(phase("Running"), client, pod)
+    return kubelet, pod
+
+
 async def test_a_status_is_sent_and_others_conditions_stay(connect: Connect) -> None:
     async with connect() as (client, namespace):
         pod = await make(client, namespace)
@@ -140,11 +150,7 @@ async def test_that_a_pod_cannot_be_made_is_told_at_once(connect: Connect) -> No
 
 async def test_whoever_writes_over_it_is_written_over(connect: Connect) -> None:
     async with connect() as (client, namespace):
-        pod = await make(client, namespace)
-        kubelet = Kubelet(client)
-        kubelet.see(pod)
-        kubelet.statuses.set(pod, status("Running"))
-        await until(phase("Running"), client, pod)
+        kubelet, pod = await running(client, namespace)
         changed = await client.patch(
             Pod, "p", {"status": {"phase": "Pending"}}, namespace, type="strategic", subresource="status"
         )
@@ -156,10 +162,7 @@ async def test_whoever_writes_over_it_is_written_over(connect: Connect) -> None:
 
 async def test_what_another_has_changed_that_was_not_heard_of_yet_is_written_over(connect: Connect) -> None:
     async with connect() as (client, namespace):
-        pod = await make(client, namespace)
-        kubelet = Kubelet(client)
-        kubelet.see(pod)
-        kubelet.statuses.set(pod, status("Running"))
+        kubelet, pod = await running(client, namespace)
         kubelet.see(await until(phase("Running"), client, pod))
         unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
         await client.patch(Pod, "p", unready, namespace, type="strategic", subresource="status")
@@ -179,11 +182,7 @@ async def test_what_another_has_changed_that_was_not_heard_of_yet_is_written_ove
 
 async def test_a_pod_is_called_ended_when_nothing_runs_and_deleted_after_that(connect: Connect) -> None:
     async with connect() as (client, namespace):
-        pod = await make(client, namespace)
-        kubelet = Kubelet(client)
-        kubelet.see(pod)
-        kubelet.statuses.set(pod, status("Running"))
-        await until(phase("Running"), client, pod)
+        kubelet, pod = await running(client, namespace)
         await client.delete(Pod, "p", namespace, grace_period_seconds=30)
         pod = kubelet.see(await client.get(Pod, "p", namespace))
         kubelet.statuses.set(pod, status("Failed", ready="False"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 from robustness.harness import CONFIGMAPS, Answer, Server, running
+from store import tools
 from store.tools import Etcd
 
 from pybernetes.store import open_store
@@ -22,12 +22,8 @@ from tools import wait_until
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "none", str(folder)], capture_output=True).returncode:
-        pytest.skip("may not mount a small file system")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with tools.small_disk(tmp_path / "small", 40) as folder:
+        yield folder
 
 
 def put(session: Any, name: str, size: int = 10) -> Answer:

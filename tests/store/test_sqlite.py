@@ -271,35 +271,6 @@ async def test_what_was_acknowledged_survives_sigkill(path: str) -> None:
     assert len(present) > 100
 
 
-async def test_nobody_gathers_with_those_who_wait_for_the_same_key(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    writers = 8
-    async with opened(path, writing=lambda: writers) as store:
-        await store.create("/a", b"")
-        gather, gathered = store._gather, 0
-
-        async def counting() -> None:
-            nonlocal gathered
-            gathered += 1
-            await gather()
-
-        monkeypatch.setattr(store, "_gather", counting)
-
-        async def write() -> None:
-            nonlocal writers
-            written = 0
-            while written < 5:
-                entry = await store.get("/a")
-                assert entry is not None
-                with contextlib.suppress(RevisionMismatch):
-                    await store.update("/a", b"", revision=entry.revision)
-                    written += 1
-            writers -= 1
-
-        await asyncio.gather(*(write() for _ in range(8)))
-        assert gathered < 8
-        assert store._blocked == 0
-
-
 # -- the log and compaction --
 
 

@@ -9,11 +9,11 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from store import tools
 from store.test_sqlite import opened
 from store.tools import take, until
 
@@ -25,12 +25,8 @@ from pybernetes.store.sqlite_file import end_of
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(folder)], capture_output=True).returncode:
-        pytest.skip("may not mount a small file system")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with tools.small_disk(tmp_path / "small", 24) as folder:
+        yield folder
 
 
 FULL = "full|No space left on device"

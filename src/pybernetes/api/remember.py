@@ -31,13 +31,10 @@ class Remembered(Generic[T]):
 
     def recall(self, part: Any) -> T | None:
         """What was found out about such a part before."""
-        key = _encode(part)
-        return self._known.get(key if self._alike is None else self._alike(key))
+        return self._known.get(self._key(part))
 
     def __call__(self, part: Any) -> T | None:
-        key = _encode(part)
-        if self._alike is not None:
-            key = self._alike(key)
+        key = self._key(part)
         found = self._known.get(key)
         if found is None:
             found = self._work_out(part)
@@ -46,3 +43,7 @@ class Remembered(Generic[T]):
                     del self._known[next(iter(self._known))]
                 self._known[key] = found
         return found
+
+    def _key(self, part: Any) -> bytes:
+        encoded = _encode(part)
+        return encoded if self._alike is None else self._alike(encoded)

@@ -37,7 +37,7 @@ class Patience:
     """Knows what syncs took."""
 
     def __init__(self, writing: Callable[[], int]) -> None:
-        """`writing`: how many writes there are, with the one that comes now."""
+        """`writing`: how many writes there are, with the one that comes now, but for those that wait for another."""
         self._writing = writing
         self._usual = 0.0
         self._put_off = 0
@@ -57,14 +57,12 @@ class Patience:
             return False
         return True
 
-    def expects(self, queued: int, blocked: int) -> bool:
+    def expects(self, queued: int) -> bool:
         """Whether so many writes are less than half of those who write now, one batch after another.
-
-        `blocked`: how many of them wait for the outcome of another write, and so do not come before it.
 
         Half, because while one half of them waits for the disk the server works for the other.
         """
-        return 2 * queued < self._writing() - blocked and monotonic() - self._before < RARE
+        return 2 * queued < self._writing() and monotonic() - self._before < RARE
 
     def acknowledged(self) -> None:
         """Writes are durable."""

@@ -100,7 +100,9 @@ class SQLiteStore:
         sync: Callable[[int], None] = os.fdatasync,
         writing: Callable[[], int] = int,
     ) -> None:
-        """`writing`: how many writes the caller has in hand, all those included that have not reached us."""
+        """`writing`: how many writes the caller has in hand, also those that have not reached us, but for those that
+        wait for another of them.
+        """
         self._file = SQLiteFile(path, sync=sync)
         self._sync = sync
         self._clock = clock
@@ -108,8 +110,6 @@ class SQLiteStore:
         """The revision of each key, durable writes only."""
         self._pending: dict[str, _Write] = {}
         """Writes that are not durable, at most one a key."""
-        self._blocked = 0
-        """Writes that wait for the outcome of another to the same key."""
         self._queue: list[_Write] = []
         """Those of `_pending` that no batch has taken, in the order of revisions."""
         self._assigned = 1
@@ -339,17 +339,13 @@ class SQLiteStore:
             self._gathered()
         return write.acknowledged
 
-    async def _settled(self, key: str) -> None:
+    def _settled(self, key: str) -> asyncio.Future[None]:
         waiter = self._loop.create_future()
         write = self._pending[key]
         if write.waiters is None:
             write.waiters = []
         write.waiters.append(waiter)
-        self._blocked += 1
-        try:
-            await waiter
-        finally:
-            self._blocked -= 1
+        return waiter
 
     def _expire(self, key: str, revision: int) -> None:
         if self._index.get(key) != revision or self._closed or self._broken:
@@ -391,7 +387,7 @@ class SQLiteStore:
 
     def _gathers(self) -> bool:
         """Whether a batch would be small, and others will soon be part of it."""
-        return self._patience is not None and self._patience.expects(len(self._queue), self._blocked)
+        return self._patience is not None and self._patience.expects(len(self._queue))
 
     async def _gather(self) -> None:
         self._gathering = self._loop.create_future()

@@ -36,10 +36,7 @@ class Lister(Generic[T]):
     def get(self, namespace: str, name: str) -> T | None:
         """What the cache holds now, which may lag behind other servers."""
         item = self.partition.items.get(self._store.key(namespace, name))
-        if item is None:
-            return None
-        kept = self._decoded.get(item.key)
-        return kept[1] if kept is not None and kept[0] is item else self._decode(item)
+        return None if item is None else self._decode(item)
 
     async def find(self, namespace: str, name: str) -> T | None:
         """The object as of now: asks the store before it says that something is not there."""
