@@ -153,7 +153,8 @@ def _unwritable(path: Path, error: OSError) -> ClusterError:
 
 
 def _node(value: object) -> yaml.Node:
-    node: yaml.Node = yaml.compose(yaml.safe_dump(value, sort_keys=False), Loader=yaml.SafeLoader)
+    node = yaml.compose(yaml.safe_dump(value, sort_keys=False), Loader=yaml.SafeLoader)
+    assert node is not None  # None is for a text without a document
     return node
 
 
