@@ -33,7 +33,9 @@ PROGRAM = "kube-scheduler"
 NICE = 1
 """Behind an API server on the same machine, before the controllers: answers come before what follows from them."""
 DEFAULT_QPS = 50.0
-"""What a configuration file says that says nothing. It is upstream's; here it means no limit, since none is needed."""
+"""What a configuration file says that says nothing. It is upstream's; here it is the limit of what is told of pods
+without a place, and the rest has none, since none is needed."""
+NO_LIMIT = 1e9
 
 
 def main(argv: list[str]) -> int:
@@ -114,8 +116,9 @@ async def _run(options: Options, config: KubeSchedulerConfiguration, spec: Sched
         metrics = Metrics()
         informers = InformerFactory(client.for_component("informers"), clock=clock)
         memory = Memory()
+        telling = (connection.qps if (connection.qps or 0) > 0 else NO_LIMIT, connection.burst or 100)
         scheduler = Scheduler(
-            client.for_component("scheduler"), informers, spec, clock, metrics=metrics, recorder=memory
+            client.for_component("scheduler"), informers, spec, clock, metrics=metrics, recorder=memory, telling=telling
         )
         elector = None
         if election.leader_elect:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import random
 import time
+from functools import partial
 
 import numpy as np
 
@@ -18,11 +19,13 @@ from pybernetes.api.core.v1 import Pod
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
 from pybernetes.client.informers import InformerFactory
+from pybernetes.client.keys import key_of
 
 from . import binding
 from .algorithm import Algorithm, Result
 from .cache import Cache
 from .events import NORMAL, WARNING, EventSink
+from .failures import BURST, QPS, Failures
 from .framework.diagnosis import Diagnosis
 from .framework.events import ASSIGNED_POD_DELETE
 from .framework.plugin import RowArray
@@ -63,7 +66,9 @@ class Scheduler:
         rng: random.Random | None = None,
         recorder: AttemptRecorder | None = None,
         expire_assumed_after: float = 0.0,
+        telling: tuple[float, int] = (QPS, BURST),
     ) -> None:
+        """`telling`: of how many pods without a place it is told in a second, and at once."""
         if not spec.profiles:
             raise ValueError("at least one profile is required")
         self.spec = spec
@@ -77,6 +82,7 @@ class Scheduler:
         self.cache = Cache(self.snapshot, clock, expire_assumed_after)
         self.events = EventSink(client, clock)
         self.status = StatusWriter(client, clock)
+        self.failures = Failures(clock, self.cache.is_assumed, *telling)
         self.algorithm = Algorithm(spec.percentage_of_nodes_to_score)
         self.frameworks: dict[str, Framework] = {}
         nominator = PodNominator()
@@ -141,6 +147,7 @@ class Scheduler:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self.failures.close()
         await self.status.close()
         await self.events.close()
         await self.informers.stop()
@@ -381,28 +388,34 @@ class Scheduler:
         queued.pending_plugins = set(diagnosis.pending_plugins) if diagnosis else set()
         if not rejected:
             log.warning("placing pod %s failed, it is tried again: %s", queued.info.key, message)
-        pod = queued.info.pod
-        live = self.handlers.pod(queued.info.key)
-        put_back = False
-        if live is not None and live.spec is not None and not live.spec.node_name:
-            assert live.metadata is not None
-            if live.metadata.uid != queued.info.uid:  # another of the same name: nothing of this concerns it
-                self.queue.done(queued.info.uid)
-                return
-            if live is not pod:
-                queued.info = PodInfo(live)
-                pod = live
-            self.queue.add_unschedulable(queued)
-            put_back = True
-        if put_back:
-            self.queue.nominator.add(queued.info, nominated)
-        else:
+        pod = self._unplaced(queued.info.pod)
+        if pod is None:
             self.queue.done(queued.info.uid)
-            if live is None or (live.spec is not None and live.spec.node_name):
-                return  # gone, or bound by somebody else: there is nobody to tell
-        framework.recorder.event(pod, WARNING, "FailedScheduling", message)
-        reason = UNSCHEDULABLE_REASON if rejected else SCHEDULER_ERROR
-        self.status.say(Word(pod, reason, message, nominated))
+            return
+        if pod is not queued.info.pod:
+            queued.info = PodInfo(pod)
+        self.queue.add_unschedulable(queued)
+        self.queue.nominator.add(queued.info, nominated)
+        before = (pod.status.nominated_node_name if pod.status else None) or ""
+        word = Word(pod, UNSCHEDULABLE_REASON if rejected else SCHEDULER_ERROR, message, nominated)
+        at_once = nominated not in (None, before)
+        self.failures.tell(queued.info.uid, partial(self._tell, framework, word), at_once=at_once)
+
+    def _tell(self, framework: Framework, word: Word) -> None:
+        pod = self._unplaced(word.pod)
+        if pod is not None:
+            word.pod = pod
+            framework.recorder.event(pod, WARNING, "FailedScheduling", word.message)
+            self.status.say(word)
+
+    def _unplaced(self, pod: Pod) -> Pod | None:
+        """A pod as it is now; None if it is gone, another of the same name, or bound by somebody else."""
+        live = self.handlers.pod(key_of(pod))
+        if live is None or live.spec is None or live.spec.node_name:
+            return None
+        assert live.metadata is not None
+        assert pod.metadata is not None
+        return live if live.metadata.uid == pod.metadata.uid else None
 
     # -- explaining
 

@@ -52,6 +52,39 @@ async def test_one_pod_costs_one_binding_and_one_event(live: MakeLive) -> None:
         }
 
 
+async def test_of_pods_beyond_the_limit_that_are_bound_meanwhile_nothing_is_told(live: MakeLive) -> None:
+    async with live() as s:
+        s.scheduler.failures._bucket._tokens = -1000.0
+        for number in range(3):
+            await s.pod(f"p{number}", cpu="1")
+        failures = s.scheduler.failures
+        await s.until(lambda: len(failures._waiting) == 3, "three pods have failed")
+        await s.client.delete(Pod, "p2", s.namespace, grace_period_seconds=0)
+        await s.node("n1", cpu="1")
+        await s.until(lambda: s.scheduler.snapshot.size == 1, "the node is known")
+        bound = await s.until(lambda: _first_bound(s, "p0", "p1"), "one is bound")
+        (other,) = {"p0", "p1"} - {bound}
+        s.clock.advance(60.0)
+        await s.refused(other)
+        await s.until(lambda: not failures._waiting, "everything is told")
+        await s.scheduler.events.flush()
+        events = await s.events("FailedScheduling")
+        assert {each.involved_object.name for each in events if each.involved_object} == {other}
+        pod = await s.get(bound)
+        assert pod is not None
+        condition = find_pod_condition(pod.status, "PodScheduled")
+        assert condition is not None
+        assert condition.status == "True"
+
+
+async def _first_bound(s: Live, *names: str) -> str | None:
+    for name in names:
+        pod = await s.get(name)
+        if pod is not None and pod.spec is not None and pod.spec.node_name:
+            return name
+    return None
+
+
 async def test_a_pod_that_fits_nowhere_says_why_and_is_bound_when_a_node_comes(live: MakeLive) -> None:
     async with live() as s:
         await s.pod("p", cpu="2")
