@@ -116,7 +116,8 @@ async def _run(options: Options, config: KubeSchedulerConfiguration, spec: Sched
         metrics = Metrics()
         informers = InformerFactory(client.for_component("informers"), clock=clock)
         memory = Memory()
-        telling = (connection.qps if (connection.qps or 0) > 0 else NO_LIMIT, connection.burst or 100)
+        limit = connection.qps or 0.0
+        telling = (limit if limit > 0 else NO_LIMIT, connection.burst or 100)
         scheduler = Scheduler(
             client.for_component("scheduler"), informers, spec, clock, metrics=metrics, recorder=memory, telling=telling
         )

@@ -88,7 +88,7 @@ _HELP: dict[str, str] = {
     "kubeconfig": "kubeconfig with the server's address and our credentials; empty = inside of a pod",
     "authentication_kubeconfig": "taken for upstream's sake: tokens are reviewed with --kubeconfig",
     "authorization_kubeconfig": "taken for upstream's sake: access is reviewed with --kubeconfig",
-    "kube_api_qps": "requests per second to the API server; 0 = no limit, nothing = 50 for telling of pods without a place",
+    "kube_api_qps": "requests per second; 0 = no limit, nothing = 50, but only to tell of pods without a place",
     "kube_api_burst": "requests at once, where there is a limit (default 100)",
     "leader_elect": "work only while holding the lock (default true)",
     "leader_elect_lease_duration": "others take over when the lock was not renewed for so long (default 15s)",

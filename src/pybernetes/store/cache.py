@@ -38,6 +38,9 @@ WINDOW_SIZE = 32 << 20  # bytes of objects in these changes
 BACKLOG = 16384  # changes a watcher may be behind before it is ended
 BACKLOG_SIZE = 64 << 20  # bytes that may wait for one watcher
 PATIENCE = 10.0  # seconds for the watch of a shared store to show what its revision says is there
+REST = 0.002
+"""Seconds between two deliveries to a watcher: a lone change is told at once, many that follow each other are told
+together. Each delivery wakes up a process, and costs as much as making ten changes ready for it."""
 _METADATA = b'"metadata":{'
 _ENCRYPTED = b"k8s:enc:"
 _RETRY = 1.0  # seconds between attempts to read a store that is away
@@ -95,6 +98,8 @@ class Watcher:
 
     def __init__(self, scope: str, view: Callable[[Change], bytes | None], revision: int) -> None:
         self.scope = scope
+        self.ending = ""
+        """What keys end with, for one who watches all objects of one name."""
         self.narrow = False
         """Whether it is for few of the objects in scope: one name, or the pods of one node."""
         self.view = view
@@ -104,10 +109,14 @@ class Watcher:
         self._pending: list[bytes] = []
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
+        self._woken = False
+        self._resting: asyncio.TimerHandle | None = None
+        """There for a while after a delivery."""
 
     def offer(self, change: Change) -> None:
         """Take a change if it is in scope."""
-        if change.key.startswith(self.scope) and not self.closed:
+        key = change.key
+        if key.startswith(self.scope) and key.endswith(self.ending) and not self.closed:
             frame = self.view(change)
             if frame is not None:
                 self._pending.append(frame)
@@ -115,8 +124,8 @@ class Watcher:
                 if len(self._pending) > BACKLOG or self._size > BACKLOG_SIZE:
                     self._pending = []
                     self.end(None)
-                elif self._waiter and not self._waiter.done():
-                    self._waiter.set_result(None)
+                elif self._resting is None:
+                    self.wake()
         self.revision = change.revision
 
     def end(self, error: Exception | None) -> None:
@@ -126,21 +135,31 @@ class Watcher:
         self.wake()
 
     def wake(self) -> None:
-        """Make `take` return even if there is nothing."""
+        """Make `take` return, the one that waits or the next, even if there is nothing."""
+        self._woken = True
         if self._waiter and not self._waiter.done():
             self._waiter.set_result(None)
 
     async def take(self) -> list[bytes]:
         """What has gathered; waits until there is something, or somebody wakes it."""
-        if not self._pending and not self.closed:
-            self._waiter = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        if not self._woken and not self.closed:
+            self._waiter = loop.create_future()
             try:
                 await self._waiter
             finally:
                 self._waiter = None
+        self._woken = False
         pending, self._pending = self._pending, []
         self._size = 0
+        if pending and self._resting is None:
+            self._resting = loop.call_later(REST, self._rested)
         return pending
+
+    def _rested(self) -> None:
+        self._resting = None
+        if self._pending:
+            self.wake()
 
 
 class Partition:

@@ -63,8 +63,11 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
     waiting: list[Change] = []  # for a webhook that has to convert them
     seen = _put_off(waiting) if store.asks_webhook else view
     watcher = Watcher(store.scope(info.namespace), seen, store.cache.revision)
-    watcher.narrow = bool(info.object_name) or _OF_A_NODE in info.query.get("fieldSelector", "")
+    name = info.object_name
+    watcher.narrow = bool(name) or _OF_A_NODE in info.query.get("fieldSelector", "")
+    watcher.ending = f"/{name}" if name else ""
     partition.add(watcher)
+    timer: asyncio.TimerHandle | None = None
     try:
         stream = _stream(request)
         if isinstance(stream, Response):
@@ -89,18 +92,16 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
         usual = request.connection.server.timeouts.lasting * (1 + random.random())
         end = now + (seconds or usual)
         bookmark = now + BOOKMARK_EVERY if options.allow_bookmarks else end
+        timer = loop.call_at(min(bookmark, end), watcher.wake)
         while not watcher.closed and now < end:
-            timer = loop.call_at(min(bookmark, end), watcher.wake)
-            try:
-                frames = await watcher.take()
-            finally:
-                timer.cancel()
+            frames = await watcher.take()
             if waiting:
                 frames = await _converted(store, waiting, view)
             now = loop.time()
             if options.allow_bookmarks and now >= bookmark:
                 frames.append(_bookmark(store, max(watcher.revision, store.cache.revision), encode))
                 bookmark = now + BOOKMARK_EVERY
+                timer = loop.call_at(min(bookmark, end), watcher.wake)
             if frames:
                 stream.write(frames[0] if len(frames) == 1 else b"".join(frames))
                 await stream.drain()
@@ -110,6 +111,8 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
         stream.end()
     finally:
         partition.watchers.discard(watcher)
+        if timer is not None:
+            timer.cancel()
     return None
 
 
