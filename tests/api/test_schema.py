@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
+from pybernetes.api import types
 from pybernetes.api.core.v1 import ContainerPort, Pod, PodSpec, Secret, ServicePort, ServiceSpec
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.rbac.v1 import ClusterRole
@@ -61,3 +62,10 @@ def test_elements_default_to_zero_where_a_schema_can_say_so() -> None:
     assert data is not None
     assert command.default == ""
     assert (data.format, data.default) == ("byte", UNSET)
+
+
+def test_markers_of_different_kinds_are_never_equal() -> None:
+    """Debian's Python 3.11.2 would take one for the other: it keeps one `Annotated` for equal ones."""
+    markers = (types.Format, types.ListType, types.MapType, types.Patch, types.Always, types.Default, types.Enum)
+    assert len({marker("x") for marker in markers}) == len(markers)
+    assert types.Always(0) == types.Always(0)

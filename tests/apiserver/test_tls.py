@@ -15,7 +15,7 @@ from apiserver.client import Client
 
 import tools
 from pybernetes import pki
-from pybernetes.net import tls
+from pybernetes.net import curves, tls
 
 
 @pytest.fixture(scope="module")
@@ -216,11 +216,11 @@ def test_only_the_key_exchanges_that_are_asked_for_are_taken_part_in(tmp_path: P
     (tmp_path / "c.crt").write_bytes(identity.certificate_pem)
     (tmp_path / "c.key").write_bytes(identity.key_pem)
     serving = tls.ServingTLS(tmp_path / "c.crt", tmp_path / "c.key", curves=(24, 23))
-    for curve, works in (("prime256v1", True), ("secp384r1", True), ("secp521r1", False), ("X25519", False)):
+    for curve, works in ((23, True), (24, True), (25, False), (29, False)):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        context.set_ecdh_curve(curve)
-        assert greets(context, serving.context) == works, curve
+        curves.restrict(context, (curve,))  # Debian's Python knows no X25519
+        assert greets(context, serving.context) == works, curves.NAMES[curve]
 
 
 def greets(client: ssl.SSLContext, server: ssl.SSLContext) -> bool:

@@ -145,7 +145,7 @@ def test_repeated_keys_follow_field_validation(client: Client, namespace: str) -
 
 
 def test_a_large_body_does_not_hold_up_others(client: Client, namespace: str) -> None:
-    lines = "".join(f"  key-{number}: value-{number}\n" for number in range(20_000))
+    lines = "".join(f"  key-{number}: value-{number}\n" for number in range(45_000))  # what a ConfigMap may hold
     body = f"metadata:\n  name: large\ndata:\n{lines}".encode()
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     made: list[int] = []

@@ -6,12 +6,18 @@ Everything here is read through `Annotated`. Annotations are strings at run time
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
 
-class Format(NamedTuple):
+class Marker(msgspec.Struct, frozen=True):
+    """What is equal is of one class: Python before 3.11.4 keeps one `Annotated` for all whose markers are equal, and
+    tuples of different classes may be.
+    """
+
+
+class Format(Marker, frozen=True):
     """What a plain type means, in OpenAPI's word for it."""
 
     name: str
@@ -30,27 +36,27 @@ class Enum(tuple[str, ...]):
         return super().__new__(cls, values)
 
 
-class ListType(NamedTuple):
+class ListType(Marker, frozen=True):
     """How server-side apply merges a list: `atomic`, `set`, or `map` by its keys."""
 
     name: str
     keys: tuple[str, ...] = ()
 
 
-class MapType(NamedTuple):
+class MapType(Marker, frozen=True):
     """How server-side apply merges a map or a struct: `granular` unless it says `atomic`."""
 
     name: str
 
 
-class Patch(NamedTuple):
+class Patch(Marker, frozen=True):
     """How a strategic merge patch treats the field."""
 
     strategy: str
     merge_key: str | None = None
 
 
-class Always(NamedTuple):
+class Always(Marker, frozen=True):
     """Upstream writes this value when the field is unset. It is the schema's default too, if a schema can say it."""
 
     value: Any
@@ -64,13 +70,13 @@ class Pointer:
     """
 
 
-class Default(NamedTuple):
+class Default(Marker, frozen=True):
     """The schema's default."""
 
     value: Any
 
 
-class Union(NamedTuple):
+class Union(Marker, frozen=True):
     """At most one of the fields may be set; the discriminator, if any, names which (wire name -> its value)."""
 
     discriminator: str | None

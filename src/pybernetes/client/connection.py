@@ -6,6 +6,7 @@ How headers are kept and when a piece of the body wakes the reader is said by wh
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import select
 import socket
 from collections import deque
@@ -49,9 +50,14 @@ class Connection(asyncio.Protocol):
         news = select.poll()
         news.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
         if news.poll(0):
-            self.transport.abort()
+            self.abort()
             return False
         return True
+
+    def abort(self) -> None:
+        """Close it now; nobody waits for what is under way."""
+        with contextlib.suppress(AttributeError):  # asyncio's own, before Python 3.11.4, if TLS was closed twice before
+            self.transport.abort()
 
     async def read(self) -> bytes:
         """What has arrived of the body; empty at its end. Raises ConnectionFailed if it ends too early."""

@@ -89,7 +89,7 @@ class Stream:
 
     def close(self) -> None:
         """Stop reading."""
-        self._connection.transport.abort()
+        self._connection.abort()
 
 
 class HTTPClient:
@@ -160,7 +160,7 @@ class HTTPClient:
             try:
                 await connection.send(self._message(method, target, headers, body), streaming=True)
             except BaseException:
-                connection.transport.abort()
+                connection.abort()
                 raise
         return Stream(connection)
 
@@ -171,7 +171,7 @@ class HTTPClient:
             self._sweeper.cancel()
         connections = list(self._open)
         for connection in connections:
-            connection.transport.abort()
+            connection.abort()
         self._idle.clear()
         if connections:
             await asyncio.wait([connection.lost for connection in connections], timeout=1.0)
@@ -187,7 +187,7 @@ class HTTPClient:
                     continue
                 raise
             except BaseException:
-                connection.transport.abort()
+                connection.abort()
                 raise
             response = Response(connection.status, connection.headers, connection.body())
             self._give_back(connection)
@@ -271,7 +271,7 @@ class HTTPClient:
             if connection.transport.is_closing():
                 continue
             if loop.time() - connection.idle_since >= IDLE_TIMEOUT:
-                connection.transport.abort()
+                connection.abort()
             else:
                 keep.append(connection)
         self._idle = keep
@@ -366,7 +366,7 @@ class _Connection(Connection):
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._fail(ConnectionFailed(f"not an HTTP answer: {error}"))
-            self.transport.abort()
+            self.abort()
         if self._streaming:
             self._pause_if_full(BUFFER_LIMIT)
 
@@ -391,7 +391,7 @@ class _Connection(Connection):
             self._wake()
         elif self._unread > self._client.max_body > 0:
             self._fail(TooLarge(f"the answer is longer than {self._client.max_body} bytes"))
-            self.transport.abort()
+            self.abort()
 
     def on_message_complete(self) -> None:
         if self.status < 200:  # 100 Continue: the answer is still to come

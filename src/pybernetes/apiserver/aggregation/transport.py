@@ -97,11 +97,11 @@ class Backend(Connection):
                 self._parser.feed_data(data)
             except httptools.HttpParserUpgrade:
                 self._fail(ConnectionFailed("the server changed the protocol without being asked to"))
-                self.transport.abort()
+                self.abort()
             except httptools.HttpParserError:
                 text = data[:64].split(b"\n")[0].decode("latin-1").strip()
                 self._fail(ConnectionFailed(f"net/http: HTTP/1.x transport connection broken: malformed {text!r}"))
-                self.transport.abort()
+                self.abort()
         self._pause_if_full(_BUFFER)
 
     def pause_writing(self) -> None:
@@ -206,7 +206,7 @@ class Transport:
 
     def abort(self, backend: Backend) -> None:
         """Close a connection in the middle of something."""
-        backend.transport.abort()
+        backend.abort()
 
     def close(self) -> None:
         """Close what is idle; requests under way go on."""
@@ -215,7 +215,7 @@ class Transport:
             self._sweeper.cancel()
         for kept in self._idle.values():
             for backend in kept:
-                backend.transport.abort()
+                backend.abort()
         self._idle.clear()
 
     def _sweep(self) -> None:
@@ -224,7 +224,7 @@ class Transport:
         loop = asyncio.get_running_loop()
         for address, kept in list(self._idle.items()):
             for backend in [each for each in kept if loop.time() - each.idle_since >= _IDLE]:
-                backend.transport.abort()
+                backend.abort()
                 kept.remove(backend)
             if not kept:
                 del self._idle[address]

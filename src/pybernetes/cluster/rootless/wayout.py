@@ -133,11 +133,11 @@ def _serve(client: socket.socket, tunnels: set[_Tunnel]) -> None:
             _refuse(client, refused)
             return
         with server:
-            client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-            server.sendall(rest)
             tunnel = _Tunnel(client, server)
             tunnels.add(tunnel)
             try:
+                client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                server.sendall(rest)
                 tunnel.run()
             finally:
                 tunnels.discard(tunnel)
