@@ -67,7 +67,7 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
     watcher.narrow = bool(name) or _OF_A_NODE in info.query.get("fieldSelector", "")
     watcher.ending = f"/{name}" if name else ""
     partition.add(watcher)
-    timer: asyncio.TimerHandle | None = None
+    alarm = _Alarm(watcher)
     try:
         stream = _stream(request)
         if isinstance(stream, Response):
@@ -92,8 +92,8 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
         usual = request.connection.server.timeouts.lasting * (1 + random.random())
         end = now + (seconds or usual)
         bookmark = now + BOOKMARK_EVERY if options.allow_bookmarks else end
-        timer = loop.call_at(min(bookmark, end), watcher.wake)
         while not watcher.closed and now < end:
+            alarm.set(min(bookmark, end))
             frames = await watcher.take()
             if waiting:
                 frames = await _converted(store, waiting, view)
@@ -101,7 +101,6 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
             if options.allow_bookmarks and now >= bookmark:
                 frames.append(_bookmark(store, max(watcher.revision, store.cache.revision), encode))
                 bookmark = now + BOOKMARK_EVERY
-                timer = loop.call_at(min(bookmark, end), watcher.wake)
             if frames:
                 stream.write(frames[0] if len(frames) == 1 else b"".join(frames))
                 await stream.drain()
@@ -111,9 +110,30 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
         stream.end()
     finally:
         partition.watchers.discard(watcher)
-        if timer is not None:
-            timer.cancel()
+        alarm.clear()
     return None
+
+
+class _Alarm:
+    """Wakes a watcher when its time has come. Set before each wait, but made anew only when it has rung."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self, when: float) -> None:
+        """Ring then; a moment too early if the loop's clock is coarse, so that it is set again."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_at(when, self._ring)
+
+    def clear(self) -> None:
+        """Do not ring any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._watcher.wake()
 
 
 def _stream(request: Request) -> Stream | WatchSocket | Response:
