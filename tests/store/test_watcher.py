@@ -71,6 +71,22 @@ async def _rested(watcher: Watcher) -> None:
         await asyncio.sleep(0.01)
 
 
+async def test_rests_become_longer_while_changes_keep_coming_and_short_again_after_one_without(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "REST", 0.001)
+    monkeypatch.setattr(cache, "LONGEST_REST", 0.004)
+    watcher = added(partition)
+    rests = []
+    for number in range(5):
+        change(partition, f"a/{number}")
+        rests.append(watcher._rest)
+        assert await asyncio.wait_for(watcher.take(), 10) == [f"a/{number}".encode()]
+    assert rests == [0.001, 0.002, 0.004, 0.004, 0.004]
+    await asyncio.wait_for(_rested(watcher), 10)
+    assert watcher._rest == 0.001
+
+
 async def test_what_comes_while_nobody_takes_is_not_forgotten(
     partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,8 +39,10 @@ BACKLOG = 16384  # changes a watcher may be behind before it is ended
 BACKLOG_SIZE = 64 << 20  # bytes that may wait for one watcher
 PATIENCE = 10.0  # seconds for the watch of a shared store to show what its revision says is there
 REST = 0.002
+LONGEST_REST = 0.016
 """Seconds between two deliveries to a watcher: a lone change is told at once, many that follow each other are told
-together. Each delivery wakes up a process, and costs as much as making ten changes ready for it."""
+together, the longer it goes on the more of them. Each delivery wakes up a process, and costs as much as making ten
+changes ready for it."""
 _METADATA = b'"metadata":{'
 _ENCRYPTED = b"k8s:enc:"
 _RETRY = 1.0  # seconds between attempts to read a store that is away
@@ -110,6 +112,8 @@ class Watcher:
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
         self._woken = False
+        self._rest = REST
+        """How long the next rest will be."""
         self._resting: asyncio.TimerHandle | None = None
         """There for a while after a delivery."""
 
@@ -153,13 +157,16 @@ class Watcher:
         pending, self._pending = self._pending, []
         self._size = 0
         if pending and self._resting is None:
-            self._resting = loop.call_later(REST, self._rested)
+            self._resting = loop.call_later(self._rest, self._rested)
+            self._rest = min(2 * self._rest, LONGEST_REST)
         return pending
 
     def _rested(self) -> None:
         self._resting = None
         if self._pending:
             self.wake()
+        else:
+            self._rest = REST
 
 
 class Partition:
