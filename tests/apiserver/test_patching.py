@@ -211,7 +211,9 @@ def test_a_deletion_cannot_be_written(client: Client, path: str) -> None:
 
 def test_an_update_that_creates_ignores_the_version_but_not_the_uid(client: Client, namespace: str) -> None:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "c", "resourceVersion": "5"}}
     assert client.put(f"{path}/a", {"metadata": {"name": "a", "resourceVersion": "5"}}).status == 201
+    assert client.patch(f"{path}/c?fieldManager=m", body, "apply").status == 201
     answer = client.put(f"{path}/b", {"metadata": {"name": "b", "uid": "x"}})
     assert answer.status == 409
     answer = client.put(f"{path}/a", {"metadata": {"name": "a"}})
