@@ -203,6 +203,12 @@ def test_version_zero_is_any_version(client: Client, path: str) -> None:
     assert (answer.status, answer.message) == (400, "resourceVersion should not be set on objects to be created")
 
 
+def test_a_generate_name_goes_when_an_update_has_none(client: Client, path: str) -> None:
+    assert client.put(f"{path}/a", {"metadata": {"name": "a", "generateName": "a-"}}).status == 200
+    assert client.get(f"{path}/a").json["metadata"]["generateName"] == "a-"
+    assert "generateName" not in client.put(f"{path}/a", {"metadata": {"name": "a"}}).json["metadata"]
+
+
 def test_a_deletion_cannot_be_written(client: Client, path: str) -> None:
     answer = client.put(f"{path}/a", {"metadata": {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z"}})
     assert answer.status == 422

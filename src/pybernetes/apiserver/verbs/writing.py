@@ -281,7 +281,6 @@ async def update_object(
     if meta.deletion_grace_period_seconds is None:
         meta.deletion_grace_period_seconds = before.deletion_grace_period_seconds
     meta.generation = before.generation
-    meta.generate_name = meta.generate_name or before.generate_name
     meta.self_link = None
     admission = context.registry.admission
     attributes = admitted
