@@ -61,6 +61,14 @@ def test_a_name_that_is_being_deleted_is_taken(client: Client, path: str) -> Non
     assert client.get(f"{path}/a").status == 404
 
 
+def test_who_takes_the_last_finalizer_gets_the_version_that_was_removed(client: Client, path: str) -> None:
+    client.patch(f"{path}/a", {"metadata": {"finalizers": ["a.b/c"]}})
+    marked = client.delete(f"{path}/a").json["metadata"]["resourceVersion"]
+    last = client.patch(f"{path}/a", {"metadata": {"finalizers": None}}).json["metadata"]["resourceVersion"]
+    assert last == marked
+    assert client.get(f"{path}?watch=1&timeoutSeconds=1&resourceVersion={last}").json["type"] == "DELETED"
+
+
 def test_a_page_of_a_collection_can_be_deleted(client: Client, path: str) -> None:
     client.post(path, {"metadata": {"name": "b", "labels": {"x": "y"}}})
     answer = client.delete(f"{path}?labelSelector=x&limit=1")

@@ -55,6 +55,16 @@ def test_the_last_eviction_says_that_nothing_is_left(client: Client, namespace: 
     assert cause["message"] == "The disruption budget x does not allow evicting pods currently"
 
 
+def test_the_server_owns_what_an_eviction_writes_into_a_budget(client: Client, namespace: str) -> None:
+    evicted = pod(client, namespace, READY)
+    where = budget(client, namespace, {**MET, "disruptionsAllowed": 2})
+    assert evict(client, evicted).status == 201
+    owners = {each["manager"]: each for each in client.get(where).json["metadata"]["managedFields"]}
+    entry = owners["kube-apiserver"]
+    assert (entry["operation"], entry["subresource"]) == ("Update", "status")
+    assert entry["fieldsV1"] == {"f:status": {"f:disruptedPods": {".": {}, "f:p": {}}, "f:disruptionsAllowed": {}}}
+
+
 def condition(reason: str, message: str) -> dict[str, Any]:
     when = "2024-01-01T00:00:00Z"
     known = {"type": "DisruptionAllowed", "status": "False", "lastTransitionTime": when}

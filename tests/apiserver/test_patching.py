@@ -203,6 +203,12 @@ def test_version_zero_is_any_version(client: Client, path: str) -> None:
     assert (answer.status, answer.message) == (400, "resourceVersion should not be set on objects to be created")
 
 
+def test_a_generate_name_goes_when_an_update_has_none(client: Client, path: str) -> None:
+    assert client.put(f"{path}/a", {"metadata": {"name": "a", "generateName": "a-"}}).status == 200
+    assert client.get(f"{path}/a").json["metadata"]["generateName"] == "a-"
+    assert "generateName" not in client.put(f"{path}/a", {"metadata": {"name": "a"}}).json["metadata"]
+
+
 def test_a_deletion_cannot_be_written(client: Client, path: str) -> None:
     answer = client.put(f"{path}/a", {"metadata": {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z"}})
     assert answer.status == 422
@@ -211,7 +217,9 @@ def test_a_deletion_cannot_be_written(client: Client, path: str) -> None:
 
 def test_an_update_that_creates_ignores_the_version_but_not_the_uid(client: Client, namespace: str) -> None:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "c", "resourceVersion": "5"}}
     assert client.put(f"{path}/a", {"metadata": {"name": "a", "resourceVersion": "5"}}).status == 201
+    assert client.patch(f"{path}/c?fieldManager=m", body, "apply").status == 201
     answer = client.put(f"{path}/b", {"metadata": {"name": "b", "uid": "x"}})
     assert answer.status == 409
     answer = client.put(f"{path}/a", {"metadata": {"name": "a"}})

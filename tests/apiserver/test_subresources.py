@@ -34,7 +34,12 @@ def test_a_scale_names_its_object(client: Client, scale: str) -> None:
         400,
         "the name of the object (d based on URL) was undeterminable: name must be provided",
     )
-    assert client.put(scale, {"metadata": {"name": "d", "uid": "x"}, "spec": {"replicas": 3}}).status == 409
+    meta = {"name": "d", "uid": "x"}
+    for answer, kind in (
+        (client.put(scale, {"metadata": meta, "spec": {"replicas": 3}}), "deployments"),
+        (client.patch(scale, {"metadata": meta}), "deployments/scale"),
+    ):
+        assert (answer.status, answer.json["details"]["kind"]) == (409, kind)
     assert client.put(scale, {"metadata": {"name": "d"}, "spec": {"replicas": 3}}).json["spec"] == {"replicas": 3}
 
 
@@ -52,6 +57,12 @@ def test_who_patches_a_scale_owns_the_replicas(client: Client, scale: str, kind:
     again = client.patch(f"{path}?fieldManager=m", config, "apply")
     assert again.status == 409
     assert again.message.endswith('conflict with "kubectl" with subresource "scale" using apps/v1: .spec.replicas')
+
+
+def test_a_patched_scale_that_is_none_is_shown_with_its_owners(client: Client, scale: str) -> None:
+    answer = client.patch(scale, {"spec": {"replicas": "x"}})
+    assert answer.status == 422
+    assert r"\"managedFields\":[{\"manager\":" in answer.message
 
 
 def test_a_scale_can_be_a_table(client: Client, scale: str) -> None:

@@ -89,6 +89,12 @@ def test_unknown_fields_are_told_in_the_order_of_names(client: Client, namespace
     assert [each.split('\\"')[1] for each in made.warnings] == ["metadata.Labels", "metadata.x", "z"]
 
 
+def test_options_of_a_delete_that_cannot_be_read(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps/a"
+    answer = client.delete(path, b"a: b: c", Content_Type="application/yaml")
+    assert (answer.status, answer.message) == (400, "yaml: mapping values are not allowed in this context")
+
+
 def test_an_apply_that_cannot_be_merged_is_told_so_before_its_repeated_keys(client: Client, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps/a?fieldManager=m&fieldValidation=Strict"
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

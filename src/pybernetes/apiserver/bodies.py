@@ -17,6 +17,7 @@ from pybernetes.net.http import Request
 from .negotiation import JSON, MEDIA, YAML, body_media
 
 LARGE = 32 << 10  # bytes of YAML that are read in a thread
+_BARE = "DeleteOptions"  # what is wrong with them is said without a word around it
 
 JSONBody = tuple[bytes, list[str]]
 """A body as JSON, and what it said twice as far as JSON cannot."""
@@ -45,7 +46,8 @@ def as_json(request: Request, kind: str, api_version: str) -> JSONBody:
     try:
         return yaml_as_json(request)
     except YAMLProblem as problem:
-        raise BadRequest(unrecognized(kind, request.body, str(problem))) from problem
+        why = str(problem)
+        raise BadRequest(why if kind == _BARE else unrecognized(kind, request.body, why)) from problem
 
 
 def yaml_as_json(request: Request) -> JSONBody:
@@ -63,7 +65,7 @@ def yaml_as_json(request: Request) -> JSONBody:
 def _protobuf_as_json(body: bytes, kind: str, api_version: str) -> bytes:
     from pybernetes.api.protobuf import ProtobufError, as_json, open_envelope
 
-    options = kind == "DeleteOptions"  # what is wrong with them is said without a word around it
+    options = kind == _BARE
     try:
         envelope = open_envelope(body)
     except ProtobufError as error:

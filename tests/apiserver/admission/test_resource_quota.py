@@ -87,6 +87,16 @@ def test_a_dry_run_is_judged_and_not_charged(admin: Client) -> None:
     assert admin.post(f"{maps}?dryRun=All", {"metadata": {"name": "d"}}).status == 403
 
 
+def test_the_server_owns_the_usage_it_has_charged(admin: Client) -> None:
+    namespace = admin.namespace()
+    path = quota(admin, namespace, {"configmaps": "5", "pods": "1"}, {"configmaps": "0", "pods": "0"})
+    assert admin.post(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "c"}}).status == 201
+    owners = {each["manager"]: each for each in admin.get(path).json["metadata"]["managedFields"]}
+    entry = owners["kube-apiserver"]
+    assert (entry["operation"], entry["subresource"]) == ("Update", "status")
+    assert entry["fieldsV1"] == {"f:status": {"f:used": {"f:configmaps": {}}}}
+
+
 def test_a_name_that_is_taken_costs_nothing(admin: Client) -> None:
     namespace = admin.namespace()
     path = quota(admin, namespace, {"configmaps": "5", "pods": "1"}, {"configmaps": "0", "pods": "0"})

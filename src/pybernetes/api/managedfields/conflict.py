@@ -24,7 +24,7 @@ class Conflicts(Exception):
         """The answer, with a cause for each field."""
         causes = []
         lines = []
-        for who in sorted(self.found):
+        for who in sorted(self.found, key=_rank):
             lines.append(f"conflicts with {who}:")
             for path in map(show, walk(self.found[who])):
                 causes.append({"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path})
@@ -34,3 +34,8 @@ class Conflicts(Exception):
         else:
             message = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
         return ApplyConflict(causes, message)
+
+
+def _rank(who: Identity) -> tuple[str, str, str, bool, str]:
+    """Upstream sorts by the JSON of an entry, in which a subresource comes before the end."""
+    return who.manager, who.operation, who.api_version, not who.subresource, who.subresource

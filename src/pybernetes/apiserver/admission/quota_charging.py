@@ -35,6 +35,8 @@ from pybernetes.api.quota.lists import (
 )
 from pybernetes.store.cache import Item
 
+from ..bootstrap.objects import own_context
+from ..verbs.managing import track
 from .plugin import UPDATE, Attributes, forbidden
 from .quota_limits import LimitedResource
 
@@ -169,6 +171,9 @@ class Charging:
         status = quota.status or ResourceQuotaStatus()
         quota.status = msgspec.structs.replace(status, used=formatted(running.used))
         store = self.registry.store("", "v1", "resourcequotas")
+        context = own_context(self.registry)
+        context.subresource = "status"
+        track(store, quota, store.decode(running.item), context)
         try:
             return await store.replace(running.item, quota) is not None
         except APIError as error:

@@ -7,6 +7,7 @@ ready, goes only if it is still as it was judged.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -21,11 +22,13 @@ from pybernetes.api.policy.v1 import Eviction
 from pybernetes.net.http import Request, Response
 from pybernetes.store.cache import Item
 
+from ..bootstrap.objects import MANAGER
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from ..verbs.admitting import admit_body
 from ..verbs.delete import check_preconditions, delete_object
+from ..verbs.managing import track
 from ..verbs.options import check_delete_options, write_options
 from ..verbs.writing import context_for
 from .body import check_namespace, check_place, decode_body, success
@@ -165,6 +168,7 @@ def _ready(pod: Any) -> bool:
 
 async def _charge(budgets: ResourceStore, key: str, pod: Any, context: Context) -> None:
     namespace, name = budgets.split(key)
+    as_server = msgspec.structs.replace(context, field_manager=MANAGER, subresource="status")
 
     async def spend(budget: Any) -> Any:
         status = budget.status
@@ -178,10 +182,12 @@ async def _charge(budgets: ResourceStore, key: str, pod: Any, context: Context) 
             raise Forbidden("policy", "poddisruptionbudget", name, why)
         if allowed == 0:
             raise _refused(f"The disruption budget {name} {_spent(status)}", 0)
+        old = deepcopy(budget)
         status.disruptions_allowed = allowed - 1
         if allowed == 1:
             _say_spent(status, context.now)
         status.disrupted_pods = {**(status.disrupted_pods or {}), pod.metadata.name: context.now}
+        track(budgets, budget, old, as_server)
         return budget
 
     await budgets.write(namespace, name, spend, dry_run=context.dry_run)

@@ -61,7 +61,7 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
         before.kind, before.api_version = "Scale", API_VERSION
         body = msgspec.json.encode(apply(before)) if apply is not None else None
         wanted = decode_body(request, Scale, API_VERSION, options.field_validation, body)
-        _check(wanted, obj, info.name, store)
+        _check(wanted, obj, info.name, store, patching=patching)
         if wanted.metadata is None or not applies:
             wanted.metadata = wanted.metadata or ObjectMeta()
             wanted.metadata.managed_fields = record_update(
@@ -180,9 +180,7 @@ def _patcher(kind: str, request: Request, options: WriteOptions, context: Contex
     change = patcher(kind, request.body, Scale)
 
     def patched(before: Scale) -> Any:
-        assert before.metadata is not None
-        shown = msgspec.structs.replace(before.metadata, managed_fields=None)
-        outcome = change.apply(msgspec.json.decode(encoder.encode(msgspec.structs.replace(before, metadata=shown))))
+        outcome = change.apply(msgspec.json.decode(encoder.encode(before)))
         return decode_patched(outcome, change, Scale, API_VERSION, options, request.warnings)
 
     return patched
@@ -209,13 +207,13 @@ def scale_of(obj: Any) -> Scale:
     )
 
 
-def _check(wanted: Scale, obj: Any, name: str, store: ResourceStore) -> None:
+def _check(wanted: Scale, obj: Any, name: str, store: ResourceStore, *, patching: bool) -> None:
     meta, present = wanted.metadata or ObjectMeta(), obj.metadata
     if meta.namespace and meta.namespace != present.namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
     check_name(wanted.metadata, name)
     if meta.uid and meta.uid != present.uid:
-        if store.custom is not None:
+        if store.custom is not None or not patching:
             raise uid_mismatch(store, present.namespace, name, meta.uid, present.uid)
         why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {present.uid}"
         raise Conflict(store.resource.group, f"{store.resource.plural}/scale", name, why)

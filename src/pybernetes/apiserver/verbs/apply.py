@@ -70,6 +70,7 @@ async def apply_object(
                 f"uid mismatch: the provided object specified uid {new.metadata.uid}, and no existing object was found"
             )
             raise Conflict(resource.group, resource.plural, info.name, why)
+        new.metadata.resource_version = None
         await require_create(context.registry, request)
         return await create_object(store, new, context), True
     return await write_object(store, info.name, change, context), False

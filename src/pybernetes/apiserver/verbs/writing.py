@@ -281,7 +281,6 @@ async def update_object(
     if meta.deletion_grace_period_seconds is None:
         meta.deletion_grace_period_seconds = before.deletion_grace_period_seconds
     meta.generation = before.generation
-    meta.generate_name = meta.generate_name or before.generate_name
     meta.self_link = None
     admission = context.registry.admission
     attributes = admitted
@@ -347,7 +346,8 @@ async def _write_once(store: ResourceStore, item: Item, transform: Transform, co
     if finished(store, new):
         async with _settling(context.reservation, context):
             removed = item if context.dry_run else await remove(store, item, store.decode(item), context)
-        return removed and Item(item.key, with_revision(store.encode(new), removed.revision), removed.revision)
+        # As it was when it went: a watch from this version on is told of the removal.
+        return removed and Item(item.key, with_revision(store.encode(new), item.revision), item.revision)
     try:
         written = await store.replace(item, new, dry_run=context.dry_run)
     except BaseException:

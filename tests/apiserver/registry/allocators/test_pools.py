@@ -25,6 +25,8 @@ async def test_an_address_is_an_object_that_says_whose_it_is() -> None:
     assert (parent.group, parent.resource, parent.namespace, parent.name) == (None, "services", NAMESPACE, "one")
     assert obj.metadata.uid
     assert obj.metadata.creation_timestamp
+    (entry,) = obj.metadata.managed_fields
+    assert (entry.manager, entry.operation, entry.api_version) == ("kube-apiserver", "Update", "networking.k8s.io/v1")
 
 
 async def test_a_deleted_service_gives_everything_back() -> None:

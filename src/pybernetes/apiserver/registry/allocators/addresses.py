@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pybernetes.api.addresses import IPAddress as Address
 from pybernetes.api.addresses import IPNetwork, parse_cidr
 from pybernetes.api.errors import AlreadyExists
+from pybernetes.api.managedfields import record_update
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.api.networking.v1 import IPAddress, IPAddressSpec, ParentReference, ServiceCIDR
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FAMILY_LABEL: Final = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL: Final = "ipaddress.kubernetes.io/managed-by"
 MANAGER: Final = "ipallocator.k8s.io"
+_FIELD_MANAGER: Final = "kube-apiserver"
 _MAX_SIZE: Final = 1 << 63
 
 
@@ -102,17 +104,17 @@ class ClusterIPs:
                 return
 
     async def _create(self, namespace: str, name: str, address: Address, now: str) -> None:
-        await self._addresses.create(
-            IPAddress(
-                metadata=ObjectMeta(
-                    name=str(address),
-                    uid=str(uuid.uuid4()),
-                    creation_timestamp=now,
-                    labels={FAMILY_LABEL: f"IPv{address.version}", MANAGED_BY_LABEL: MANAGER},
-                ),
-                spec=IPAddressSpec(parent_ref=ParentReference(resource="services", namespace=namespace, name=name)),
-            )
+        meta = ObjectMeta(
+            name=str(address),
+            uid=str(uuid.uuid4()),
+            creation_timestamp=now,
+            labels={FAMILY_LABEL: f"IPv{address.version}", MANAGED_BY_LABEL: MANAGER},
         )
+        parent = ParentReference(resource="services", namespace=namespace, name=name)
+        taken = IPAddress(metadata=meta, spec=IPAddressSpec(parent_ref=parent))
+        version = self._addresses.resource.api_version
+        meta.managed_fields = record_update(taken, None, manager=_FIELD_MANAGER, api_version=version, now=now)
+        await self._addresses.create(taken)
 
     def _ranges(self, family: str) -> list[IPNetwork]:
         """The ranges of a family that are ready, in the order of their objects' names."""
