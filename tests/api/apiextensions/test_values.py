@@ -56,6 +56,17 @@ def schema(**fields: Any) -> JSONSchemaProps:
         (7, {"minimum": 7, "exclusiveMinimum": True}, ["<nil>: Invalid value: 7:  in body should be greater than 7"]),
         (7, {"maximum": 6.5}, ["<nil>: Invalid value: 7:  in body should be less than or equal to 6"]),
         (7, {"multipleOf": 2}, ["<nil>: Invalid value: 7:  in body should be a multiple of 2"]),
+        (0.3, {"multipleOf": 0.1}, []),
+        (1e10, {"multipleOf": 3}, []),
+        (0.25, {"multipleOf": 0.1}, ["<nil>: Invalid value: 0.25:  in body should be a multiple of 0.1"]),
+        (1, {"multipleOf": 0.1}, ["<nil>: Invalid value: 0: factor MultipleOf declared for  must be positive: 0"]),
+        (1e6, {"maximum": 5}, ["<nil>: Invalid value: 1e+06:  in body should be less than or equal to 5"]),
+        (
+            3.5e38,
+            {"type": "number", "format": "float"},
+            ['<nil>: Invalid value: "": Checked value must be of type number with format float in '],
+        ),
+        (None, {"nullable": True, "enum": [None]}, ['<nil>: Unsupported value: null: supported values: "null"']),
     ],
 )
 def test_a_value_is_checked_in_upstreams_words(value: Any, fields: dict[str, Any], messages: list[str]) -> None:
