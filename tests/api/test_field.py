@@ -87,7 +87,10 @@ def test_strings_are_quoted_as_go_does(text: str, quoted: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1.0, "1"), (0.1, "0.1"), (1e20, "100000000000000000000"), (1e21, "1e+21"), (1.5e-7, "1.5e-07"), (0.0, "0")],
-)
+    [
+        (1.0, "1"), (0.1, "0.1"), (1e20, "1e+20"), (1e21, "1e+21"), (1.5e-7, "1.5e-07"), (0.0, "0"),
+        (999999.5, "999999.5"), (1e6, "1e+06"), (-1234567.5, "-1.2345675e+06"), (1e100, "1e+100"),
+    ],
+)  # fmt: skip
 def test_floats_are_printed_as_go_does(value: float, text: str) -> None:
     assert quote.number(value) == text

@@ -168,8 +168,9 @@ def test_concurrent_patches_all_land(client: Client, namespace: str) -> None:
 
 
 def test_a_patch_type_that_is_unknown_is_refused(client: Client, namespace: str) -> None:
-    answer = client("PATCH", f"/api/v1/namespaces/{namespace}/configmaps/a", b"{}", Content_Type="text/plain")
-    assert (answer.status, answer.message) == (415, "415: Unsupported Media Type")
+    for media in ("text/plain", "application/Merge-Patch+json"):
+        answer = client("PATCH", f"/api/v1/namespaces/{namespace}/configmaps/a", b"{}", Content_Type=media)
+        assert (answer.status, answer.message) == (415, "415: Unsupported Media Type")
 
 
 def test_delete_answers_with_a_status_that_names_the_object(client: Client, namespace: str) -> None:

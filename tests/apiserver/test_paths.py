@@ -211,3 +211,13 @@ def test_token_reviews_tell_whose_token_it_is(client: Client) -> None:
 def test_nothing_is_below_a_subresource(client: Client, path: str) -> None:
     answer = client.get(path)
     assert (answer.status, answer.message) == (404, "the server could not find the requested resource")
+
+
+def test_the_address_is_the_servers_own_and_not_what_a_client_calls_it(client: Client) -> None:
+    def told(**headers: str) -> str:
+        [answer] = client("GET", "/api", **headers).json["serverAddressByClientCIDRs"]
+        assert answer["clientCIDR"] == "0.0.0.0/0"
+        return str(answer["serverAddress"])
+
+    assert told(Host="elsewhere.example.com:1") == told()
+    assert "elsewhere" not in told()

@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import total_ordering
 from typing import Final, NoReturn
 
-from .quote import number
+from .quote import json_number
 
 PATTERN: Final = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 
@@ -198,7 +198,7 @@ def canonicalize(value: object) -> str:
     if type(value) is int:
         return canonicalize(str(value)) if value.bit_length() < _MAX_LENGTH else _refuse(ERR_NUMERIC)
     if type(value) is float:
-        return canonicalize(number(value))
+        return canonicalize(json_number(value))
     return _refuse(ERR_FORMAT)
 
 

@@ -24,7 +24,15 @@ def quote(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """A float as Go's `%v` prints it: shortest digits, exponents only below 1e-4 and from 1e21 on."""
+    """A float as Go's `%v` prints it: shortest digits, an exponent below 1e-4 and from 1e6 on."""
+    if not math.isfinite(value) or 1e-4 <= abs(value) < 1e6 or value == 0:
+        return json_number(value)
+    shortest = repr(value).partition("e")[0].replace(".", "").strip("-0")
+    return f"{value:.{len(shortest) - 1}e}"
+
+
+def json_number(value: float) -> str:
+    """A float as Go's JSON has it: shortest digits, an exponent below 1e-4 and from 1e21 on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

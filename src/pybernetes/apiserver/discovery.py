@@ -7,6 +7,7 @@ copy is answered with 304 and nothing else.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,8 +30,10 @@ _AGGREGATED = {"g": "apidiscovery.k8s.io", "v": _VERSION, "as": "APIGroupDiscove
 class Discovery:
     """The documents by path."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, address: Callable[[], str]) -> None:
+        """`address` is where others reach this server."""
         self._registry = registry
+        self._address = address
         self._documents: dict[str, bytes] = {}
         self._generation = 0
 
@@ -46,7 +49,7 @@ class Discovery:
             return self._aggregated(request, path, media)
         document = self._documents.get(path)
         if document is None:
-            found = self._document(path, request)
+            found = self._document(path)
             if found is None:
                 raise PathNotFound
             document = msgspec.json.encode(found)
@@ -75,11 +78,10 @@ class Discovery:
         response.headers = headers
         return response
 
-    def _document(self, path: str, request: Request) -> dict[str, Any] | None:
+    def _document(self, path: str) -> dict[str, Any] | None:
         parts = path.strip("/").split("/")
         if parts == ["api"]:
-            address = request.headers.get("host", "")
-            addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
+            addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": self._address()}]
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
         if parts == ["apis"]:
             named = [_group(group) for group in groups(self._registry) if group.name]

@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import NamedTuple
 
-from pybernetes.api.errors import BadRequest, MethodNotAllowed, NotFound, PathNotFound, Timeout
+from pybernetes.api.errors import BadRequest, MethodNotAllowed, MethodNotSupported, NotFound, PathNotFound, Timeout
 from pybernetes.api.quote import quote
 from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
@@ -124,7 +124,9 @@ class Dispatcher:
         if not _placed(info, resource):
             raise PathNotFound
         if verb not in resource.verbs or (verb in _NAMED) != bool(info.name) or request.method == "HEAD":
-            raise MethodNotAllowed
+            if resource.package != "unstructured":
+                raise MethodNotAllowed
+            _check_custom(info, resource)
         if not resource.namespaced:
             info.namespace = ""
         elif not info.namespace and verb not in ("list", "watch"):
@@ -186,6 +188,16 @@ class Dispatcher:
         if handler is None:
             raise PathNotFound
         return await handler(registry, store, request)
+
+
+def _check_custom(info: RequestInfo, resource: Resource) -> None:
+    """Custom resources have no router before them upstream: HEAD reads, and other methods are told of as verbs."""
+    if info.verb not in resource.verbs:
+        raise MethodNotSupported(info.group, info.resource, info.verb)
+    if info.verb in _NAMED and not info.name:
+        raise BadRequest("name must be provided")
+    if info.verb not in ("get", "list"):
+        raise MethodNotAllowed
 
 
 def group_version(info: RequestInfo) -> tuple[str, str]:

@@ -24,6 +24,7 @@ PATCHES = (
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 )
+CUSTOM_PATCHES = tuple(each for each in PATCHES if "strategic" not in each)
 _CONVERSION = frozenset(("as", "g", "v"))
 """Parameters of an Accept header that ask for another kind; each one alone asks for one that there is not."""
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
@@ -97,9 +98,11 @@ def body_media(headers: dict[str, str]) -> str:
     raise UnsupportedMediaType(BODIES)
 
 
-def patch_type(headers: dict[str, str]) -> str:
-    """The kind of patch in the body. Raises UnsupportedMediaType."""
-    media = headers.get("content-type", "").partition(";")[0].strip().lower()
+def patch_type(headers: dict[str, str], custom: bool) -> str:
+    """The kind of patch in the body, which for a custom resource is never strategic. Raises UnsupportedMediaType."""
+    media = headers.get("content-type", "").partition(";")[0].strip()
+    if custom and media not in CUSTOM_PATCHES:
+        raise UnsupportedMediaType(CUSTOM_PATCHES)
     if media not in PATCHES:
         error = UnsupportedMediaType(())
         error.message = "415: Unsupported Media Type"  # the words of upstream's router

@@ -118,12 +118,16 @@ class APIServer:
         self._authorities = authn.authorities(options)
         self._http = self._chain()
 
+    def _address(self) -> str:
+        """Where others reach this server."""
+        return f"{advertised(self.options)}:{self.port}"
+
     def _chain(self) -> HTTPServer:
         options = self.options
         authenticators = authn.authenticators(self.registry, options, self._authorities)
         COLLECTORS.extend((authenticators.collect, collect_authorization, self.registry.admission.collect))
         authn.issue_tokens(self.registry, options)
-        paths = Paths(self.health, self.metrics, Discovery(self.registry))
+        paths = Paths(self.health, self.metrics, Discovery(self.registry, self._address))
         openapi = OpenAPI(
             lambda: self.registry.generation,
             lambda: custom_kinds(self.registry),
@@ -133,7 +137,7 @@ class APIServer:
         paths.add("/flagz", Flagz(lambda: flag_values(options)))
         for path, debugging in log_level.handlers().items():
             paths.add(path, debugging, listed=False)
-        authn.publish_keys(paths, options, lambda: f"{advertised(options)}:{self.port}")
+        authn.publish_keys(paths, options, self._address)
         handler = Dispatcher(self.registry, paths, options.request_timeout)
         self._authorization = AuthorizerChain(self.registry, options)
         self.registry.authorizers = self._authorization.authorizers

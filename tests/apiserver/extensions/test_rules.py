@@ -147,6 +147,18 @@ ESTIMATES: list[tuple[dict[str, Any], str]] = [
     (spec_schema(a={**SHORT, V: [{"rule": "self.b == 1"}]}), "compilation failed: ERROR: <input>:1:5:"),
     (spec_schema(a={**SHORT, V: [{"rule": "self"}]}), "cel expression must evaluate to a bool"),
     (
+        spec_schema(a={**SHORT, V: [{"rule": "self.find('[') == ''"}]}),
+        "program instantiation failed: error parsing regexp: missing closing ]: `[`",
+    ),
+    (
+        spec_schema(a={**SHORT, V: [{"rule": "true", "messageExpression": "self.find('[')"}]}),
+        "messageExpression instantiation failed: error parsing regexp: missing closing ]: `[`",
+    ),
+    (
+        spec_schema(a={"x-kubernetes-preserve-unknown-fields": True, V: [{"rule": "self == 1"}]}),
+        "failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema",
+    ),
+    (
         spec_schema(a={**SHORT, V: [{"rule": "self == 'x'", "messageExpression": "1"}]}),
         "messageExpression must evaluate to a string",
     ),
@@ -173,3 +185,17 @@ ESTIMATES: list[tuple[dict[str, Any], str]] = [
 def test_definitions_with_bad_rules_are_refused(client: Client, schema: dict[str, Any], message: str) -> None:
     answer = Kind(client, version(schema)).create()
     assert (answer.status, message in answer.message) == (422, True), answer.message
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        spec_schema(a={"type": "boolean", V: [{"rule": "self"}]}),
+        spec_schema(a={**SHORT, V: [{"rule": "self == oldSelf", "messageExpression": "oldSelf"}]}),
+        spec_schema(a={"x-kubernetes-int-or-string": True, V: [{"rule": "type(self) == int || self == '100%'"}]}),
+        spec_schema(a={"type": "integer", V: [{"rule": "type(self) == int ? self > 1 : false"}]}),
+    ],
+)
+def test_definitions_with_good_rules_are_taken(client: Client, schema: dict[str, Any]) -> None:
+    answer = Kind(client, version(schema)).create()
+    assert answer.status == 201, answer.message

@@ -157,7 +157,7 @@ def test_what_breaks_the_schema_is_refused(kind: Kind, spec: dict[str, Any], mes
 
 GOOD: list[dict[str, Any]] = [
     {"replicas": 3.0},
-    {"ratio": 2},
+    {"ratio": 2.5},
     {"either": "50%"},
     {"either": 4},
     {"when": "2020-01-01T00:00:00Z"},

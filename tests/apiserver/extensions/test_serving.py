@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from apiserver.client import Client
 from apiserver.extensions.conftest import Define
 from apiserver.extensions.defining import DEFINITIONS, Kind, spec_schema, version
@@ -68,12 +69,35 @@ def test_objects_live_a_whole_life(define: Define) -> None:
 def test_strategic_merge_is_no_way_to_change_them(define: Define) -> None:
     kind = define()
     kind.post()
-    answer = kind.patch({}, kind="strategic")
-    assert answer.status == 415
     known = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-    assert answer.message == (
-        f"the body of the request was in an unknown format - accepted media types include: {known}"
-    )
+    for media in ("application/strategic-merge-patch+json", "application/json", "application/Merge-Patch+json"):
+        answer = kind.client("PATCH", kind.path("a"), b"{}", Content_Type=media)
+        assert answer.status == 415
+        assert answer.message == (
+            f"the body of the request was in an unknown format - accepted media types include: {known}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "status", "message"),
+    [
+        ("HEAD", "a", 200, ""),
+        ("HEAD", "", 200, ""),
+        ("HEAD", "b", 404, ""),
+        ("OPTIONS", "a", 405, ' is not supported on resources of kind "widgets.'),
+        ("OPTIONS", "", 405, ' is not supported on resources of kind "widgets.'),
+        ("PUT", "", 400, "name must be provided"),
+        ("PATCH", "", 400, "name must be provided"),
+        ("POST", "a", 405, "the server does not allow this method on the requested resource"),
+    ],
+)
+def test_methods(define: Define, method: str, name: str, status: int, message: str) -> None:
+    kind = define()
+    kind.post()
+    answer = kind.client(method, kind.path(name) if name else kind.path("a").removesuffix("/a"))
+    assert answer.status == status
+    if message:
+        assert answer.message.startswith(message)
 
 
 def test_an_update_says_which_version_it_is_for(define: Define) -> None:

@@ -84,6 +84,7 @@ def test_scale(kind: Kind) -> None:
     assert kind.client.put(path, scale).status == 409, "it names the version it was made for"
     patched = kind.client.patch(path, {"spec": {"replicas": 7}})
     assert patched.json["spec"] == {"replicas": 7}
+    assert kind.client.patch(path, {"metadata": {"uid": "other"}}).status == 200, "who patches asks for no object"
     assert kind.client.patch(path, {"spec": {"replicas": 7}}, "strategic").status == 415
     refused = kind.client.patch(path, {"spec": {"replicas": -1}})
     assert ".spec.replicas: Invalid value: -1: should be a non-negative integer" in refused.message

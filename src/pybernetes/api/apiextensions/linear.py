@@ -16,6 +16,10 @@ SHORT = 256  # characters up to which what grows with a power of the length is n
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
+class Refused(ValueError):
+    """What RE2 has against a pattern."""
+
+
 class Linear:
     """A pattern for RE2, as far as we use patterns: `search` and `finditer`."""
 
@@ -26,6 +30,16 @@ class Linear:
         self._pattern = pattern
         self._quick = quick
         self._re2: Any = None
+
+    def check(self) -> None:
+        """Raise Refused if RE2 does not take the pattern."""
+        import re2  # type: ignore[import-untyped]
+
+        try:
+            self._compiled()
+        except re2.error as error:
+            said = error.args[0] if error.args else b""
+            raise Refused(said.decode() if isinstance(said, bytes) else str(said)) from None
 
     def search(self, text: str) -> Any:
         """The first match, or None."""
@@ -42,7 +56,7 @@ class Linear:
 
     def _compiled(self) -> Any:
         if self._re2 is None:
-            import re2  # type: ignore[import-untyped]
+            import re2
 
             options = re2.Options()
             options.log_errors = False

@@ -1,21 +1,27 @@
 """Regular expressions of schemas: RE2's syntax, which is what Go compiles.
 
-RE2 has no look-around and no backreferences, so that matching takes linear time. Python has both, so what RE2 refuses
-is found first; what only RE2 knows is rewritten for Python.
+Most patterns mean the same to Python's engine, which is quicker; a few are rewritten for it. What it does not know, or
+would take for something else, is RE2's to judge and to match.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import prod
 
-from .linear import Linear, guarded
+from .linear import Linear, Refused, guarded
 
 
 class PatternError(ValueError):
     """A text that is no regular expression, in Go's words."""
 
 
+class _Unlike(Exception):
+    """Python's engine would not do what RE2 does."""
+
+
+MAX_REPEAT = 1000  # Go's and RE2's limit, of repetitions inside of each other together
 _POSIX = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",
@@ -32,21 +38,34 @@ _POSIX = {
     "word": "0-9A-Za-z_",
     "xdigit": "0-9A-Fa-f",
 }
-_FORBIDDEN_GROUP = re.compile(r"\(\?(?:[=!>#]|<[=!]|\(|P=|P>|&|R|\d)")
-_ESCAPES = frozenset("abfnrtvxdDsSwWBAzQEpPC")
+_FOREIGN_GROUP = re.compile(r"\(\?(?!:|P<[A-Za-z_]\w*>|[ims]+[:)])", re.ASCII)
+_COUNT = re.compile(r"\{(\d+)(?:,(\d*))?\}", re.ASCII)
+_BY_LINE = re.compile(r"\(\?[is]*m")
+_SPACE = r"\t\n\f\r "  # Python's has the vertical tab too
+_KEPT = frozenset("afnrtvdDwW")  # escapes that both have, in a class too
+_PLACES = frozenset("bBA")
 
 
 @lru_cache(1024)
 def compile_pattern(pattern: str) -> re.Pattern[str] | Linear:
     """The expression, ready for `search`, which never takes long. Raises PatternError."""
-    translated = _translate(pattern)
     try:
+        translated = _translate(pattern)
         return guarded(pattern, translated, re.compile(translated, re.ASCII))
-    except (re.error, OverflowError, RecursionError) as error:
-        raise PatternError(f"error parsing regexp: {_words(pattern, error)}") from None
+    except (_Unlike, re.error, OverflowError, RecursionError):
+        found = Linear(pattern, None)
+    try:
+        found.check()
+    except Refused as refused:
+        raise PatternError(f"error parsing regexp: {_words(pattern, str(refused))}") from None
+    return found
 
 
 def _translate(pattern: str) -> str:
+    counts = [max(int(low), int(high or 0)) for low, high in _COUNT.findall(pattern)]
+    if prod(count for count in counts if count) > MAX_REPEAT:
+        raise _Unlike
+    by_line = _BY_LINE.search(pattern) is not None
     parts: list[str] = []
     at, in_class = 0, False
     while at < len(pattern):
@@ -56,24 +75,27 @@ def _translate(pattern: str) -> str:
             parts.append(text)
             continue
         if in_class:
-            if char == "[" and (match := re.match(r"\[:(\^?)([a-z]+):\]", pattern[at:])):
-                if match[2] not in _POSIX or match[1]:
-                    raise PatternError(f"error parsing regexp: invalid character class range: `{match[0]}`")
-                parts.append(_POSIX[match[2]])
+            if char == "[" and (match := re.match(r"\[:([a-z]+):\]", pattern[at:])):
+                if match[1] not in _POSIX:
+                    raise _Unlike
+                parts.append(_POSIX[match[1]])
                 at += len(match[0])
                 continue
-            if char == "[" or (char in "-&~|" and pattern[at + 1 : at + 2] == char):
+            if char == "-" and pattern[at + 1 : at + 2] == "-":
+                raise _Unlike
+            if char == "[" or (char in "&~|" and pattern[at + 1 : at + 2] == char):
                 parts.append("\\")  # one day these may be operations on sets in Python
             in_class = char != "]" or pattern[at - 1 : at] == "[" or pattern[at - 2 : at] == "[^"
         elif char == "[":
             in_class = True
-        elif char == "(" and (match := _FORBIDDEN_GROUP.match(pattern, at)):
-            shown = pattern[at : at + (3 if pattern[at + 2] != "<" else 4)]
-            raise PatternError(f"error parsing regexp: invalid or unsupported Perl syntax: `{shown}`")
+        elif char == "(" and _FOREIGN_GROUP.match(pattern, at):
+            raise _Unlike
         elif char == "{" and pattern[at + 1 : at + 2] == ",":
             parts.append("\\")  # only Python takes {,2} for a repetition
+        elif char == "$" and not by_line:
+            char = r"\Z"  # Python's own matches before a last newline too
         elif char in "*+?}" and pattern[at + 1 : at + 2] == "+":
-            raise PatternError(f"error parsing regexp: invalid nested repetition operator: `{char}+`")
+            raise _Unlike
         parts.append(char)
         at += 1
     return "".join(parts)
@@ -81,51 +103,44 @@ def _translate(pattern: str) -> str:
 
 def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
     following = pattern[at + 1 : at + 2]
-    if not following:
-        raise PatternError("error parsing regexp: trailing backslash at end of expression: ``")
     if following == "Q" and not in_class:
         end = pattern.find("\\E", at)
         text = pattern[at + 2 : end if end >= 0 else len(pattern)]
         return re.escape(text), end + 2 if end >= 0 else len(pattern)
-    if following == "z":
+    if following == "z" and not in_class:
         return r"\Z", at + 2
-    if following in "pP":
-        return _property(pattern, at, in_class)
-    if following == "x" and (match := re.match(r"\\x\{([0-9A-Fa-f]+)\}", pattern[at:])):
-        return re.escape(chr(min(int(match[1], 16), 0x10FFFF))), at + len(match[0])
-    if following.isalnum() and following not in _ESCAPES and not (following == "0" or (in_class and following == "b")):
-        raise PatternError(f"error parsing regexp: invalid escape sequence: `\\{following}`")
+    if following == "x" and (match := re.match(r"\\x(?:\{([0-9A-Fa-f]+)\}|([0-9A-Fa-f]{2}))", pattern[at:])):
+        code = int(match[1] or match[2], 16)
+        if code > 0x10FFFF:
+            raise _Unlike
+        return re.escape(chr(code)), at + len(match[0])
+    if following in ("s", "S") and not (in_class and following == "S"):
+        return _SPACE if in_class else f"[{'^' if following == 'S' else ''}{_SPACE}]", at + 2
+    if following == "C":  # RE2 has it, Go has not
+        raise PatternError("error parsing regexp: invalid escape sequence: `\\C`")
+    alike = following in _KEPT or (following in _PLACES and not in_class)
+    if not following or (following.isalnum() and not alike):
+        raise _Unlike
     return pattern[at : at + 2], at + 2
 
 
-def _property(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
-    """Classes of Unicode, as far as Python's own classes can say them."""
-    match = re.match(r"\\[pP](?:\{(\^?)([A-Za-z_]+)\}|([A-Z]))", pattern[at:])
-    name = (match[2] or match[3]) if match else ""
-    known = {"L": "A-Za-z\\u00aa-\\U0010ffff", "Lu": "A-Z", "Ll": "a-z", "N": "0-9", "Nd": "0-9"}
-    if match is None or name not in known:
-        shown = match[0] if match else pattern[at : at + 2]
-        raise PatternError(f"error parsing regexp: invalid character class range: `{shown}`")
-    negated = (pattern[at + 1] == "P") != bool(match[1])
-    if in_class:
-        return known[name], at + len(match[0])
-    return f"[{'^' if negated else ''}{known[name]}]", at + len(match[0])
+_GO = {
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+}
 
 
-def _words(pattern: str, error: Exception) -> str:
-    text = str(error)
-    if "unterminated character set" in text:
-        return f"missing closing ]: `{pattern[pattern.rfind('[') :]}`"
-    if "missing ), unterminated" in text:
-        return f"missing closing ): `{pattern}`"
-    if "unbalanced parenthesis" in text:
-        return f"unexpected ): `{pattern}`"
-    if "nothing to repeat" in text:
-        at = getattr(error, "pos", 0) or 0
-        return f"missing argument to repetition operator: `{pattern[at : at + 1]}`"
-    if "multiple repeat" in text:
-        at = max(0, (getattr(error, "pos", 1) or 1) - 1)
-        return f"invalid nested repetition operator: `{pattern[at : at + 2]}`"
-    if "bad character range" in text:
-        return f"invalid character class range: `{text.removeprefix('bad character range ').partition(' at ')[0]}`"
-    return f"{text}: `{pattern}`"
+def _words(pattern: str, text: str) -> str:
+    """RE2's words in Go's."""
+    problem, _, shown = text.partition(": ")
+    if problem == "invalid perl operator" and shown in ("(?<=", "(?<!"):  # Go sees a name that is none
+        begin = pattern[pattern.index(shown) :]
+        name, closed, _ = begin.partition(">")
+        return f"invalid named capture: `{name}{closed}`"
+    return f"{_GO.get(problem, problem)}: `{shown}`"

@@ -18,6 +18,8 @@ from .patterns import compile_pattern
 from .v1 import JSONSchemaProps
 
 _INT_RANGES = {"int32": 1 << 31, "int64": 1 << 63}
+MAX_FLOAT32: Final = float((1 << 128) - (1 << 104))
+_CLOSE: Final = 1e-9  # upstream's measure for what is a whole number but for its rounding
 
 
 class _New:
@@ -134,7 +136,7 @@ class _Checker:
         return self._wrong_type(name, ",".join(types), found) if types else None
 
     def _enum(self, value: Any, schema: JSONSchemaProps, name: str) -> Result:
-        if not schema.enum or any(_same(value, each) for each in schema.enum):
+        if not schema.enum or any(_enumerated(value, each) for each in schema.enum):
             return Result()
         values = [each if isinstance(each, str) else json(each) for each in schema.enum]
         return Result([not_supported(self._at(name), value, values)])
@@ -158,11 +160,17 @@ class _Checker:
             ("Maximum boundary", schema.maximum),
         ):
             if each is not None and _out_of_range(each, schema):
-                given = f"with format {schema.format}" if schema.format in _INT_RANGES else "(default format)"
-                detail = f"{what} value must be of type integer {given} in {name}"
+                named = schema.format in _INT_RANGES or schema.format == "float"
+                given = f"with format {schema.format}" if named else "(default format)"
+                detail = f"{what} value must be of type {schema.type} {given} in {name}"
                 result.errors.append(invalid(self._path, "", detail))
         factor = schema.multiple_of
-        if factor is not None and not _is_multiple(value, factor):
+        if factor is not None and isinstance(value, int):
+            factor = int(factor)
+        if factor is not None and factor <= 0:
+            detail = f"factor MultipleOf declared for {name} must be positive: {_shown(value, factor)}"
+            result.errors.append(invalid(self._at(name), factor, detail))
+        elif factor is not None and not _is_multiple(value, factor):
             detail = f"{name} in body should be a multiple of {_shown(value, factor)}"
             result.errors.append(invalid(self._at(name), value, detail))
         low, high = schema.minimum, schema.maximum
@@ -268,9 +276,9 @@ class _Checker:
 
 
 def _out_of_range(value: int | float, schema: JSONSchemaProps) -> bool:
-    """Whether a number is none of the integers that a schema is about."""
+    """Whether a number is none of those that a schema is about."""
     if schema.type != "integer":
-        return False
+        return schema.format == "float" and abs(value) > MAX_FLOAT32
     limit = _INT_RANGES.get(schema.format or "", 1 << 63)
     return value != int(value) or not -limit <= value < limit
 
@@ -321,11 +329,21 @@ def _same(value: Any, other: Any) -> bool:
     return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
+def _enumerated(value: Any, each: Any) -> bool:
+    """Whether a value is one of an enumeration's: null never is, and a fraction is cut off for a whole number."""
+    if type(value) is float and type(each) is int:
+        return int(value) == each
+    return value is not None and _same(value, each)
+
+
 def _is_multiple(value: int | float, factor: float) -> bool:
-    if isinstance(value, int) and factor == int(factor) and factor > 0:
-        return value % int(factor) == 0
-    share = value / factor if factor else 0.5
-    return share == int(share)
+    if isinstance(value, int):
+        return value % factor == 0
+    share = 1 / factor * value if factor < 1 else value / factor
+    if not abs(share) < 1 << 53:
+        return False
+    whole = float(int(share))
+    return share == whole or (whole > 0 and (share - whole) / (share + whole) < _CLOSE)
 
 
 def _below(value: int | float, limit: float, exclusive: bool) -> bool:

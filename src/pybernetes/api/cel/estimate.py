@@ -45,9 +45,13 @@ def estimate_cost(root: Node, variables: Mapping[str, Type]) -> Estimate:
 
 def size_at(variables: Mapping[str, Type], path: Path) -> Range | None:
     """The bound of what lies at a path, if its type has one."""
-    if not path or path[0] not in variables:
+    if not path:
         return None
-    type = variables[path[0]]
+    type = variables.get(path[0])
+    if type is None:  # the name of a type; upstream takes it for `self`, where there is one
+        type = variables.get("self") if not path[0].startswith("@") else None
+    if type is None:
+        return None
     for name in path[1:]:
         if name in ("@items", "@values"):
             if type.kind not in ("list", "map"):

@@ -235,20 +235,6 @@ def number_text(value: float) -> str:
     return text.removesuffix(".0")
 
 
-def double_text(value: float) -> str:
-    """A double as `string()` writes it: shortest, with an exponent below 1e-4 and from 1e6 on, unless it is a fraction.
-
-    That is Go's `%g`; its `%v`, which messages have, waits until 1e21."""
-    if not math.isfinite(value) or value == 0 or 1e-4 <= abs(value) < 1e6:
-        return number(value)
-    mantissa, _, exponent = f"{value:.16e}".partition("e")
-    for digits in range(17):
-        mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
-        if float(f"{mantissa}e{exponent}") == value:
-            break
-    return f"{mantissa}e{exponent}"
-
-
 _TIMESTAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ..apiextensions.formats import CHECKS, has_format
 from ..apiextensions.patterns import compile_pattern
 from ..apiextensions.v1 import JSONSchemaProps
-from ..apiextensions.values import validate_value
+from ..apiextensions.values import MAX_FLOAT32, validate_value
 
 Check = Callable[[Any], bool]
 
@@ -145,6 +145,9 @@ def _number(schema: JSONSchemaProps) -> Check:
     if schema.multiple_of is not None or schema.exclusive_minimum or schema.exclusive_maximum:
         return lambda value: False
     low, high = schema.minimum, schema.maximum
+    if schema.format == "float":
+        low = -MAX_FLOAT32 if low is None else max(low, -MAX_FLOAT32)
+        high = MAX_FLOAT32 if high is None else min(high, MAX_FLOAT32)
     if low is None and high is None:
         return lambda value: type(value) is float or type(value) is int
     # A whole number is compared with a whole bound, as upstream does; only then is it sure.

@@ -91,7 +91,8 @@ def _check(
     at = path.child("x-kubernetes-validations")
     for index, rule in enumerate(schema.x_kubernetes_validations or ()):
         if type is None:
-            words = "failed to retrieve type information for x-kubernetes-validations"
+            why = "unable to convert structural schema to CEL declarations"
+            words = f"failed to construct type information for x-kubernetes-validations rules: {why}"
             total.errors.append(internal(at, f"internal error: {words}"))
             return
         _check_rule(CompiledRule(rule, schema, type), at.index(index), cardinality, loose, total)

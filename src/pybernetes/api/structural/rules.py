@@ -21,6 +21,7 @@ from ..apiextensions.validation.fieldpaths import FieldPathError, find_field
 from ..cel.ast import CompileError
 from ..cel.environment import RUNTIME_BUDGET, Environment, Program
 from ..cel.escaping import escape
+from ..cel.literals import Uninstantiable
 from ..cel.schemas import MAX_REQUEST_SIZE, type_from_schema
 from ..cel.types import BOOL, STRING, Type, optional_of
 from ..cel.values import CostLimitExceeded, EvaluationError, Optional
@@ -29,6 +30,8 @@ from ..quote import json
 
 MAX_MESSAGE: Final = 5 * 1024  # bytes of what a messageExpression may say; upstream's number
 _NO_FURTHER: Final = "no further validation rules will be run"
+_NO_BOOL: Final = "cel expression must evaluate to a bool"
+_NO_STRING: Final = "messageExpression must evaluate to a string"
 _BUDGET: Final = f"validation failed due to running out of cost budget, {_NO_FURTHER}"
 
 Pair = tuple[Any, Any]
@@ -55,11 +58,14 @@ class CompiledRule:
         bounds = {"self": plain, "oldSelf": plain}
         try:
             program = environment.compile(rule.rule or "")
+        except Uninstantiable as error:
+            self.error = f"program instantiation failed: {error}" if error.result_type.exact(BOOL) else _NO_BOOL
+            return
         except CompileError as error:
             self.error = f"compilation failed: {error}"
             return
-        if program.result_type != BOOL:
-            self.error = "cel expression must evaluate to a bool"
+        if not program.result_type.exact(BOOL):
+            self.error = _NO_BOOL
             return
         self.program = program
         self.uses_old = "oldSelf" in program.reads
@@ -70,11 +76,15 @@ class CompiledRule:
     def _compile_message(self, environment: Environment, bounds: dict[str, Type]) -> None:
         try:
             message = environment.compile(self.rule.message_expression or "")
+        except Uninstantiable as error:
+            failed = f"messageExpression instantiation failed: {error}"
+            self.message_error = failed if error.result_type.exact(STRING) else _NO_STRING
+            return
         except CompileError as error:
             self.message_error = f"messageExpression compilation failed: {error}"
             return
-        if message.result_type != STRING:
-            self.message_error = "messageExpression must evaluate to a string"
+        if not message.result_type.exact(STRING):
+            self.message_error = _NO_STRING
             return
         self.message = message
         self.message_cost = message.estimate(bounds).max

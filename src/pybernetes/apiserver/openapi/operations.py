@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pybernetes.api import scheme
 from pybernetes.api.resources import Group, Resource, Subresource
 
-from ..negotiation import MEDIA, PATCHES
+from ..negotiation import CUSTOM_PATCHES, MEDIA, PATCHES
 from . import parameters
 from .names import capitalized, group_words, operation_prefix
 from .parameters import Parameter
@@ -249,7 +249,7 @@ class _Maker:
             case "patch":
                 answers, body, consumes = dict.fromkeys(("200", "201"), cls), PATCH_BODY, PATCHES
                 if isinstance(resource.type, str):  # no class, no strategic merge
-                    consumes = tuple(each for each in PATCHES if "strategic" not in each)
+                    consumes = CUSTOM_PATCHES
             case "delete":
                 answers = dict.fromkeys(("200", "202"), cls if self.returns_deleted else STATUS)
                 body, given = DELETE_OPTIONS, parameters.DELETE

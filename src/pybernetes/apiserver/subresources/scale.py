@@ -10,7 +10,7 @@ import msgspec
 from pybernetes.api import labels
 from pybernetes.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
 from pybernetes.api.autoscaling.validation import validate_scale
-from pybernetes.api.errors import BadRequest, Conflict, InternalError, Invalid, UnsupportedMediaType
+from pybernetes.api.errors import BadRequest, Conflict, InternalError, Invalid
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, record_update
 from pybernetes.api.managedfields.resetfields import exclude
@@ -28,7 +28,7 @@ from ..registry.strategy import Context
 from ..verbs.apply import apply_config, check_repeated
 from ..verbs.managing import manager_of
 from ..verbs.options import WriteOptions, write_options
-from ..verbs.patch import APPLY, JSON_PATCH, MERGE, STRATEGIC, decode_patched, patch_options, patcher
+from ..verbs.patch import APPLY, decode_patched, patch_options, patcher
 from ..verbs.writing import check_name, context_for, uid_mismatch, update_object, write_object
 from .body import answer_object, decode_body
 
@@ -42,11 +42,9 @@ async def scale(registry: Registry, store: ResourceStore, request: Request) -> R
         item = await store.get(info.namespace, info.name)
         return answer_object(request, _read(store, store.decode(item)), API_VERSION, of=store.resource)
     patching = info.verb == "patch"
-    kind = patch_type(request.headers) if patching else ""
+    kind = patch_type(request.headers, store.custom is not None) if patching else ""
     options = patch_options(info.query, kind) if patching else write_options(info.query, "UpdateOptions")
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager_of(request, options))
-    if kind == STRATEGIC and store.custom is not None:
-        raise UnsupportedMediaType((JSON_PATCH, MERGE, APPLY))
     applies = kind == APPLY
     apply = _patcher(kind, request, options, context) if patching else None
 
@@ -213,10 +211,11 @@ def _check(wanted: Scale, obj: Any, name: str, store: ResourceStore, *, patching
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
     check_name(wanted.metadata, name)
     if meta.uid and meta.uid != present.uid:
-        if store.custom is not None or not patching:
+        if not patching:
             raise uid_mismatch(store, present.namespace, name, meta.uid, present.uid)
-        why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {present.uid}"
-        raise Conflict(store.resource.group, f"{store.resource.plural}/scale", name, why)
+        if store.custom is None:
+            why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {present.uid}"
+            raise Conflict(store.resource.group, f"{store.resource.plural}/scale", name, why)
     if meta.resource_version and meta.resource_version != present.resource_version:
         raise store.conflict(name)
     meta.namespace = present.namespace

@@ -14,7 +14,7 @@ import msgspec
 
 from pybernetes.api import gojson, goprint, jsonpatch, mergepatch, strict, zeros
 from pybernetes.api.base import Struct
-from pybernetes.api.errors import BadRequest, Invalid, UnsupportedMediaType
+from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, forbidden, invalid, required
 from pybernetes.api.normalize import normalizer
 from pybernetes.api.quote import quote
@@ -63,7 +63,7 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
     """Answer 200 with the object as it was stored."""
     info = request.info
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
-    kind = patch_type(request.headers)
+    kind = patch_type(request.headers, store.custom is not None)
     options = patch_options(info.query, kind)
     manager = manager_of(request, options)
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
@@ -72,8 +72,6 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
         if created and store.initializes and not context.dry_run:
             item = await wait_until_initialized(store, item, info)
         return answer(request, store.resource, store.raw(item), form, 201 if created else 200)
-    if store.custom is not None and kind == STRATEGIC:
-        raise UnsupportedMediaType((JSON_PATCH, MERGE, APPLY))
     change = patcher(kind, request.body, None if store.custom is not None else store.resource.type)
     item = await patch_object(store, info.name, change, options, context)
     return answer(request, store.resource, store.raw(item), form)

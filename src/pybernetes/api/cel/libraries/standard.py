@@ -10,6 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...apiextensions.patterns import PatternError, compile_pattern
+from ...quote import number
 from ..functions import Library, Overload, function, method
 from ..types import (
     BOOL,
@@ -39,7 +40,6 @@ from ..values import (
     bare_type,
     concatenate,
     contains,
-    double_text,
     duration,
     equal,
     parse_go_duration,
@@ -356,7 +356,7 @@ LIBRARY: Library = {
         _same("string_to_string", STRING),
         function("bool_to_string", (BOOL,), STRING, lambda value: "true" if value else "false"),
         function("bytes_to_string", (BYTES,), STRING, _bytes_to_string),
-        function("double_to_string", (DOUBLE,), STRING, double_text),
+        function("double_to_string", (DOUBLE,), STRING, number),
         function("duration_to_string", (DURATION,), STRING, str),
         function("int64_to_string", (INT,), STRING, str),
         function("timestamp_to_string", (TIMESTAMP,), STRING, str),

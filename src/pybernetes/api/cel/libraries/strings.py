@@ -8,7 +8,7 @@ from typing import Any
 from ...quote import quote as go_quote
 from ..functions import Library, function, method
 from ..types import INT, LIST_DYN, STRING, Type, list_of
-from ..values import Duration, EvaluationError, Timestamp, double_text, show, type_of
+from ..values import Duration, EvaluationError, Timestamp, show, type_of
 
 
 def _out_of_range(index: int) -> EvaluationError:
@@ -215,11 +215,9 @@ def _string(value: Any) -> str:
             return value.decode()
         except UnicodeDecodeError:
             raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
-    if isinstance(value, float):
-        return double_text(value)
     if isinstance(value, Type):
         return value.name
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, (bool, int, float)):
         return show(value)
     raise EvaluationError(
         "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists,"
