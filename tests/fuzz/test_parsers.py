@@ -264,7 +264,8 @@ def test_media_types_are_negotiated_or_refused(effort: int) -> None:
         for use in (
             lambda: negotiation.output_format({"accept": text}, {"pretty": pretty}, transforms=("Table",)),
             lambda: negotiation.body_media({"content-type": text}),
-            lambda: negotiation.patch_type({"content-type": text}),
+            lambda: negotiation.patch_type({"content-type": text}, custom=False),
+            lambda: negotiation.patch_type({"content-type": text}, custom=True),
         ):
             try:
                 use()
