@@ -9,6 +9,7 @@ from scheduler.fake_extender import FakeExtender
 from pybernetes.api.core.v1 import Pod
 from pybernetes.api.meta.v1 import LabelSelector, ObjectMeta
 from pybernetes.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from pybernetes.client.keys import key_of
 
 
 async def test_a_less_important_pod_makes_room(live: Any) -> None:
@@ -32,6 +33,8 @@ async def test_a_less_important_pod_makes_room(live: Any) -> None:
         (event,) = await h.until(lambda: h.events("Preempted"), "the victim's event")
         assert event.message == f"Preempted by pod {high.metadata.uid} on node n1"
         assert (event.type, event.involved_object.name) == ("Normal", "low")
+        known = h.scheduler.handlers.pod
+        await h.until(lambda: known(key_of(low)).metadata.deletion_timestamp, "the scheduler has heard of it")
         # Tried again while the victim ends, the pod does not preempt again.
         node.status.allocatable["cpu"] = "2100m"
         await h.client.update_status(node)
