@@ -12,7 +12,6 @@ meanwhile is not spoken of.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from pybernetes.client.clock import Clock
@@ -20,7 +19,6 @@ from pybernetes.client.ratelimit import TokenBucket
 
 QPS = 50.0
 BURST = 100
-log = logging.getLogger(__name__)
 
 
 class Failures:
