@@ -24,6 +24,7 @@ from .config.spec import build
 from .config.v1.types import ClientConnectionConfiguration, KubeSchedulerConfiguration, LeaderElectionConfiguration
 from .explain.memory import Memory
 from .explain.page import PATH, page
+from .failures import BURST, QPS
 from .metrics import Metrics
 from .options import Options, flag_values, parse
 from .profiles import SchedulerSpec
@@ -32,9 +33,6 @@ from .scheduler import Scheduler
 PROGRAM = "kube-scheduler"
 NICE = 1
 """Behind an API server on the same machine, before the controllers: answers come before what follows from them."""
-DEFAULT_QPS = 50.0
-"""What a configuration file says that says nothing. It is upstream's; here it is the limit of what is told of pods
-without a place, and the rest has none, since none is needed."""
 NO_LIMIT = 1e9
 
 
@@ -111,13 +109,15 @@ async def _run(options: Options, config: KubeSchedulerConfiguration, spec: Sched
     settings = clientconfig.load(connection.kubeconfig or None)
     if options.master:
         settings = dataclasses.replace(settings, server=options.master)
-    qps = 0.0 if connection.qps in (None, DEFAULT_QPS) else connection.qps or 0.0
-    async with Client(settings, program=PROGRAM, qps=qps, burst=connection.burst or 100, clock=clock) as client:
+    # Upstream's default limits what is told of pods without a place; the rest needs no limit.
+    qps = 0.0 if connection.qps in (None, QPS) else connection.qps or 0.0
+    burst = connection.burst or BURST
+    async with Client(settings, program=PROGRAM, qps=qps, burst=burst, clock=clock) as client:
         metrics = Metrics()
         informers = InformerFactory(client.for_component("informers"), clock=clock)
         memory = Memory()
         limit = connection.qps or 0.0
-        telling = (limit if limit > 0 else NO_LIMIT, connection.burst or 100)
+        telling = (limit if limit > 0 else NO_LIMIT, burst)
         scheduler = Scheduler(
             client.for_component("scheduler"), informers, spec, clock, metrics=metrics, recorder=memory, telling=telling
         )
