@@ -1,0 +1,67 @@
+"""Blocking calls end only those who wait for them."""
+
+import asyncio
+import threading
+
+import pytest
+from waiting import wait_for
+
+from pybernetes.component.offload import Offload, Overdue
+
+
+def test_a_call_returns_what_the_function_returns_or_raises() -> None:
+    async def main() -> None:
+        offload = Offload()
+        assert await offload.run("pod", 10, max, 1, 2) == 2
+        with pytest.raises(ValueError, match="invalid literal"):
+            await offload.run("pod", 10, int, "x")
+        assert offload.unfinished("pod") == 0
+
+    asyncio.run(main())
+
+
+def test_a_call_that_hangs_is_overdue_and_its_owner_alone_is_refused_more() -> None:
+    async def main() -> None:
+        release = threading.Event()
+        offload = Offload(limit=2)
+        for _ in range(2):
+            with pytest.raises(Overdue, match=r"pod a: Event.wait did not return within 0.01 s"):
+                await offload.run("pod a", 0.01, release.wait)
+        with pytest.raises(Overdue, match="pod a: 2 calls have not returned"):
+            await offload.run("pod a", 10, release.wait)
+        assert await offload.run("pod b", 10, abs, -1) == 1
+        release.set()
+        await wait_for(lambda: not offload.unfinished("pod a"), "the calls have returned")
+        assert await offload.run("pod a", 10, abs, -1) == 1
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_all_owners_together_are_bounded() -> None:
+    async def main() -> None:
+        release = threading.Event()
+        offload = Offload(limit=1, total=3)
+        for number in range(3):
+            with pytest.raises(Overdue):
+                await offload.run(f"pod {number}", 0.01, release.wait)
+        with pytest.raises(Overdue, match="is not tried"):
+            await offload.run("another pod", 10, abs, -1)
+        release.set()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_a_cancelled_caller_leaves_the_call_behind() -> None:
+    async def main() -> None:
+        release = threading.Event()
+        offload = Offload()
+        waiting = asyncio.ensure_future(offload.run("pod", 60, release.wait))
+        await wait_for(lambda: offload.unfinished("pod"), "the call has begun")
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert offload.unfinished("pod") == 1
+        release.set()
+        await wait_for(lambda: not offload.unfinished("pod"), "the calls have returned")
+
+    asyncio.run(asyncio.wait_for(main(), 20))
