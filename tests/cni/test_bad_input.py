@@ -15,8 +15,8 @@ from pybernetes.cni import config, results, skel
 from pybernetes.cni.errors import CNIError
 from pybernetes.cni.invoke import Arguments, Plugins
 from pybernetes.cni.iptables import Table, plan
-from pybernetes.cni.netlink import wire
 from pybernetes.cni.plugins import bridge, host_local, portmap
+from pybernetes.net.netlink import wire
 
 GOOD: dict[str, Any] = {
     "cniVersion": "1.1.0",

@@ -11,10 +11,11 @@ import socket
 import struct
 from dataclasses import dataclass
 
+from pybernetes.net.netlink import wire
+from pybernetes.net.netlink.connection import ACK, CREATE, DUMP, EXCL, Connection
+from pybernetes.net.netlink.wire import attribute, nested, number, text
+
 from ..errors import CNIError
-from . import wire
-from .connection import ACK, CREATE, DUMP, EXCL, Connection
-from .wire import attribute, nested, number, text
 
 TYPE_CHECKING = False  # see errors.py
 if TYPE_CHECKING:

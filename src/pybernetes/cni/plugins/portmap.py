@@ -17,10 +17,11 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from pybernetes.net.netlink import conntrack
+
 from ..errors import INVALID_NETWORK_CONFIG, UNSUPPORTED_FIELD, CNIError
 from ..fields import Interface, field, parse_cidr
 from ..iptables import Chain, Nat, Rule, chain_name, comment, missing
-from ..netlink import conntrack
 from ..netlink.namespace import sysctl
 from ..netlink.rtnl import Netlink
 from ..results import Result

@@ -1,0 +1,4 @@
+"""The network of a node.
+
+`nftables`  packet rules of the kernel, by netlink
+"""
