@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from pathlib import Path
 
 from pybernetes.cluster.layout import Layout, Record
-from pybernetes.cri.embedded.images import usage
+from pybernetes.component import removal
 
 
 def undo_first_start(layout: Layout, record: Record | None, before: set[str]) -> None:
@@ -41,17 +40,10 @@ def undo_first_start(layout: Layout, record: Record | None, before: set[str]) ->
 def remove_tree(path: Path) -> None:
     """Removes a folder. Without root, pods' files may belong to users that are ours only in a user namespace."""
     try:
-        _remove_all(path)
+        removal.remove_tree(path)
     except PermissionError:
         if os.geteuid() == 0:
             raise
         from pybernetes.cluster.rootless import namespaces
 
-        namespaces.as_root(lambda: _remove_all(path))
-
-
-def _remove_all(path: Path) -> None:
-    """Pods nest folders deeper than Python's library can remove; that tells what is wrong with what is left."""
-    usage.remove_tree(path)
-    if path.exists():
-        shutil.rmtree(path)
+        namespaces.as_root(lambda: removal.remove_tree(path))

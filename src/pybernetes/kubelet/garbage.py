@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pybernetes.client.clock import Clock
+from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
@@ -114,7 +114,7 @@ def remove_orphaned_logs(pod_logs: Path, container_logs: Path | None, alive: Col
     for folder in pod_logs.iterdir() if pod_logs.is_dir() else ():
         uid = folder.name.rpartition("_")[2]
         if folder.name.count("_") == 2 and uid not in alive:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder, ignore_errors=True)
     for link in container_logs.iterdir() if container_logs and container_logs.is_dir() else ():
         if link.is_symlink() and not link.exists():
             link.unlink(missing_ok=True)

@@ -17,7 +17,6 @@ import contextlib
 import json
 import logging
 import os
-import shutil
 import signal
 import socket
 import struct
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from pybernetes.client.clock import Clock
+from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.containerd_containers import is_known
 from pybernetes.cri.errors import CRIError
@@ -198,8 +198,8 @@ async def remove_bundle(places: Places, name: str, address: Path) -> None:
         with contextlib.suppress(OSError):
             unmount(mounted.path, lazily=True)
     if not mounts(bundle):
-        shutil.rmtree(bundle, ignore_errors=True)
-        shutil.rmtree(places.work / name, ignore_errors=True)
+        remove_tree(bundle, ignore_errors=True)
+        remove_tree(places.work / name, ignore_errors=True)
 
 
 def find_shims(address: Path) -> dict[str, list[int]]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import random
-import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from pybernetes.api.times import parse_time
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
 from pybernetes.client.keys import copy
+from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.remote import Runtime
 
@@ -317,8 +316,7 @@ class KubeletPodSyncer:
             if parts.container_logs_dir is not None:
                 name = f"{ref.name}_{ref.namespace}_{container.name}-{container.id}.log"
                 (parts.container_logs_dir / name).unlink(missing_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(parts.logs_dir / f"{ref.namespace}_{ref.name}_{ref.uid}")
+        remove_tree(parts.logs_dir / f"{ref.namespace}_{ref.name}_{ref.uid}")
         await parts.volumes.remove(ref.uid)
         parts.statuses.remove(ref.uid)
         await parts.mirrors.delete_orphans()

@@ -25,6 +25,7 @@ from pybernetes.api.core.v1 import (
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quantity import parse
 from pybernetes.client.clock import FakeClock
+from pybernetes.component.removal import remove_tree
 from pybernetes.kubelet.node_facts import NodeFacts
 from pybernetes.kubelet.tokens import Tokens
 from pybernetes.kubelet.volumes import empty_dir, host_path, subpath
@@ -355,3 +356,20 @@ def test_errors_are_in_the_words_of_kubernetes() -> None:
     assert why(caught.value) == "/nope: no such file or directory"
     assert why(ValueError("wrong")) == "wrong"
     assert why(TimeoutError()) == "TimeoutError"
+
+
+def test_a_group_is_set_in_a_tree_deeper_than_pythons_stack(tmp_path: Path) -> None:
+    top = tmp_path / "tree"
+    deepest = top.joinpath(*["d"] * 1500)
+    os.makedirs(top)
+    folder = os.open(top, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=folder)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = deeper
+    os.close(folder)
+    set_group(top, os.getegid(), read_only=False)
+    assert os.stat(deepest).st_mode & stat.S_ISGID
+    assert os.stat(top).st_mode & stat.S_ISGID
+    remove_tree(top)

@@ -491,6 +491,22 @@ async def test_teardown_unmounts_everything_and_removes_nothing_through_a_mount(
         assert node.manager.orphans([]) == []
 
 
+async def test_a_pod_with_folders_nested_deeper_than_a_path_may_be_long_is_removed(start: Any) -> None:
+    async with start() as node:
+        found = await node.manager.ensure(node.pod(Volume(name="disk", empty_dir=EmptyDirVolumeSource())))
+        folder = os.open(found["disk"].path, os.O_RDONLY)
+        for _ in range(3000):
+            os.mkdir("d", dir_fd=folder)
+            deeper = os.open("d", os.O_RDONLY, dir_fd=folder)
+            os.close(folder)
+            folder = deeper
+        os.close(folder)
+        await node.manager.teardown("u1")
+        assert not node.manager.has_volumes("u1")
+        await node.manager.remove("u1")
+        assert node.manager.orphans([]) == []
+
+
 async def test_a_kubelet_that_starts_again_finds_everything_as_it_was(start: Any) -> None:
     async with start() as node:
         await _map(node, "m", a="1")

@@ -27,14 +27,14 @@ def forget_unfinished(layout: Layout) -> None:
 
     For who has the cluster's lock. Builds have not, but their files end with the number of a process that runs.
     """
+    from pybernetes.component.removal import remove_tree
     from pybernetes.cri.embedded.images.downloads import KEEP
-    from pybernetes.cri.embedded.images.usage import remove_tree
 
     for path in layout.images.glob(".*"):
         process = path.suffix.removeprefix(".")
         if path.is_dir():
             if path.stat().st_mtime < time.time() - KEEP:
-                remove_tree(path)
+                remove_tree(path, ignore_errors=True)
         elif not (process.isdecimal() and os.path.exists(f"/proc/{process}")):
             path.unlink(missing_ok=True)
 

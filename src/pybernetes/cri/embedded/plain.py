@@ -8,11 +8,12 @@ Volumes are links in that folder. Users, capabilities, seccomp and a read-only r
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import stat
 from collections.abc import Mapping
 from typing import Any, NoReturn
+
+from pybernetes.component.removal import remove_tree
 
 from . import syscalls as sys
 from .inside import PATH, USUAL_SIGNALS, Refused, Report, Spec, reason, take_terminal
@@ -129,24 +130,13 @@ def _link(root: int, mount: Mapping[str, Any]) -> None:
                 deeper = sys.open_in_root(root, whole, os.O_PATH | os.O_DIRECTORY)
             os.close(parent)
             parent = deeper
-        _clear(parent, parts[-1])
+        remove_tree(parts[-1], parent)
         os.symlink(mount["source"], parts[-1], dir_fd=parent)
     except OSError as error:
         source = mount["source"]
         raise Refused(f'error linking "{source}" to rootfs at "{mount["target"]}": {reason(error)}') from None
     finally:
         os.close(parent)
-
-
-def _clear(folder: int, name: str) -> None:
-    try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return
-    if stat.S_ISDIR(found.st_mode):
-        shutil.rmtree(name, dir_fd=folder)
-    else:
-        os.unlink(name, dir_fd=folder)
 
 
 def _terminal(report: Report) -> None:

@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
@@ -220,7 +220,7 @@ class Sandboxes:
         self._events.tell(cri.CONTAINER_DELETED_EVENT, id, id, self.status(sandbox))
 
     def _clean(self, sandbox: Sandbox) -> None:
-        shutil.rmtree(self._state / "sandboxes" / sandbox.id, ignore_errors=True)
+        remove_tree(self._state / "sandboxes" / sandbox.id, ignore_errors=True)
         self._records.remove(sandbox.id)
         self._launching.forget(sandbox.id)
         self.pids.pop(sandbox.id, None)
@@ -256,7 +256,7 @@ class Sandboxes:
                 if each.name not in self.all:
                     with contextlib.suppress(OSError):
                         syscalls.umount(str(each / "shm"))
-                    shutil.rmtree(each, ignore_errors=True)
+                    remove_tree(each, ignore_errors=True)
 
     def status(self, sandbox: Sandbox) -> Any:
         """CRI's PodSandboxStatus."""

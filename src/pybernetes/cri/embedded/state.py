@@ -13,10 +13,11 @@ import json
 import logging
 import os
 import secrets
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pybernetes.component.removal import remove_tree
 
 log = logging.getLogger(__name__)
 _ADD = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -115,7 +116,7 @@ class Records:
 
     def remove(self, id: str) -> None:
         """Forgets a record; may be repeated."""
-        shutil.rmtree(self.folder(id), ignore_errors=True)
+        remove_tree(self.folder(id), ignore_errors=True)
 
     def load(self) -> list[Any]:
         """All records; what cannot be read is taken away."""
@@ -126,7 +127,7 @@ class Records:
                 found.append(self._kind(config=config, **_last((folder / "state.json").read_bytes())))
             except Exception as error:
                 log.warning("%s cannot be read and is forgotten: %r", folder, error)
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder, ignore_errors=True)
         return found
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from pybernetes.api.quote import quote
+from pybernetes.component.removal import remove_tree
 
 DATA: Final = "..data"
 _NEW_DATA: Final = "..data_tmp"
@@ -60,12 +60,12 @@ def write(folder: Path, payload: Payload, set_permissions: Callable[[], None], n
             link.symlink_to(new.name)
             link.rename(folder / DATA)
         except BaseException:
-            shutil.rmtree(new, ignore_errors=True)
+            remove_tree(new, ignore_errors=True)
             raise
     _link(folder, files)
     if changed and old is not None:
         _unlink(folder, old, files)
-        shutil.rmtree(folder / old)
+        remove_tree(folder / old)
     return changed
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from pybernetes.client.backoff import ItemBackoff
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.keys import uid_of
+from pybernetes.component.removal import remove_tree
 from pybernetes.cri.errors import CRIError
 
 from ..node_facts import NodeFacts
@@ -142,9 +142,7 @@ class VolumeManager:
         """Remove the whole folder of a pod that is gone, its volumes first."""
         await self.teardown(uid)
         try:
-            await asyncio.to_thread(shutil.rmtree, self._host.pod_folder(uid))
-        except FileNotFoundError:
-            return
+            await asyncio.to_thread(remove_tree, self._host.pod_folder(uid))
         except OSError as error:
             raise VolumeError(f"cannot remove the folder of pod {uid}: {why(error)}") from None
 
@@ -218,5 +216,4 @@ def _unmount_volumes(folder: Path) -> None:
 
 def _remove_volumes(folder: Path) -> None:
     for part in (subpath.FOLDER, "volumes", "plugins"):
-        if (folder / part).is_dir():
-            shutil.rmtree(folder / part)
+        remove_tree(folder / part)

@@ -20,9 +20,18 @@ def set_group(folder: str | Path, group: int | None, *, read_only: bool, only_on
     """Give a volume to a group; None is no group at all. Links are never followed."""
     if group is None or (only_on_mismatch and _matches(folder, group, read_only)):
         return
-    for path, folders, files in os.walk(folder, topdown=False):
-        for name in files + [each for each in folders if os.path.islink(os.path.join(path, each))]:
-            _change(os.path.join(path, name), group, read_only)
+    folders = [os.fspath(folder)]
+    for path in folders:  # which grows; no recursion, because a tree may be deeper than Python's stack
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        _change(entry.path, group, read_only)
+        except OSError:  # gone meanwhile, or deeper than a path may be long
+            continue
+    for path in reversed(folders):  # the topmost last: `OnRootMismatch` takes it for a sign that all are done
         _change(path, group, read_only)
 
 

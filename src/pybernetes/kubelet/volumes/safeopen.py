@@ -7,24 +7,16 @@ descriptor. Links that stay inside are followed.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Final
 
-_SYS_OPENAT2: Final = 437  # the same number on all architectures
-_RESOLVE_NO_MAGICLINKS: Final = 0x02
-_RESOLVE_BENEATH: Final = 0x08
-_RESOLVE_IN_ROOT: Final = 0x10
+from pybernetes.component.openat2 import RESOLVE_BENEATH, RESOLVE_IN_ROOT, RESOLVE_NO_MAGICLINKS, openat2
+
 MAX_ENV_FILE: Final = 1 << 20
-
-
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
 @contextmanager
@@ -32,7 +24,7 @@ def opened_beneath(folder: str | Path, path: str, flags: int = os.O_PATH) -> Ite
     """A descriptor of what is at `path` inside the folder; OSError (EXDEV) if that leads out of it."""
     base = os.open(folder, os.O_PATH | os.O_CLOEXEC)
     try:
-        descriptor = _openat2(base, path or ".", flags, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+        descriptor = openat2(base, path or ".", flags, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
     finally:
         os.close(base)
     try:
@@ -45,7 +37,7 @@ def read_inside(folder: str | Path, path: str) -> bytes:
     """What a file in a volume says; absolute links are meant from the volume's root, and nothing leads out of it."""
     base = os.open(folder, os.O_PATH | os.O_CLOEXEC)
     try:
-        descriptor = _openat2(base, path.lstrip("/"), os.O_RDONLY | os.O_NONBLOCK, _RESOLVE_IN_ROOT)
+        descriptor = openat2(base, path.lstrip("/"), os.O_RDONLY | os.O_NONBLOCK, RESOLVE_IN_ROOT)
     finally:
         os.close(base)
     with os.fdopen(descriptor, "rb") as file:
@@ -62,7 +54,7 @@ def make_folders_beneath(folder: str | Path, path: str, mode: int) -> None:
     try:
         for index, name in enumerate(parts, 1):
             try:  # always from the top: a link on the way may lead up again and still stay inside
-                deeper = _openat2(base, "/".join(parts[:index]), os.O_PATH, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+                deeper = openat2(base, "/".join(parts[:index]), os.O_PATH, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
             except FileNotFoundError:
                 os.mkdir(name, mode, dir_fd=parent)
                 deeper = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
@@ -72,18 +64,3 @@ def make_folders_beneath(folder: str | Path, path: str, mode: int) -> None:
     finally:
         os.close(parent)
         os.close(base)
-
-
-def _openat2(base: int, path: str, flags: int, resolve: int) -> int:
-    how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
-    size = ctypes.c_size_t(ctypes.sizeof(how))
-    found = _libc().syscall(ctypes.c_long(_SYS_OPENAT2), base, os.fsencode(path), ctypes.byref(how), size)
-    if found < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), path)
-    return int(found)
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

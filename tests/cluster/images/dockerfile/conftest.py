@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pybernetes.cri.embedded.images.usage import remove_tree
+from pybernetes.component.removal import remove_tree
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from cluster.images.dockerfile.bench import Bench
 
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.cri.embedded.images.usage import remove_tree
+from pybernetes.component.removal import remove_tree
 from tools import PATIENCE, PYTHON, wait_until
 
 

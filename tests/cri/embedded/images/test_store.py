@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import json
@@ -166,6 +167,10 @@ def test_layers_of_an_image_that_is_being_taken_in_are_not_collected(store: Imag
     assert all((store.layers / each).is_dir() for each in image.layers)
 
 
+def _busy(path: Path) -> None:
+    raise OSError(errno.EBUSY, "busy", str(path))
+
+
 def test_files_of_a_container_that_cannot_be_removed_are_told_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,9 +178,9 @@ def test_files_of_a_container_that_cannot_be_removed_are_told_of(
     folder = tmp_path / "containers/c1"
     (folder / "fs").mkdir(parents=True)
     with monkeypatch.context() as patched:
-        patched.setattr("pybernetes.cri.embedded.images.store.remove_tree", lambda path: None)
+        patched.setattr("pybernetes.cri.embedded.images.store.remove_tree", _busy)
         store.release("c1")
-    assert f"files of container c1 cannot be removed and are left: {folder}" in caplog.text
+    assert f"files of container c1 cannot be removed and are left in {folder}: [Errno 16]" in caplog.text
     caplog.clear()
     store.release("c1")
     assert not folder.exists()

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pybernetes.component.removal import remove_tree
 from pybernetes.cri.embedded.images.unpack import UnsafeArchive, unpack
-from pybernetes.cri.embedded.images.usage import measure, remove_tree
+from pybernetes.cri.embedded.images.usage import measure
 
 if os.geteuid() != 0:
     pytest.skip("needs root: owners and whiteouts", allow_module_level=True)

@@ -27,10 +27,10 @@ from pybernetes.cluster import files
 from pybernetes.cluster.images import oci
 from pybernetes.cluster.images.dockerfile import layers
 from pybernetes.cluster.images.dockerfile.stage import Layer
+from pybernetes.component.removal import remove_tree
 from pybernetes.cri.embedded.images import roots
 from pybernetes.cri.embedded.images.archive import Archive
 from pybernetes.cri.embedded.images.store import ImageStore, layer_name
-from pybernetes.cri.embedded.images.usage import remove_tree
 
 KEEP = 14 * 24 * 3600.0
 """Seconds that a step is kept after its last use."""
@@ -54,7 +54,7 @@ class Kept:
             print("waiting for another build", file=sys.stderr)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         for left in self._work.iterdir():
-            remove_tree(left)
+            remove_tree(left, ignore_errors=True)
         self._store = ImageStore(self.root)
         (self._store.layers / "empty").mkdir(exist_ok=True)
         self._prune()
@@ -96,7 +96,7 @@ class Kept:
         try:
             yield upper, work
         finally:
-            remove_tree(place)
+            remove_tree(place, ignore_errors=True)
 
     @contextlib.contextmanager
     def temporary(self) -> Iterator[Path]:
@@ -105,7 +105,7 @@ class Kept:
         try:
             yield place
         finally:
-            remove_tree(place)
+            remove_tree(place, ignore_errors=True)
 
     def take(self, key: str, upper: Path, below: Sequence[Layer], latest: int | None) -> Layer | None:
         """Makes a layer of what a step wrote, and remembers it; None if it wrote nothing. ValueError."""
@@ -157,10 +157,10 @@ class Kept:
             path.unlink(missing_ok=True)
         for path in self.layers.iterdir():
             if path.name.removesuffix(".size") not in folders:
-                remove_tree(path)
+                remove_tree(path, ignore_errors=True)
         for path in (self.root / "blobs").iterdir():
             if path.name not in blobs:
                 path.unlink()
         for path in [*self.bases.iterdir(), *(self.root / "caches").iterdir()]:
             if path.stat().st_mtime < old:
-                remove_tree(path)
+                remove_tree(path, ignore_errors=True)

@@ -12,6 +12,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from pybernetes.component.removal import remove_tree
+
 OPAQUE = "user.overlay.opaque"
 
 
@@ -31,7 +33,7 @@ def _copy(source: str, target: str, inner: str) -> None:
                 _folder(entry.path, there, found)
                 _copy(entry.path, there, path)
                 continue
-            _remove(there)
+            remove_tree(there)
             if stat.S_ISREG(found.st_mode):
                 shutil.copy2(entry.path, there)
             elif stat.S_ISLNK(found.st_mode):
@@ -43,13 +45,6 @@ def _copy(source: str, target: str, inner: str) -> None:
 
 def _folder(source: str, there: str, found: os.stat_result) -> None:
     if os.path.islink(there) or not os.path.isdir(there) or OPAQUE in os.listxattr(source):
-        _remove(there)
+        remove_tree(there)
         os.mkdir(there)
     os.chmod(there, stat.S_IMODE(found.st_mode) | stat.S_IRWXU)
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)

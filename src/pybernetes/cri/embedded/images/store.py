@@ -22,13 +22,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from pybernetes.component.removal import remove_tree
+
 from .archive import Archive, Contained
 from .compression import Damaged
 from .config import ImageConfig, read_config
 from .hashed import Hashed
 from .names import full_name, is_id
 from .unpack import ENTRIES, unpack
-from .usage import Usage, measure, remove_tree
+from .usage import Usage, measure
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +96,7 @@ class ImageStore:
         self._changing = threading.RLock()
         """Held for moments, by all that changes the index or the set of layers; a container's start waits for it."""
         for rubbish in self.layers.glob(".*"):
-            remove_tree(rubbish)
+            remove_tree(rubbish, ignore_errors=True)
         self._load()
         for config in (root / "configs").iterdir():
             if f"sha256:{config.name}" not in self._images:
@@ -158,9 +160,10 @@ class ImageStore:
             stood_on = set((folder / "layers").read_text().split())
         except OSError:
             stood_on = set()
-        remove_tree(folder)
-        if folder.exists():
-            log.error("files of container %s cannot be removed and are left: %s", container_id, folder)
+        try:
+            remove_tree(folder)
+        except OSError as error:
+            log.error("files of container %s cannot be removed and are left in %s: %s", container_id, folder, error)
         if stood_on - {layer for image in self.images() for layer in image.layers}:
             self.collect()
 
@@ -238,7 +241,7 @@ class ImageStore:
         with self._changing:
             doomed = [self._doom(layer) for layer in self._unused()]
         for layer in doomed:
-            remove_tree(layer)
+            remove_tree(layer, ignore_errors=True)
 
     def _unused(self) -> list[Path]:
         used = self._wanted | {layer for image in self._images.values() for layer in image.layers} | {"empty"}
@@ -315,7 +318,7 @@ class ImageStore:
         except Damaged as error:
             raise ValueError(f"layer {member} is {error}") from None
         finally:
-            remove_tree(temporary)
+            remove_tree(temporary, ignore_errors=True)
         return size
 
     def _empty(self) -> str:

@@ -17,8 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import IO, NoReturn, Self
 
+from pybernetes.component.removal import remove_tree
+
 from ..syscalls import ALL_USERS, open_in_root, users
-from .usage import remove_tree
 
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 METADATA, AUFS_LINKS = ".wh..wh.", ".wh..wh.plnk"
