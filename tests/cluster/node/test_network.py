@@ -251,3 +251,43 @@ def test_the_network_of_a_cluster_that_died_is_given_away_and_one_in_use_is_name
         "taken": 3,
         "message": f"the network of this cluster, 10.130.0.0/16, is used by the one in {tmp_path}/new",
     }
+
+
+@needs_root
+def test_nodes_and_pods_leave_under_the_hosts_address_without_any_program(tmp_path: Path) -> None:
+    found = in_namespaces(
+        """
+        import json, os, subprocess
+        from pybernetes.cluster.node import fabric
+        from pybernetes.cluster.node.network import Network
+        from pybernetes.cluster.node.programs import find
+        nft = find("nft")
+        os.environ["PATH"] = fabric.firewall.find.__globals__["PATH"] = "/nowhere"
+        seen = dict(problem=fabric.open_way_out(Network(4)), again=fabric.open_way_out(Network(4)))
+        listed = lambda: subprocess.run([nft, "list", "ruleset"], capture_output=True, text=True).stdout
+        seen["rules"] = [line.strip() for line in listed().splitlines()]
+        fabric.remove(Network(4))
+        fabric.remove(Network(4))
+        seen["after"] = listed()
+        print(json.dumps(seen))
+        """,
+        tmp_path,
+    )
+    assert found["problem"] is None
+    assert found["again"] is None
+    assert found["after"] == ""
+    assert found["rules"] == [
+        "table ip pyb4 {",
+        "chain postrouting {",
+        "type nat hook postrouting priority srcnat; policy accept;",
+        "ip saddr 10.245.4.0/24 jump leaving",
+        "ip saddr 10.131.0.0/16 jump leaving",
+        "}",
+        "",
+        "chain leaving {",
+        "ip daddr 10.245.4.0/24 return",
+        "ip daddr 10.131.0.0/16 return",
+        'oifname != "pyb4" masquerade',
+        "}",
+        "}",
+    ]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
+import ipaddress
 
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.node import firewall
 from pybernetes.cluster.node.netlink import Netlink
 from pybernetes.cluster.node.network import NODES, Network, mac
-from pybernetes.cluster.node.programs import find
+from pybernetes.network.nftables import expressions as e
+from pybernetes.network.nftables import objects
+from pybernetes.network.nftables.batch import Batch
+from pybernetes.network.nftables.client import Nftables
+from pybernetes.network.nftables.objects import Chain, Hook, Table
 
 
 def make(network: Network) -> None:
@@ -26,29 +30,42 @@ def make(network: Network) -> None:
 
 
 def open_way_out(network: Network) -> str | None:
-    """Lets nodes and pods reach other networks under the host's address; says why not if that cannot be."""
-    nft = find("nft")
-    if nft is None:
-        return "nft is not installed (Debian: nftables): nodes and pods reach nothing outside the cluster"
-    result = subprocess.run([nft, "-f", "-"], input=_rules(network), capture_output=True, text=True)
-    if result.returncode != 0:
-        return f"nft refuses the rules for the way out: {result.stderr.strip().splitlines()[0]}"
+    """Masquerades what nodes and pods send to other networks; returns why that cannot be done, if it cannot."""
+    try:
+        with Nftables() as kernel:
+            kernel.commit(_masquerade(network))
+    except OSError as error:
+        return f"{error}: nodes and pods reach nothing outside the cluster"
     firewall.open_for(network)
     return None
 
 
-def _rules(network: Network) -> str:
-    inside = f"{{ {network.fabric}, {network.pods} }}"
-    return f"""
-table ip {network.bridge}
-delete table ip {network.bridge}
-table ip {network.bridge} {{
-  chain postrouting {{
-    type nat hook postrouting priority srcnat; policy accept;
-    ip saddr {inside} ip daddr != {inside} oifname != "{network.bridge}" masquerade
-  }}
-}}
-"""
+def _masquerade(network: Network) -> Batch:
+    """Replaces the network's table: packets from nodes and pods to elsewhere leave with the host's address."""
+    table = Table("ip", network.bridge)
+    inside = [ipaddress.IPv4Network(each) for each in (network.fabric, network.pods)]
+    batch = Batch()
+    batch.replace_table(table)
+    batch.add_chain(table, Chain("postrouting", Hook("nat", objects.POSTROUTING, objects.SRCNAT_PRIORITY)))
+    batch.add_chain(table, Chain("leaving"))
+    register = e.REGISTER
+    for each in inside:
+        rule = [e.source_address(e.IPV4, register), *_in_network(each), e.jump("leaving")]
+        batch.add_rule(table, "postrouting", rule)
+    for each in inside:
+        rule = [e.destination_address(e.IPV4, register), *_in_network(each), e.verdict(e.RETURN)]
+        batch.add_rule(table, "leaving", rule)
+    bridge = network.bridge.encode().ljust(16, b"\0")
+    batch.add_rule(
+        table, "leaving", [e.meta(e.OIFNAME, register), e.compare(register, bridge, e.NOT_EQUAL), e.masquerade()]
+    )
+    return batch
+
+
+def _in_network(network: ipaddress.IPv4Network) -> list[bytes]:
+    """Goes on if the address in the first register is of the network."""
+    mask = e.bitwise(e.REGISTER, network.netmask.packed)
+    return [mask, e.compare(e.REGISTER, network.network_address.packed)]
 
 
 def remove(network: Network) -> None:
@@ -58,10 +75,12 @@ def remove(network: Network) -> None:
         for node in range(1, NODES + 1):
             host.delete(network.port(node))
     firewall.close_for(network)
-    nft = find("nft")
-    if nft is not None:
-        rules = f"table ip {network.bridge}\ndelete table ip {network.bridge}\n"
-        subprocess.run([nft, "-f", "-"], input=rules, capture_output=True, text=True)
+    table = Table("ip", network.bridge)
+    batch = Batch()
+    batch.add_table(table)
+    batch.delete_table(table)
+    with contextlib.suppress(OSError), Nftables() as kernel:
+        kernel.commit(batch)
 
 
 def sysctl(name: str, value: str) -> None:

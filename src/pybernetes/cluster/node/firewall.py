@@ -11,6 +11,8 @@ import subprocess
 
 from pybernetes.cluster.node.network import Network
 from pybernetes.cluster.node.programs import find
+from pybernetes.network.nftables.client import Nftables
+from pybernetes.network.nftables.objects import Table
 
 CHAINS = ("DOCKER-USER", "FORWARD")
 
@@ -47,11 +49,11 @@ def _drops(chain: str) -> bool:
 
 def _has_table() -> bool:
     """Whether anybody uses iptables here; asking iptables itself could make the tables it is asked about."""
-    nft = find("nft")
-    if nft is None:
+    try:
+        with Nftables() as kernel:
+            return Table("ip", "filter") in kernel.tables()
+    except OSError:
         return False
-    tables = subprocess.run([nft, "list", "tables"], capture_output=True, text=True).stdout
-    return "table ip filter" in tables.splitlines()
 
 
 def _iptables(*words: str) -> str | None:
