@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from store.tools import Etcd
 
 import tools
@@ -27,20 +26,7 @@ for number, usual in (
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, usual)
 
-# How long an example takes says more about the machine's other work than about the code.
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--soak", action="store_true", help="also run the long tests")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--soak"):
-        for item in items:
-            if item.get_closest_marker("soak"):
-                item.add_marker(pytest.mark.skip(reason="a long test: ./pyb test --soak"))
+pytest_plugins = ["plugins.determinism"]
 
 
 @pytest.hookimpl(tryfirst=True)

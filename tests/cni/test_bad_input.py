@@ -111,7 +111,7 @@ def test_bridge_and_portmap_understand_or_refuse(document: dict[str, Any]) -> No
                 assert all(line[0] in "*:-C" for line in script.splitlines())
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(documents, st.sampled_from(["ADD", "DEL", "CHECK", "GC", "STATUS"]))
 def test_host_local_understands_or_refuses(tmp_path: Path, document: dict[str, Any], command: str) -> None:
     if isinstance(document.get("ipam"), dict):

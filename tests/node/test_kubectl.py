@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import random
 import re
 import shutil
 import socket
@@ -118,7 +118,7 @@ def test_cp_brings_files_and_folders_both_ways(kubectl_in: Kubectl, tmp_path: Pa
     kubectl_in.ready("files")
     source = tmp_path / "source"
     (source / "deep").mkdir(parents=True)
-    content = os.urandom(300_000)
+    content = random.Random(7).randbytes(300_000)
     (source / "deep" / "data").write_bytes(content)
     kubectl_in("cp", str(source), "files:/tmp/there")
     assert kubectl_in("exec", "files", "--", "sh", "-c", "wc -c < /tmp/there/deep/data").strip() == "300000"

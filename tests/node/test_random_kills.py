@@ -142,11 +142,9 @@ def make_right(storm: Storm) -> None:
 
 
 @pytest.mark.parametrize("seconds", [40, pytest.param(600, marks=pytest.mark.soak)])
-def test_random_kills_end_in_the_right_state(own_node: Cluster, seconds: int) -> None:
+def test_random_kills_end_in_the_right_state(own_node: Cluster, seconds: int, run_seed: int) -> None:
     cluster = own_node
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")  # shown if the test fails
-    storm = Storm(cluster, seed)
+    storm = Storm(cluster, run_seed)
     cluster.apply(
         {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "crun"}, "handler": "crun"}
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import os
 import random
 import select
 import socket
@@ -318,8 +317,8 @@ def test_nonsense_leaves_no_trace_in_the_metrics(server: Server) -> None:
     assert series() == before
 
 
-def test_random_bytes_on_the_wire_get_400_or_a_closed_connection(server: Server) -> None:
-    numbers = random.Random(int.from_bytes(os.urandom(4)))
+def test_random_bytes_on_the_wire_get_400_or_a_closed_connection(server: Server, run_seed: int) -> None:
+    numbers = random.Random(run_seed)
     for _ in range(30):
         with server.connect() as connection, contextlib.suppress(OSError):
             connection.sendall(numbers.randbytes(numbers.randrange(1, 5000)) + b"\r\n\r\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import random
 import socket
 import time
 from collections.abc import Iterator
@@ -138,9 +138,9 @@ def test_a_damaged_database_is_refused_in_one_line_and_left_alone(tmp_path: Path
     content = bytearray(path.read_bytes())
     match damage:
         case "garbage":
-            content[:] = os.urandom(len(content))
+            content[:] = random.Random(7).randbytes(len(content))
         case "pages":
-            content[4096:] = os.urandom(len(content) - 4096)
+            content[4096:] = random.Random(7).randbytes(len(content) - 4096)
         case "short":
             del content[len(content) // 3 :]
     path.write_bytes(content)

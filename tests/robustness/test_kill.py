@@ -10,13 +10,9 @@ from robustness.crowd import Crowd
 from robustness.harness import Server
 from store.tools import Etcd
 
-SEED = time.time_ns() % 1_000_000
-"""Another one in each run; a failure prints it."""
-
 
 def killed_under_writers(server: Server, rounds: int, seed: int) -> Crowd:
     """The server is killed while writers write, or while it starts; after each start all must be well."""
-    print("seed", seed)
     server.start()
     crowd = Crowd(server, 4, seed)
     try:
@@ -50,32 +46,35 @@ def report(crowd: Crowd) -> None:
     )
 
 
-def test_sqlite_keeps_what_it_acknowledged_when_the_server_is_killed_12_times(tmp_path: Path, pki: Path) -> None:
+def test_sqlite_keeps_what_it_acknowledged_when_the_server_is_killed_12_times(
+    tmp_path: Path, pki: Path, run_seed: int
+) -> None:
     server = Server(tmp_path, pki, f"sqlite:///{tmp_path}/store.db")
-    report(killed_under_writers(server, 12, SEED))
+    report(killed_under_writers(server, 12, run_seed))
 
 
 @pytest.mark.soak
-def test_sqlite_keeps_what_it_acknowledged_when_the_server_is_killed_100_times(tmp_path: Path, pki: Path) -> None:
+def test_sqlite_keeps_what_it_acknowledged_when_the_server_is_killed_100_times(
+    tmp_path: Path, pki: Path, run_seed: int
+) -> None:
     server = Server(tmp_path, pki, f"sqlite:///{tmp_path}/store.db")
-    report(killed_under_writers(server, 100, SEED))
+    report(killed_under_writers(server, 100, run_seed))
 
 
 @pytest.mark.parametrize("rounds", [4, pytest.param(30, marks=pytest.mark.soak)])
 def test_etcd_keeps_what_was_acknowledged_when_the_server_is_killed(
-    tmp_path: Path, pki: Path, own_etcd: Etcd, rounds: int
+    tmp_path: Path, pki: Path, own_etcd: Etcd, rounds: int, run_seed: int
 ) -> None:
-    report(killed_under_writers(Server(tmp_path, pki, own_etcd.url), rounds, SEED))
+    report(killed_under_writers(Server(tmp_path, pki, own_etcd.url), rounds, run_seed))
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(30, marks=pytest.mark.soak)])
 def test_nothing_is_lost_or_repeated_when_etcd_is_killed_under_a_server_that_lives_on(
-    tmp_path: Path, pki: Path, own_etcd: Etcd, rounds: int
+    tmp_path: Path, pki: Path, own_etcd: Etcd, rounds: int, run_seed: int
 ) -> None:
-    print("seed", SEED)
     server = Server(tmp_path, pki, own_etcd.url)
     server.start()
-    crowd = Crowd(server, 4, SEED)
+    crowd = Crowd(server, 4, run_seed)
     try:
         for _ in range(rounds):
             crowd.begin()

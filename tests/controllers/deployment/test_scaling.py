@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pybernetes.api.apps.v1 import (
@@ -193,7 +193,14 @@ def test_a_saturated_new_one_ends_the_old_ones() -> None:
     surge=st.integers(0, 10),
     sizes=st.lists(st.integers(1, 30), min_size=2, max_size=5),
 )
-def test_shares_add_up_to_what_is_allowed(replicas: int, surge: int, sizes: list[int]) -> None:
+@example(replicas=1, surge=2, sizes=[2, 2, 2, 2, 2])
+def test_shares_add_up_to_what_is_allowed_unless_the_largest_would_be_negative(
+    replicas: int, surge: int, sizes: list[int]
+) -> None:
+    """The largest ReplicaSet takes what rounding left over, but no less than 0: then too many pods stay, never too few.
+
+    The next sync scales down the rest.
+    """
     before = sum(sizes)
     sets = [sized(f"r{index}", size, index, before, before) for index, size in enumerate(sizes)]
     subject = deployment(replicas, surge, 1)
@@ -201,8 +208,15 @@ def test_shares_add_up_to_what_is_allowed(replicas: int, surge: int, sizes: list
     assert steps
     if steps[0].force:
         allowed = replicas + max_surge(subject) if replicas else 0
-        assert sum(step.replicas for step in steps) == allowed
+        total = sum(step.replicas for step in steps)
         assert all(step.replicas >= 0 for step in steps)
+        assert total == allowed or (steps[0].replicas == 0 and allowed < total < before)
+
+
+def test_five_replicasets_of_two_shrink_to_four_pods_where_three_are_allowed() -> None:
+    sets = [sized(f"r{index}", 2, index, 10, 10) for index in range(5)]
+    steps = proportional(deployment(1, 2, 1), sets[0], sets[1:])
+    assert [step.replicas for step in steps] == [0, 1, 1, 1, 1]
 
 
 def test_a_scaling_event_is_seen_in_the_annotation_of_an_active_one() -> None:

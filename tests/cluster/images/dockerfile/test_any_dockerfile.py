@@ -27,7 +27,7 @@ LINE = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.lists(LINE, max_size=6))
 @example(["COPY a " + "/d" * 300])
 @example(["WORKDIR " + "d/" * 3000])

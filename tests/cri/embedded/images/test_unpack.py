@@ -369,7 +369,7 @@ kinds = st.sampled_from(
 targets = st.one_of(names, st.sampled_from(["/", "../outside", "/proc/self/cwd", "../outside/secret", "../.."]))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(entries=st.lists(st.tuples(names, kinds, targets, st.sampled_from([0o755, 0o4777, 0])), max_size=8))
 def test_no_layer_touches_what_is_outside(outside: Path, entries: list[tuple[str, bytes, str, int]]) -> None:
     layer = outside.parent / "layer"

@@ -1,0 +1,88 @@
+"""The ordinary run draws the same cases each time; `--soak` draws others, from a seed that it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tools
+
+CASES = """
+import random
+from hypothesis import given, strategies as st
+drawn = []
+
+@given(st.lists(st.integers()), st.text())
+def test_hypothesis(numbers, text):
+    drawn.append((numbers, text))
+
+def test_random(run_seed):
+    print("DRAWN", hash(str(drawn)), random.random(), run_seed)
+"""
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> str:
+    """The output of a pytest of its own with the plugin."""
+    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "plugins.determinism", "--rootdir", str(folder)]
+    environ = {**os.environ, "PYTHONPATH": str(tools.ROOT / "tests"), "PYTHONHASHSEED": "0", **environment}
+    environ.pop("PYTEST_XDIST_WORKER", None)
+    result = subprocess.run([*command, *arguments], cwd=folder, env=environ, capture_output=True, text=True)
+    return result.stdout + result.stderr
+
+
+def drawn(output: str) -> str:
+    found = re.search("DRAWN .*", output)
+    assert found is not None, output
+    return found[0]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "test_cases.py").write_text(CASES)
+    return tmp_path
+
+
+def test_the_ordinary_run_draws_the_same_cases_each_time_and_keeps_none(folder: Path) -> None:
+    first = run(folder)
+    assert drawn(first) == drawn(run(folder))
+    assert "--seed" not in first
+    assert not (folder / ".hypothesis" / "examples").exists()
+
+
+def test_tests_and_modules_that_came_before_change_nothing(folder: Path) -> None:
+    alone = drawn(run(folder))
+    (folder / "constants.py").write_text("A = 'some constant'; B = 123456789; C = ['another', 987654321]")
+    (folder / "test_before.py").write_text("import constants, random\ndef test_before(): random.random()")
+    assert drawn(run(folder)) == alone
+
+
+def test_a_soak_draws_other_cases_and_its_seed_brings_them_back(folder: Path) -> None:
+    first, second = run(folder, "--soak"), run(folder, "--soak")
+    assert drawn(first) != drawn(second)
+    seed = re.search(r"random cases: --seed (\d+)", first)
+    assert seed is not None
+    again = run(folder, "--seed", seed[1])
+    assert drawn(again) == drawn(first)
+    assert again.count(f"random cases: --seed {seed[1]}") == 2
+
+
+def test_workers_use_the_seed_of_the_run(folder: Path) -> None:
+    (folder / "test_cases.py").write_text("def test_it(run_seed, request): assert run_seed == 99")
+    assert "1 passed" in run(folder, "-n", "1", "--seed", "99")
+
+
+def test_a_test_that_lets_chance_or_time_decide_is_refused(folder: Path) -> None:
+    (folder / "test_chance.py").write_text(
+        "from hypothesis import given, settings, strategies as st\n"
+        "@settings(derandomize=False, deadline=200, suppress_health_check=[])\n"
+        "@given(st.integers())\n"
+        "def test_it(number): pass\n"
+    )
+    output = run(folder)
+    for why in ("derandomize", "deadline", "HealthCheck.too_slow"):
+        assert f"test_chance.py::test_it: {why}" in output.replace("suppress_health_check without ", "")
