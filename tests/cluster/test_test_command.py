@@ -115,10 +115,10 @@ def test_the_first_failing_stage_is_named_and_the_rest_does_not_run(
         pytest.param(0, 0, 1, id="nothing fails"),
         pytest.param(2, 0, 2, id="what passes alone is named"),
         pytest.param(1, 1, 2, id="what is broken fails both times"),
-        pytest.param(command.UNSTEADY + 1, 0, 1, id="so many are not by chance"),
+        pytest.param(command.RUN_ALONE + 1, 0, 1, id="so many are not run again"),
     ],
 )
-def test_few_tests_that_fail_beside_others_have_a_second_try_alone(
+def test_a_test_that_failed_beside_others_fails_the_run_even_if_it_passes_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
     unsteady: int, broken: int, tries: int,
 ) -> None:  # fmt: skip
@@ -134,16 +134,29 @@ def test_few_tests_that_fail_beside_others_have_a_second_try_alone(
         "def test_steady(): print('steady', file=open('runs', 'a'))\n"
     )
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
     python = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(tmp_path)]
-    if passes := broken == 0 and unsteady <= command.UNSTEADY:
-        command.run_tests(tmp_path, python, ["-n", "2"], [])
-    else:
+    if unsteady or broken:
         with pytest.raises(subprocess.CalledProcessError):
             command.run_tests(tmp_path, python, ["-n", "2"], [])
+    else:
+        command.run_tests(tmp_path, python, ["-n", "2"], [])
     shown = capfd.readouterr().out
-    assert ("once more, alone" in shown) == (tries == 2)
-    assert ("UNSTEADY, passed only alone: test_all.py::test_unsteady[0]" in shown) == (passes and unsteady > 0)
+    assert ("once more alone" in shown) == (tries == 2)
+    passes_alone = "== pytest: FAILED test_all.py::test_unsteady[0] (passes alone)\n" in shown
+    assert passes_alone == (0 < unsteady <= command.RUN_ALONE)
+    assert ("== pytest: FAILED test_all.py::test_broken[0]\n" in shown) == (broken > 0)
     assert (tmp_path / "runs").read_text() == "steady\n"  # what passed is not run again
+
+
+def test_strings_hash_the_same_in_every_ordinary_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test_hash.py").write_text("def test_it(): print('x', hash('x'), file=open('hashes', 'a'))")
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        monkeypatch.setenv("PYTHONHASHSEED", "")  # restored at the end, whatever run_tests sets
+        monkeypatch.delenv("PYTHONHASHSEED")
+        command.run_tests(tmp_path, [sys.executable, "-m", "pytest", "-q", "--rootdir", str(tmp_path)], [], [])
+    assert len(set((tmp_path / "hashes").read_text().splitlines())) == 1
 
 
 def test_the_extra_is_installed_once_and_again_when_the_project_changes(

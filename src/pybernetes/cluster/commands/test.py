@@ -3,9 +3,9 @@
 Installs only what is missing, then runs the stages one after the other and stops at the first that fails. Whatever it
 does not know is passed on to pytest: `pyb test tests/store -k watch`.
 
-Thousands of tests with real nodes share few cores, and the slowest moment of hours is somebody's deadline. So up to
-five tests that failed beside the others have a second try, alone, and are named as unsteady when they pass; what is
-broken fails both times.
+The run is deterministic: the same commit draws the same cases (tests/plugins/determinism.py) and hashes strings in the
+same way. A test that failed fails the run. Up to five of them are run once more, alone, only to say which of them need
+the company of others to fail.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,7 @@ KUBECTL = Path(".cache/kubectl-debian/usr/bin/kubectl")
 # Debian keeps some servers and CNI's plugins there, and it is not on every user's path.
 FOLDERS = "/usr/sbin:/usr/lib/cni"
 ATTEMPTS = 3
-UNSTEADY = 5
+RUN_ALONE = 5
 TESTS_FAILED = 1  # pytest's exit code; others are not about tests
 FAILED = Path(".pytest_cache/v/cache/lastfailed")
 
@@ -88,16 +89,28 @@ def main(argv: list[str]) -> int:
 
 
 def run_tests(folder: Path, pytest: Sequence[str], workers: Sequence[str], argv: Sequence[str]) -> None:
-    """Runs the tests side by side, and the few that fail once more, one after another."""
+    """Runs the tests side by side; a few failed ones once more, alone, for information: the run has failed already."""
+    hash_seed = str(random.SystemRandom().randrange(1 << 32)) if "--soak" in argv else "0"
+    os.environ.setdefault("PYTHONHASHSEED", hash_seed)
+    if "--soak" in argv:
+        print(f"== pytest: PYTHONHASHSEED={os.environ['PYTHONHASHSEED']}", flush=True)
     try:
         return _run([*pytest, *workers, *argv])
     except subprocess.CalledProcessError as error:
-        failed = sorted(json.loads((folder / FAILED).read_text())) if (folder / FAILED).exists() else []
-        if error.returncode != TESTS_FAILED or not 0 < len(failed) <= UNSTEADY:
+        failed = failed_tests(folder)
+        if error.returncode != TESTS_FAILED or not 0 < len(failed) <= RUN_ALONE:
             raise
-    print(f"== pytest: once more, alone: {', '.join(failed)}", flush=True)
-    _run([*pytest, *argv, "-n", "0", "--last-failed"])
-    print(f"== pytest: UNSTEADY, passed only alone: {', '.join(failed)}", flush=True)
+        print(f"== pytest: FAILED, run once more alone to learn why: {', '.join(failed)}", flush=True)
+        alone = subprocess.run([*pytest, *argv, "-n", "0", "--last-failed"])
+        again = failed if alone.returncode not in (0, TESTS_FAILED) else failed_tests(folder)
+        for name in failed:
+            print(f"== pytest: FAILED {name}" + ("" if name in again else " (passes alone)"), flush=True)
+        raise
+
+
+def failed_tests(folder: Path) -> list[str]:
+    """The tests that failed in the last run of pytest."""
+    return sorted(json.loads((folder / FAILED).read_text())) if (folder / FAILED).exists() else []
 
 
 def install_programs(folder: Path) -> None:
