@@ -164,3 +164,14 @@ def test_an_update_that_creates_takes_the_right_to_create(admin: Client, as_user
     check(user.put(leases, {"metadata": {"name": "l"}}), 403)
     check(admin.post(f"/api/v1/namespaces/{place}/configmaps", body), 201)
     check(user.patch(f"{path}?fieldManager=m", body, "apply"), 200)
+
+
+def test_a_role_that_combines_millions_of_permissions_is_refused_with_a_short_message(editor: User, place: str) -> None:
+    huge = {
+        "verbs": [f"v{n}" for n in range(120)],
+        "apiGroups": [f"g{n}" for n in range(120)],
+        "resources": [f"r{n}" for n in range(120)],
+    }
+    answer = check(editor.post(f"{RBAC}/namespaces/{place}/roles", role("huge", huge)), 403)
+    assert answer.message.endswith("\n... and 1726000 more")
+    assert len(answer.message) < 1 << 20

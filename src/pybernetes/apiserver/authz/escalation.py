@@ -19,7 +19,7 @@ from pybernetes.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, 
 
 from ..registry.strategy import Context
 from ..requestinfo import RequestInfo
-from .coverage import describe, missing, quoted_list
+from .coverage import Missing, TooManyCombinations, describe, missing, quoted_list
 from .messages import aggregate
 from .privileged import PRIVILEGED
 from .resolver import resolver
@@ -39,7 +39,7 @@ async def check_role(new: Role | ClusterRole, old: Role | ClusterRole | None, co
     if await allows(context.registry.authorizers, context.user, question):
         return
     _confirm(new.rules or [], new, context, plural)
-    if (_aggregates(new) or _aggregates(old)) and _lacking(_EVERYTHING, context):
+    if (_aggregates(new) or _aggregates(old)) and _lacking(_EVERYTHING, context).rules:
         why = "must have cluster-admin privileges to use the aggregationRule"
         raise Forbidden(GROUP, plural, _name(new), why)
 
@@ -87,8 +87,12 @@ def only_for_garbage_collection(new: Any, old: Any) -> bool:
 
 
 def _confirm(rules: list[PolicyRule], obj: Any, context: Context, plural: str) -> None:
-    lacking = _lacking(rules, context)
-    if lacking:
+    try:
+        lacking = _lacking(rules, context)
+    except TooManyCombinations:
+        why = "the rules combine too many values to be compared with what the user holds; split them into smaller rules"
+        raise Forbidden(GROUP, plural, _name(obj), why) from None
+    if lacking.rules:
         user = context.user
         why = (
             f"user {quote(user.name)} (groups={quoted_list(user.groups)}) is attempting to grant RBAC permissions not "
@@ -100,7 +104,7 @@ def _confirm(rules: list[PolicyRule], obj: Any, context: Context, plural: str) -
         raise Forbidden(GROUP, plural, _name(obj), why)
 
 
-def _lacking(rules: Any, context: Context) -> list[PolicyRule]:
+def _lacking(rules: Any, context: Context) -> Missing:
     return missing(resolver(context.registry).grants(context.user, context.namespace).rules, rules)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from typing import Any
 
 import msgspec
@@ -93,7 +94,7 @@ def completed(wanted: Any, present: Any) -> Any | None:
 
 def _completed_role(wanted: Any, present: Any) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    lacking = missing(present.rules or [], wanted.rules or [])
+    lacking = missing(present.rules or [], wanted.rules or [], sys.maxsize).rules
     if lacking:
         changes["rules"] = [*(present.rules or ()), *lacking]
     if isinstance(wanted, ClusterRole):
