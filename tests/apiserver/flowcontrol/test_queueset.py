@@ -80,6 +80,30 @@ def test_a_full_queue_takes_no_more_and_leaving_makes_room() -> None:
     assert queues.add("a", object(), 1)
 
 
+def test_ten_million_queues_take_room_only_while_they_are_used() -> None:
+    queues: QueueSet[str] = QueueSet(10_000_000, 2, 50)
+    for number in range(100):
+        assert queues.add(f"flow-{number}", "request", 1)
+    assert len(queues.queues) == 100
+    drain(queues, 99)
+    assert len(queues.queues) <= 100
+    drain(queues, 1)
+    assert not queues.queues
+
+
+def test_a_queue_that_ran_ahead_stays_behind_the_others_while_they_wait() -> None:
+    queues: QueueSet[str] = QueueSet(2, 1, 100)
+    busy, other = "a", next(f"n{n}" for n in range(99) if deal(f"n{n}", 2, 1) != deal("a", 2, 1))
+    queues.add(busy, "busy", 1)
+    found = queues.peek()
+    assert found is not None
+    queues.take(found[0])
+    queues.add(other, "other", 1)
+    queues.finished(found[0], 1, 60.0)  # it was a long request
+    queues.add(busy, "busy", 1)
+    assert drain(queues, 2) == ["other", "busy"]
+
+
 def test_seats_by_shares() -> None:
     found = bounds(600, [(30, 33, None), (40, 25, None), (100, 90, 10), (5, 0, None), (0, 0, None)])
     assert [each.nominal for each in found] == [103, 138, 343, 18, 0]  # rounded up, as upstream

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pybernetes.api.times import format_duration
 from pybernetes.net.http import Handler, Request, Response
 
+from .queueset import Queue
+
 if TYPE_CHECKING:
     from .controller import FlowController
-    from .levels import Asked
+    from .levels import Asked, Level
 
 FOLDER = "/debug/api_priority_and_fairness"
 _LEVELS = (
@@ -29,6 +31,7 @@ _REQUESTS = (
 _DETAILS = ("UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource")
 _DETAILED = "includeRequestDetails"
 _LATE = "time-out"
+_LISTED = 1024  # queues of a level; where there are more only those in use are listed
 
 Row = Sequence[object]
 
@@ -60,9 +63,18 @@ def _levels(controller: FlowController) -> Iterator[Row]:
 
 def _queues(controller: FlowController) -> Iterator[Row]:
     for name, level in sorted(controller.levels.items()):
-        for index, queue in enumerate(level.queues.queues if level.queues else ()):
+        for index, queue in _numbered(level):
             work = f"{queue.virtual:.8f}ss"
             yield name, index, len(queue.items), queue.running, queue.taken, work, queue.seats, queue.seats, work
+
+
+def _numbered(level: Level) -> Iterator[tuple[int, Queue[Any]]]:
+    """All queues of a level, or those in use where there are too many to list."""
+    queues = level.queues
+    if queues is not None:
+        numbers = range(queues.size) if queues.size <= _LISTED else sorted(queues.queues)
+        for number in numbers:
+            yield number, queues.queues.get(number) or Queue(number)
 
 
 def _requests(controller: FlowController, request: Request) -> list[Row]:
@@ -70,7 +82,7 @@ def _requests(controller: FlowController, request: Request) -> list[Row]:
     rows: list[Row] = [(*_REQUESTS, *_DETAILS) if detailed else _REQUESTS]
     for name, level in sorted(controller.levels.items()):
         served = sorted(level.running, key=lambda each: each.started)
-        for index, queue in enumerate(level.queues.queues if level.queues else ()):
+        for index, queue in _numbered(level):
             for place, (future, _) in enumerate(queue.items):
                 if future in level.waiting:
                     rows.append(_request(name, index, place, level.waiting[future], detailed))

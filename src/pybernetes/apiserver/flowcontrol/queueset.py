@@ -4,6 +4,7 @@ A flow is dealt a hand of queues by its hash, so that a flow that floods fills i
 queues with any other (shuffle sharding); a request joins the shortest queue of the hand. Queues take turns by
 start-time fair queueing: each has a virtual time that grows by the work it was given (seats times seconds), and the one
 that is furthest behind goes next. What a request will take is guessed when it starts and put right when it ends.
+A level may have ten million queues, so a queue exists only while it has requests or its virtual time is still ahead.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ GUESS = 0.003  # seconds that a request is taken to last until it is known
 class Queue(Generic[T]):
     """Requests in the order in which they came."""
 
-    __slots__ = ("items", "running", "seats", "taken", "virtual")
+    __slots__ = ("items", "number", "running", "seats", "taken", "virtual")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self.number = number
         self.items: deque[tuple[T, int]] = deque()
         self.seats = 0
         """Of all that wait."""
@@ -35,11 +37,14 @@ class QueueSet(Generic[T]):
     """All queues of a level."""
 
     def __init__(self, queues: int, hand: int, length: int) -> None:
-        self.queues: list[Queue[T]] = [Queue() for _ in range(queues)]
+        self.size = queues
+        self.queues: dict[int, Queue[T]] = {}
+        """By number; all others are empty."""
         self._hand = min(hand, queues)
         self._length = length
         self._active: dict[Queue[T], None] = {}
         self._virtual = 0.0
+        self._running = 0
         self.waiting = 0
 
     @property
@@ -49,10 +54,11 @@ class QueueSet(Generic[T]):
 
     def add(self, flow: str, item: T, seats: int) -> Queue[T] | None:
         """Let a request wait; None if its queue is full."""
-        hand = deal(flow, len(self.queues), self._hand)
-        queue = min((self.queues[number] for number in hand), key=lambda each: (each.seats, len(each.items)))
+        hand = [self.queues.get(number) or Queue[T](number) for number in deal(flow, self.size, self._hand)]
+        queue = min(hand, key=lambda each: (each.seats, len(each.items)))
         if len(queue.items) >= self._length:
             return None
+        self.queues[queue.number] = queue
         if not queue.items:
             queue.virtual = max(queue.virtual, self._virtual)  # who was away has no claim to the past
             self._active[queue] = None
@@ -77,6 +83,7 @@ class QueueSet(Generic[T]):
         self._virtual = max(self._virtual, queue.virtual)
         queue.virtual += seats * GUESS
         queue.running += 1
+        self._running += 1
         queue.taken += seats
         if not queue.items:
             del self._active[queue]
@@ -91,12 +98,23 @@ class QueueSet(Generic[T]):
                 break
         if not queue.items:
             self._active.pop(queue, None)
+            self._drop(queue)
 
     def finished(self, queue: Queue[T], seats: int, seconds: float) -> None:
         """A request that came from a queue has ended."""
         queue.virtual += seats * (seconds - GUESS)
         queue.running -= 1
         queue.taken -= seats
+        if self.queues.get(queue.number) is queue:  # not a queue of the set before the level was changed
+            self._running -= 1
+            self._drop(queue)
+
+    def _drop(self, queue: Queue[T]) -> None:
+        """Forget a queue that is as good as new: nobody waits or runs, and it is not ahead of the others."""
+        if not self._running and not self._active:
+            self.queues.clear()  # there is nobody left to be ahead of
+        elif not queue.running and not queue.items and queue.virtual <= self._virtual:
+            self.queues.pop(queue.number, None)
 
 
 def deal(flow: str, queues: int, hand: int) -> list[int]:
