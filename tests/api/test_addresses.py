@@ -76,3 +76,41 @@ def test_unusual_forms_are_warned_about() -> None:
     assert addresses.warnings_for_cidr("c", "10.0.0.1/8") == [
         'c: CIDR value "10.0.0.1/8" is ambiguous in this context (should be "10.0.0.0/8" or "10.0.0.1/32"?)'
     ]
+
+
+@pytest.mark.parametrize(
+    ("address", "other"),
+    [
+        ("10.0.0.1", True),
+        ("8.8.8.8", True),
+        ("2001:db8::1", True),
+        ("::ffff:10.0.0.1", True),
+        ("64:ff9b::a00:1", True),
+        ("127.0.0.1", False),
+        ("127.1.2.3", False),
+        ("0.0.0.0", False),
+        ("255.255.255.255", False),
+        ("224.0.0.1", False),
+        ("169.254.169.254", False),
+        ("::1", False),
+        ("::", False),
+        ("fe80::1", False),
+        ("fe80::1%eth0", False),
+        ("ff02::1", False),
+        ("::ffff:127.0.0.1", False),
+        ("::ffff:7f00:1", False),
+        ("0:0:0:0:0:FFFF:7F00:0001", False),
+        ("::ffff:0.0.0.0", False),
+        ("::ffff:169.254.169.254", False),
+        ("::ffff:255.255.255.255", False),
+        ("::127.0.0.1", False),
+        ("64:ff9b::127.0.0.1", False),
+        ("2002:7f00:1::", False),
+        ("127.000.000.001", False),
+        ("::ffff:127.0.0.01", False),
+        ("", False),
+        ("localhost", False),
+    ],
+)
+def test_the_servers_own_addresses_are_known_however_they_are_written(address: str, other: bool) -> None:
+    assert addresses.is_other_machine(address) is other

@@ -20,6 +20,8 @@ IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 _BAD_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _BAD_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _BAD_INTERFACE = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+_BROADCAST = ipaddress.IPv4Address("255.255.255.255")
+_EMBEDDING = (ipaddress.IPv6Network("::/96"), ipaddress.IPv6Network("64:ff9b::/96"))
 _LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9])")
 
 
@@ -29,6 +31,31 @@ def parse_ip(value: str) -> IPAddress | None:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
+
+
+def is_other_machine(value: str) -> bool:
+    """Whether this is the unicast address of another machine: not our own, nor of our link, however it is written.
+
+    An IPv6 address that stands for an IPv4 address (mapped, compatible, NAT64, 6to4) is judged as that one too: the
+    kernel or a gateway may connect there.
+    """
+    address = _address(value.partition("%")[0])
+    if address is None:
+        return False
+    return all(
+        not (each.is_loopback or each.is_link_local or each.is_multicast or each.is_unspecified or each == _BROADCAST)
+        for each in (address, *_embedded(address))
+    )
+
+
+def _embedded(address: IPAddress) -> list[IPAddress]:
+    """The IPv4 address that an IPv6 address stands for, if it does."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return []
+    found = address.ipv4_mapped or address.sixtofour
+    if found is None and any(address in network for network in _EMBEDDING):
+        found = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return [found] if found is not None else []
 
 
 def parse_cidr(value: str) -> tuple[IPAddress, IPNetwork] | None:

@@ -159,11 +159,24 @@ async def test_names_that_lead_nowhere(
 
 async def test_nobody_is_sent_to_the_servers_own_machine(connected: ApiServer, tmp_path: Path) -> None:
     async with web(connected, tmp_path) as (here, proxy, _):
-        for address in ("127.0.0.1", "169.254.169.254", "::1"):
+        for address in ("127.0.0.1", "169.254.169.254", "::1", "64:ff9b::7f00:1"):
             status = {"podIP": address, "podIPs": [{"ip": address}]}
             pod = (await here.ask("GET", here.pod)).json
             assert (await here.ask("PUT", f"{here.pod}/status", {**pod, "status": status})).status == 200
             answer = await here.ask("GET", f"{proxy}/")
+            assert (answer.status, answer.message) == (400, "address not allowed")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::ffff:127.0.0.1", "::ffff:7f00:1", "0177.0.0.1", "2130706433"])
+async def test_no_node_leads_to_the_servers_own_machine(connected: ApiServer, tmp_path: Path, address: str) -> None:
+    async with web(connected, tmp_path) as (here, _, port):
+        assert (await here.ask("POST", "/api/v1/nodes", {"metadata": {"name": "trick"}})).status == 201
+        node = (await here.ask("GET", "/api/v1/nodes/trick")).json
+        node["status"] = {"addresses": [{"type": "Hostname", "address": address}]}
+        node["status"]["addresses"].append({"type": "InternalIP", "address": address})
+        assert (await here.ask("PUT", "/api/v1/nodes/trick/status", node)).status == 200
+        for name in ("trick", f"trick:{port}"):
+            answer = await here.ask("GET", f"/api/v1/nodes/{name}/proxy/")
             assert (answer.status, answer.message) == (400, "address not allowed")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import random
 import socket
 from typing import Any
 
+from pybernetes.api.addresses import is_other_machine
 from pybernetes.api.errors import BadRequest, NotFound, ServiceUnavailable
 from pybernetes.api.quote import quote
 
@@ -65,7 +65,7 @@ async def of_pod(store: ResourceStore, namespace: str, id: str) -> Place:
     status = pod.status
     ips = [each.ip for each in (status and status.pod_ips) or ()]
     address = ips[0] if ips else (status and status.pod_ip) or ""
-    if not _global(address):
+    if not is_other_machine(address):
         raise BadRequest("address not allowed")
     return scheme, address, _port(port, id), False
 
@@ -126,25 +126,13 @@ async def _is_pod(registry: Registry, namespace: str, address: Any) -> bool:
     return any(each.ip == address.ip for each in (status and status.pod_ips) or ())
 
 
-def _global(address: str) -> bool:
-    """Whether this is an address of another machine: not the API server's own, nor of its link."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    return not (ip.is_loopback or ip.is_link_local or ip.is_multicast or ip.is_unspecified) and str(ip) != _BROADCAST
-
-
-_BROADCAST = "255.255.255.255"
-
-
 async def _check_host(host: str) -> None:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
         raise BadRequest(f"lookup {host}: no such host") from None
-    if not all(_global(str(each[4][0]).partition("%")[0]) for each in found):
+    if not all(is_other_machine(str(each[4][0])) for each in found):
         raise BadRequest("address not allowed")
 
 
