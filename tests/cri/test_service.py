@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pybernetes.cri import remote
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.events import ContainerEvent, EventType, container_events
@@ -149,3 +150,44 @@ async def test_events_have_begun_only_when_the_runtime_has_come_to_the_request()
 def test_the_client_has_a_method_for_every_call_without_a_streaming_twin() -> None:
     names = {snake_case(method.name) for method in cri.methods() if not method.name.startswith("Stream")}
     assert {name for name in names if not hasattr(Runtime, name)} == set()
+
+
+class Making(Minimal):
+    """A runtime that makes a sandbox when it is let."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+        self.abandoned = asyncio.Event()
+
+    async def run_pod_sandbox(self, request: Any) -> Any:
+        self.begun.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.abandoned.set()
+            raise
+        return cri.RunPodSandboxResponse(pod_sandbox_id="made")
+
+
+async def test_a_caller_that_is_cancelled_waits_until_the_sandbox_is_made() -> None:
+    servicer = Making()
+    async with served(servicer) as runtime:
+        call = asyncio.create_task(runtime.run_pod_sandbox(cri.RunPodSandboxRequest()))
+        await servicer.begun.wait()
+        call.cancel()
+        servicer.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert not servicer.abandoned.is_set()
+
+
+async def test_a_caller_that_is_cancelled_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "MAKING", 0.01)
+    servicer = Making()
+    async with served(servicer) as runtime:
+        call = asyncio.create_task(runtime.run_pod_sandbox(cri.RunPodSandboxRequest()))
+        await servicer.begun.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await asyncio.wait_for(servicer.abandoned.wait(), 30.0)

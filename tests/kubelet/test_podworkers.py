@@ -29,11 +29,19 @@ class Syncer:
         self.late_failures: list[Exception] = []
         self.gate: asyncio.Event | None = None
         """While it is there, `terminating` waits for it."""
+        self.hook: asyncio.Event | None = None
+        """While it is there, `sync` waits for it."""
 
     async def sync(self, work: PodWork) -> tuple[bool, float | None]:
         self.calls.append("sync")
         if self.failures:
             raise self.failures.pop(0)
+        if self.hook is not None:
+            try:
+                await self.hook.wait()
+            except asyncio.CancelledError:
+                self.calls.append("sync cancelled")
+                raise
         return self.ended, self.delay
 
     async def terminating(self, work: PodWork) -> None:
@@ -125,6 +133,42 @@ async def test_a_shorter_grace_period_breaks_off_the_longer_one() -> None:
         await until(lambda: syncer.calls == ["terminating 30", "terminating 1"])
         syncer.gate.set()
         await until(lambda: syncer.calls[-1] == "terminated")
+
+
+@pytest.mark.parametrize("how", ["deleted", "removed", "killed"])
+async def test_an_order_to_end_cancels_the_sync_that_is_under_way(how: str) -> None:
+    async with workers() as (subject, syncer, _):
+        syncer.hook = asyncio.Event()
+        subject.update(pod(ONE))
+        await until(lambda: syncer.calls == ["sync"])
+        if how == "deleted":
+            subject.update(pod(ONE, deletionTimestamp=DELETED, deletionGracePeriodSeconds=1))
+        elif how == "removed":
+            subject.removed("u")
+        else:
+            await subject.kill("u", grace=1)
+        await until(lambda: "terminated" in syncer.calls)
+        assert syncer.calls[:2] == ["sync", "sync cancelled"]
+
+
+async def test_a_change_of_the_pod_does_not_cancel_the_sync_that_is_under_way() -> None:
+    async with workers() as (subject, syncer, _):
+        syncer.hook = asyncio.Event()
+        subject.update(pod(ONE))
+        await until(lambda: syncer.calls == ["sync"])
+        subject.update(pod(ONE))
+        subject.wake("u")
+        syncer.hook.set()
+        await until(lambda: syncer.calls == ["sync", "sync"])
+
+
+async def test_workers_that_are_closed_cancel_what_is_under_way_and_end_no_pod() -> None:
+    async with workers() as (subject, syncer, _):
+        syncer.hook = asyncio.Event()
+        subject.update(pod(ONE))
+        await until(lambda: syncer.calls == ["sync"])
+        await subject.close()
+        assert syncer.calls == ["sync", "sync cancelled"]
 
 
 async def test_failures_are_repeated_later_and_later() -> None:

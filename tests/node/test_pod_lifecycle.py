@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +17,15 @@ from node.pods import Namespace, config_map, container, pod
 import tools
 from pybernetes.api.core.v1 import Pod
 
+SILENT = """
+import socket, time
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+kept = []
+while True:
+    kept.append(server.accept())
+    print("connected", flush=True)
+"""
 ENDS_ON_TERM = "trap 'exit 0' TERM; while :; do sleep 0.1; done"
 
 
@@ -261,3 +272,29 @@ def test_a_file_on_the_node_is_a_pod_that_the_api_shows(node: Cluster) -> None:
         return "NotFound" in node.kubectl("-n", "kube-system", "get", "pod", name, check=False)
 
     tools.wait_until(gone, "the static pod is gone", 60.0, every=0.1)
+
+
+def test_a_deletion_ends_a_pod_whose_post_start_hook_runs(space: Namespace) -> None:
+    hook = {"postStart": {"exec": {"command": ["sh", "-c", "touch /tmp/hook; sleep 3000"]}}}
+    script = "while [ ! -e /tmp/hook ]; do sleep 0.1; done; echo hooked; sleep 3000"
+    space.apply(pod("hooked", script, main={"lifecycle": hook}))
+    tools.wait_until(lambda: "hooked" in space.kubectl("logs", "hooked", check=False), "the hook runs", 60.0, every=0.2)
+    space.kubectl("delete", "pod", "hooked", "--grace-period=1", "--timeout=60s")
+
+
+def test_a_deletion_ends_a_pod_whose_image_comes_from_a_silent_registry(space: Namespace) -> None:
+    init = space.cluster.init()
+    listening = subprocess.Popen(  # in the node's network: accepts and says nothing
+        ["nsenter", "-t", str(init), "-n", "--", sys.executable, "-c", SILENT],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert listening.stdout is not None
+        port = int(listening.stdout.readline())
+        silent = {"name": "main", "image": f"127.0.0.1:{port}/silent:1"}
+        space.apply(pod("silent", [silent]))
+        assert listening.stdout.readline() == b"connected\n"
+        space.kubectl("delete", "pod", "silent", "--grace-period=1", "--timeout=15s")
+    finally:
+        listening.kill()
+        listening.wait()

@@ -6,6 +6,9 @@ whether it is containerd behind a socket or one in this process. Every failure i
 Deadlines are upstream's: two minutes for a call (`--runtime-request-timeout`), twice that for making a sandbox (its
 network plugins may be slow), the grace or the command's own time on top where a call waits for something, none for a
 pull. A call fails at once while the runtime is away; the connection comes back by itself within half a second of it.
+
+A caller that is cancelled while it makes something (a sandbox, a container) waits a moment longer for the answer: what
+has been made is then known to the runtime when the caller goes on to remove it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ from pybernetes.cri.errors import CRIError, code_name
 
 REQUEST_TIMEOUT = 120.0
 """Seconds for a call; upstream's default of `--runtime-request-timeout`."""
+
+MAKING = 2.0
+"""Seconds that a cancelled caller waits for the end of a call that makes something."""
 
 NOT_YET = "server is not initialized yet"
 """What containerd answers, as `Unknown`, while it finds out what it had before it was restarted."""
@@ -85,6 +91,17 @@ class Runtime:
         except grpc.aio.AioRpcError as error:
             raise to_cri_error(error) from None
 
+    async def _make(self, name: str, request: Any, seconds: float | None) -> Any:
+        """A call that is not cancelled at once with its caller."""
+        call = asyncio.ensure_future(self._call(name, request, seconds))
+        try:
+            return await asyncio.shield(call)
+        except asyncio.CancelledError:
+            await asyncio.wait((call,), timeout=MAKING)
+            if not call.cancel():
+                call.exception()
+            raise
+
     def _beyond(self, seconds: int) -> float | None:
         """The deadline of a call that itself ends after `seconds`, 0 being without a limit."""
         return self.timeout + seconds if seconds else None
@@ -140,7 +157,7 @@ class Runtime:
         done = asyncio.get_running_loop().create_future()
         self._sandboxes.add(done)
         try:
-            return await self._call("RunPodSandbox", request, 2 * self.timeout)
+            return await self._make("RunPodSandbox", request, 2 * self.timeout)
         finally:
             self._sandboxes.discard(done)
             done.set_result(None)
@@ -174,11 +191,11 @@ class Runtime:
 
     async def create_container(self, request: Any) -> Any:
         """Make a container in a sandbox."""
-        return await self._call("CreateContainer", request, self.timeout)
+        return await self._make("CreateContainer", request, self.timeout)
 
     async def start_container(self, request: Any) -> Any:
         """Start a container that was created."""
-        return await self._call("StartContainer", request, self.timeout)
+        return await self._make("StartContainer", request, self.timeout)
 
     async def stop_container(self, request: Any) -> Any:
         """Stop a container: its stop signal, then KILL after `request.timeout` seconds."""

@@ -192,6 +192,9 @@ class ImageManager:
             self._pulled.intend(requested)
             try:
                 ref, used, size = await self._try_all(spec, credentials, sandbox)
+            except asyncio.CancelledError:  # the pod is deleted
+                self._pulled.failed(requested)
+                raise
             except CRIError as error:
                 self._pulled.failed(requested)
                 text = f"Failed to pull image {quote(requested)}: {error}"

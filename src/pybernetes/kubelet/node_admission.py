@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ from .refusal import PodRefused
 from .resources.allocation import AllocationManager
 from .shutdown import ShutdownManager
 from .sysctls import SysctlAdmission
+from .types import full_name
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -69,7 +73,12 @@ class NodeAdmission:
         doomed = victims(allocated(pod), others, self.node())
         if not doomed:
             return False
-        await asyncio.gather(*(self.evicting.preempt(each) for each in doomed))
+        ends = await asyncio.gather(*(self.evicting.preempt(each) for each in doomed), return_exceptions=True)
+        for victim, end in zip(doomed, ends, strict=True):
+            if isinstance(end, Exception):
+                log.error("preemption: pod %s failed to evict: %s", full_name(victim), end)
+            elif isinstance(end, BaseException):
+                raise end
         return True
 
     def released(self, uid: str) -> None:

@@ -2,7 +2,8 @@
 
 A worker sleeps until somebody has something new about its pod, then brings the pod to where it should be, and tries
 again after a failure, later each time. What arrives meanwhile is not queued: only the newest matters. An order to end
-takes effect at once: nothing more is started, and a shorter grace period breaks off waiting for a longer one.
+takes effect at once: it cancels a sync that is under way (a pull, a hook, a mount), and a shorter grace period breaks
+off waiting for a longer one.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class PodWork:
     failures: int = 0
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
+    syncing: asyncio.Task[tuple[bool, float | None]] | None = None
+    """The sync under way, which an order to end cancels."""
     ending: asyncio.Task[None] | None = None
     """The end under way, which a shorter grace period breaks off."""
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
@@ -217,6 +220,8 @@ class PodWorkers:
 
     def _stop(self, work: PodWork, grace: int | None = None) -> None:
         before = work.grace
+        if not work.stopping and work.syncing is not None:
+            work.syncing.cancel()
         work.stopping = True
         work.grace = effective_grace(work, grace)
         shorter = before is not None and work.grace < before
@@ -257,7 +262,15 @@ class PodWorkers:
         if work.stopping and work.state is PodState.SYNCING:
             work.state = PodState.TERMINATING
         if work.state is PodState.SYNCING:
-            ended, delay = await self._syncer.sync(work)
+            work.syncing = asyncio.create_task(self._syncer.sync(work), name=f"sync of pod {work.ref}")
+            try:
+                ended, delay = await work.syncing
+            except asyncio.CancelledError:
+                if _cancelled():
+                    raise
+                return 0.0  # the pod shall end
+            finally:
+                work.syncing = None
             work.synced_at = self._clock.monotonic()
             if ended:
                 self._stop(work)
@@ -270,9 +283,7 @@ class PodWorkers:
             try:
                 await work.ending
             except asyncio.CancelledError:
-                current = asyncio.current_task()
-                if current is not None and current.cancelling():
-                    work.ending.cancel()
+                if _cancelled():
                     raise
                 return 0.0  # broken off for a shorter grace period
             finally:
@@ -301,6 +312,12 @@ class PodWorkers:
             del self._work[work.ref.uid]
         if work.next is not None:
             self.update(work.next)
+
+
+def _cancelled() -> bool:
+    """Whether the running task itself is to end, and not only a task that it waits for."""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
 
 
 def effective_grace(work: PodWork, override: int | None) -> int:

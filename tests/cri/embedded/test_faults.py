@@ -354,3 +354,36 @@ def test_mounts_that_could_not_pass_are_refused(path: str, kind: int, refusal: s
     with pytest.raises(CRIError) as refused:
         propagation.check(path, kind, mountinfo)
     assert refused.value.message == refusal
+
+
+async def test_what_was_made_for_a_caller_that_hung_up_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = EmbeddedRuntime(
+        Settings(tmp_path / "root", tmp_path / "state", tmp_path / "cni", cni_bin_dirs=(), cgroups=False)
+    )
+    begun, go, removed = asyncio.Event(), asyncio.Event(), asyncio.Queue[str]()
+
+    async def make(*_: object) -> str:
+        begun.set()
+        await go.wait()
+        return "made"
+
+    monkeypatch.setattr(runtime.sandboxes, "run", make)
+    monkeypatch.setattr(runtime.sandboxes, "remove", removed.put)
+    monkeypatch.setattr(runtime.containers, "create", make)
+    monkeypatch.setattr(runtime.containers, "remove", removed.put)
+    for call, request in (
+        (runtime.run_pod_sandbox, cri.RunPodSandboxRequest()),
+        (runtime.create_container, cri.CreateContainerRequest()),
+    ):
+        begun.clear()
+        go.clear()
+        caller = asyncio.create_task(call(request))
+        await begun.wait()
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        assert removed.empty()
+        go.set()
+        assert await asyncio.wait_for(removed.get(), 30.0) == "made"

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,12 +212,24 @@ class EmbeddedRuntime:
         async for event in self.events.listen():
             yield event
 
+    async def _unless_abandoned(
+        self, making: asyncio.Future[str], remove: Callable[[str], Coroutine[Any, Any, None]]
+    ) -> str:
+        """The id of what is made. If the caller hangs up it is made to its end and then removed: nobody knows it."""
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            undoing = asyncio.get_running_loop().create_task(_undo(making, remove))
+            self._tasks.add(undoing)
+            undoing.add_done_callback(self._tasks.discard)
+            raise
+
     # Sandboxes
 
     async def run_pod_sandbox(self, request: Any) -> Any:
         """Makes and starts a sandbox."""
-        # A caller that hangs up must not leave half of one.
-        id = await asyncio.shield(self.sandboxes.run(request.config, request.runtime_handler))
+        making = asyncio.ensure_future(self.sandboxes.run(request.config, request.runtime_handler))
+        id = await self._unless_abandoned(making, self.sandboxes.remove)
         return cri.RunPodSandboxResponse(pod_sandbox_id=id)
 
     async def stop_pod_sandbox(self, request: Any) -> Any:
@@ -254,7 +266,9 @@ class EmbeddedRuntime:
 
     async def create_container(self, request: Any) -> Any:
         """Makes a container."""
-        return cri.CreateContainerResponse(container_id=await asyncio.shield(self.containers.create(request)))
+        making = asyncio.ensure_future(self.containers.create(request))
+        id = await self._unless_abandoned(making, self.containers.remove)
+        return cri.CreateContainerResponse(container_id=id)
 
     async def start_container(self, request: Any) -> Any:
         """Starts a container."""
@@ -362,6 +376,18 @@ class EmbeddedRuntime:
         ]
         await self.stats.measure([each for sandbox in found for each in self.containers.in_sandbox(sandbox.id)])
         return cri.ListPodSandboxStatsResponse(stats=[self.stats.sandbox(each) for each in found])
+
+
+async def _undo(making: asyncio.Future[str], remove: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+    try:
+        id = await making
+    except Exception as error:
+        log.info("what was being made for a caller that hung up was not made: %s", error)
+        return
+    try:
+        await remove(id)
+    except Exception as error:
+        log.error("%s was made for a caller that hung up, and cannot be removed: %s", id, error)
 
 
 def lock(state: Path) -> int:
