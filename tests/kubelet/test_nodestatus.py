@@ -85,6 +85,8 @@ def test_heartbeats_alone_are_nothing_new() -> None:
     second, _ = node_status(findings(), first, LATER)
     third, _ = node_status(findings(problems=["x"]), first, LATER)
     assert same_but_for_heartbeats(first, second)
+    second.conditions = list(reversed(second.conditions or ()))  # the server keeps its own order
+    assert same_but_for_heartbeats(first, second)
     assert not same_but_for_heartbeats(first, third)
 
 
@@ -96,6 +98,7 @@ def test_images_are_the_largest_with_a_few_names() -> None:
         (["a@sha256:1", "a:1"], 5),
     ]
     assert len(status_images(images, -1)) == 3
+    assert status_images([([], [], 7)], -1)[0].names is None  # as the server answers it: nothing new at each report
 
 
 def test_a_new_node_has_the_labels_of_its_machine() -> None:
@@ -110,12 +113,17 @@ def test_a_new_node_has_the_labels_of_its_machine() -> None:
 class Reporting:
     """A reporter whose findings can be changed."""
 
-    def __init__(self, client: Client, name: str, **labels: str) -> None:
+    def __init__(self, client: Client, name: str, update_every: float = 10.0, **labels: str) -> None:
         self.clock = JumpingClock()
         self.more: dict[str, Any] = {}
         broadcaster = EventBroadcaster(client, self.clock)
         self.reporter = NodeReporter(
-            client, self.clock, broadcaster.recorder("kubelet"), new_node(name, name, labels, []), self._findings
+            client,
+            self.clock,
+            broadcaster.recorder("kubelet"),
+            new_node(name, name, labels, []),
+            self._findings,
+            update_every=update_every,
         )
 
     async def _findings(self) -> NodeFindings:
@@ -211,8 +219,7 @@ async def test_a_node_that_is_deleted_comes_back_with_a_new_kubelet_or_by_anothe
             for kind, where in ((Node, ""), (Lease, "kube-node-lease")):
                 with pytest.raises(errors.NotFound):
                     await client.get(kind, name, where)
-            await client.create(new_node(name, name, {"by": "hand"}, []))
-            subject.reporter.seen()
+            subject.reporter.seen(await client.create(new_node(name, name, {"by": "hand"}, [])))
             found = await until(client, name, lambda node: bool(node.status and node.status.conditions))
             assert ready(found) == "False"
             assert found.metadata is not None
@@ -221,6 +228,74 @@ async def test_a_node_that_is_deleted_comes_back_with_a_new_kubelet_or_by_anothe
             await client.delete(Node, name)
             running = asyncio.create_task(Reporting(client, name).reporter.run())
             await until(client, name, lambda node: ready(node) == "True")
+        finally:
+            running.cancel()
+            await client.delete(Node, name)
+
+
+async def test_conditions_that_the_controller_wrote_while_the_node_was_silent_are_corrected_at_once(
+    connect: Connect,
+) -> None:
+    async with connect() as (client, namespace):
+        name = f"{namespace}-silent"
+        subject = Reporting(client, name)
+        running = asyncio.create_task(subject.reporter.run())
+        try:
+            await until(client, name, lambda node: ready(node) == "True")
+            subject.clock.advance(100.0)
+            unknown = {
+                "type": "Ready",
+                "status": "Unknown",
+                "reason": "NodeStatusUnknown",
+                "message": "Kubelet stopped posting node status.",
+                "lastTransitionTime": "2001-01-01T00:00:00Z",
+            }
+            other = {"type": "DiskBroken", "status": "False", "reason": "Fine", "message": "m"}
+            patch = {"status": {"conditions": [unknown, other]}}
+            written = await client.patch(Node, name, patch, type="strategic", subresource="status")
+            subject.reporter.seen(written)
+            found = await until(client, name, lambda node: ready(node) == "True")
+            assert found.status is not None
+            condition = conditions(found.status)["Ready"]
+            assert condition.reason == "KubeletReady"
+            assert (condition.last_transition_time or "") > "2002"
+            assert "DiskBroken" in conditions(found.status)
+            version = found.metadata and found.metadata.resource_version
+            subject.reporter.seen(written)  # an older version that comes late changes nothing
+            assert subject.reporter.node is not None
+            assert subject.reporter.node.metadata is not None
+            assert subject.reporter.node.metadata.resource_version == version
+        finally:
+            running.cancel()
+            await client.delete(Node, name)
+
+
+async def test_a_lease_request_that_is_not_answered_is_tried_again(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connect() as (client, namespace):
+        name = f"{namespace}-lease"
+        hung: list[str] = []
+        get = client.get
+
+        async def hang_once(kind: Any, *arguments: Any, **more: Any) -> Any:
+            if kind is Lease and not hung:
+                hung.append("lease")
+                await asyncio.Event().wait()
+            return await get(kind, *arguments, **more)
+
+        monkeypatch.setattr(client, "get", hang_once)
+        subject = Reporting(client, name, update_every=0.1)
+        running = asyncio.create_task(subject.reporter.run())
+        try:
+            async with asyncio.timeout(30):
+                while not hung:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+                while True:
+                    with contextlib.suppress(errors.NotFound):
+                        await get(Lease, name, "kube-node-lease")
+                        break
+                    await asyncio.sleep(0.01)
         finally:
             running.cancel()
             await client.delete(Node, name)

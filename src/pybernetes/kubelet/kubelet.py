@@ -500,7 +500,7 @@ class Kubelet:
             self.workers.wake(uid_of(pod))
 
     def _node_seen(self, node: Node) -> None:
-        self.reporter.seen()
+        self.reporter.seen(node)
         self.facts.labels = (node.metadata.labels if node.metadata else None) or {}
         cidr = (node.spec.pod_cidr if node.spec else None) or ""
         if cidr and cidr != self._pod_cidr:

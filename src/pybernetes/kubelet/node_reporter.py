@@ -1,7 +1,9 @@
 """Registers this node, reports its status, and renews its Lease, which is how the cluster knows that it lives.
 
-The status is sent when it says something new, and every five minutes; the Lease every ten seconds. Whoever learns of a
-change (the network is ready, a pressure has begun) calls `wake`, so that the cluster hears of it at once.
+The status is sent when it differs from the Node that the API server has, and every five minutes; the Lease every ten
+seconds. Whoever learns of a change (the network is ready, a pressure has begun) calls `wake`, so that the cluster hears
+of it at once. The node lifecycle controller writes conditions too, when a node was silent for a while: the informer
+gives every version of the Node to `seen`, and a condition that is not ours is corrected at once.
 
 A node registers once in the life of its kubelet. Whoever deletes a Node wants it gone: it comes back when its kubelet
 is started anew, or when somebody else creates it.
@@ -13,7 +15,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -28,11 +30,12 @@ from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, EventRecorder
 from pybernetes.client.keys import copy
 
-from .nodestatus import ATTACH_DETACH, NodeFindings, node_status, same_but_for_heartbeats
+from .nodestatus import ATTACH_DETACH, NodeFindings, node_status, same_but_for_heartbeats, same_conditions
 
 LEASES: Final = "kube-node-lease"
 TRIES: Final = 5
 """How often a report is tried before the next one is waited for; upstream's."""
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
@@ -66,6 +69,8 @@ class NodeReporter:
         self._update_every = update_every
         self._report_every = report_every
         self._lease_seconds = lease_seconds
+        self._request_timeout = min(update_every, lease_seconds)
+        """Seconds for a request about status or lease, as upstream's: several attempts fit into one lease."""
         self._reported = 0.0
         self._wake = asyncio.Event()
 
@@ -83,10 +88,14 @@ class NodeReporter:
         self.node = None
         self.wake()
 
-    def seen(self) -> None:
-        """There is a Node; perhaps a new one."""
+    def seen(self, node: Node) -> None:
+        """The API server has this Node; perhaps a new one, or with conditions that somebody else wrote."""
         if self.node is None:
             self.wake()
+        elif _is_newer(node, self.node):
+            before, self.node = self.node, node
+            if not same_conditions(before.status or NodeStatus(), node.status or NodeStatus()):
+                self.wake()
 
     async def run(self) -> None:
         """Register, then report until cancelled."""
@@ -159,7 +168,7 @@ class NodeReporter:
 
     async def _report(self) -> None:
         if self.node is None:
-            self.node = await self._client.get(Node, self.name)
+            self.node = await self._request(self._client.get(Node, self.name))
         old = self.node.status or NodeStatus()
         now = self._clock.now()
         status, turned = node_status(await self._findings(), old, rfc3339(now))
@@ -167,9 +176,15 @@ class NodeReporter:
         if not due and self._reported and same_but_for_heartbeats(old, status):
             return
         patch = _patch(old, status)
-        self.node = await self._client.patch(Node, self.name, patch, type="strategic", subresource="status")
+        self.node = await self._request(
+            self._client.patch(Node, self.name, patch, type="strategic", subresource="status")
+        )
         self._reported = self._clock.monotonic()
         self._tell(turned)
+
+    async def _request(self, request: Awaitable[T]) -> T:
+        async with asyncio.timeout(self._request_timeout):
+            return await request
 
     def _tell(self, turned: list[str]) -> None:
         for reason in turned:
@@ -193,12 +208,12 @@ class NodeReporter:
     async def _renewed(self, lease: Lease | None) -> Lease | None:
         if lease is None:
             try:
-                lease = await self._client.get(Lease, self.name, LEASES)
+                lease = await self._request(self._client.get(Lease, self.name, LEASES))
             except errors.NotFound:
                 if self.node is None:
                     return None  # it would belong to nobody, and never go
-                return await self._client.create(self._lease(None))
-        return await self._client.update(self._lease(lease))
+                return await self._request(self._client.create(self._lease(None)))
+        return await self._request(self._client.update(self._lease(lease)))
 
     def _lease(self, lease: Lease | None) -> Lease:
         new = copy(lease) if lease else Lease(metadata=ObjectMeta(name=self.name, namespace=LEASES))
@@ -211,6 +226,17 @@ class NodeReporter:
         new.spec.lease_duration_seconds = self._lease_seconds
         new.spec.renew_time = rfc3339_micro(self._clock.now())
         return new
+
+
+def _is_newer(node: Node, than: Node) -> bool:
+    """Whether a Node has another uid, or a later version; a version that is no number is taken for later."""
+    new, old = node.metadata or ObjectMeta(), than.metadata or ObjectMeta()
+    if new.uid != old.uid:
+        return True
+    try:
+        return int(new.resource_version or "") > int(old.resource_version or "")
+    except ValueError:
+        return new.resource_version != old.resource_version
 
 
 def _patch(old: NodeStatus, new: NodeStatus) -> dict[str, Any]:
@@ -227,6 +253,8 @@ def _patch(old: NodeStatus, new: NodeStatus) -> dict[str, Any]:
             gone = before.get(key, {}).keys() - after.get(key, {}).keys()
             change[key] = {**change[key], **dict.fromkeys(gone)}
     known = {each["type"]: each for each in before.get("conditions") or ()}
+    if "conditions" in change:  # those of others may have changed since
+        change["conditions"] = [each for each in change["conditions"] if each != known.get(each["type"])]
     for condition in change.get("conditions") or ():
         # What a condition does not say any more must be taken away by name.
         condition.update(dict.fromkeys(known.get(condition["type"], {}).keys() - condition.keys()))

@@ -170,6 +170,11 @@ def same_but_for_heartbeats(left: NodeStatus, right: NodeStatus) -> bool:
     return _without_heartbeats(left) == _without_heartbeats(right)
 
 
+def same_conditions(left: NodeStatus, right: NodeStatus) -> bool:
+    """Whether two statuses have the same conditions, but for heartbeats."""
+    return _conditions(left) == _conditions(right)
+
+
 def os_image(path: Path = Path("/etc/os-release")) -> str:
     """What the operating system calls itself."""
     try:
@@ -184,7 +189,7 @@ def status_images(images: Sequence[tuple[Sequence[str], Sequence[str], int]], li
     """Images for the status (tags, digests, bytes each), the largest first; -1: all."""
     ordered = sorted(images, key=lambda each: -each[2])
     return [
-        ContainerImage(names=[*digests, *tags][:MAX_NAMES], size_bytes=size)
+        ContainerImage(names=[*digests, *tags][:MAX_NAMES] or None, size_bytes=size)  # as the server answers it
         for tags, digests, size in (ordered if limit < 0 else ordered[:limit])
     ]
 
@@ -200,12 +205,17 @@ def _stamped(condition: NodeCondition, old: NodeStatus, now: str, event: str, tu
     return condition
 
 
+def _conditions(status: NodeStatus) -> list[tuple[str | None, ...]]:
+    """By type: the server keeps the order in which they came, from whoever."""
+    found = [(each.type, each.status, each.reason, each.message) for each in status.conditions or ()]
+    return sorted(found, key=lambda each: each[0] or "")
+
+
 def _without_heartbeats(status: NodeStatus) -> list[object]:
-    conditions = [(each.type, each.status, each.reason, each.message) for each in status.conditions or ()]
     rest = [
         getattr(status, name)
         for name in ("capacity", "allocatable", "addresses", "daemon_endpoints", "images", "volumes_in_use")
     ]
     info = status.node_info
     told = info and (info.boot_id, info.kernel_version, info.container_runtime_version, info.kubelet_version)
-    return [conditions, rest, told, status.runtime_handlers, status.declared_features]
+    return [_conditions(status), rest, told, status.runtime_handlers, status.declared_features]

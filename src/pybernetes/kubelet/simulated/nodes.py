@@ -188,7 +188,7 @@ class SimulatedNodes:
         name = _name(node)
         if one := self._ones.get(name):
             one.node = node
-            one.reporter.seen()
+            one.reporter.seen(node)
             self._consider(name, one)
 
     def _deleted(self, node: Node) -> None:
