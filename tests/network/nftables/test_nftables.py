@@ -107,7 +107,7 @@ RULES: list[tuple[list[bytes], str]] = [
         "fib daddr type local goto other",
     ),
     (
-        [e.ct_state(R), e.bitwise(R, struct.pack("=I", e.NEW)), e.compare(R, bytes(4), e.NOT_EQUAL), e.reject()],
+        [e.ct_state(R), e.bitwise(R, struct.pack("=I", e.NEW)), e.compare(R, bytes(4), e.NOT_EQUAL), e.reject(e.IPV4)],
         "ct state new reject",
     ),
     (

@@ -22,12 +22,10 @@ SOURCE, DESTINATION = 1, 2
 UNICAST_TYPE, LOCAL_TYPE = 1, 2  # RTN_LOCAL
 # Of `ct state`
 NEW, ESTABLISHED, RELATED, INVALID = 8, 2, 4, 1
-# ICMP codes by which any IP version rejects
-NO_ROUTE, PORT_UNREACHABLE, HOST_UNREACHABLE, ADMIN_PROHIBITED = 0, 1, 2, 3
 IPV4, IPV6 = 2, 10  # families of addresses
 
 ACCEPT, DROP, CONTINUE, JUMP, GOTO, RETURN = 1, 0, -1, -3, -4, -5
-UPDATE, ADD = 1, 0
+ADD, UPDATE, DELETE = 0, 1, 2
 
 _be32 = struct.Struct(">I")
 _be64 = struct.Struct(">Q")
@@ -112,7 +110,8 @@ def lookup(name: str, register: int, into: int | None = None, *, inverted: bool 
 def update_set(
     name: str, key_register: int, data_register: int | None = None, *, timeout_ms: int = 0, operation: int = UPDATE
 ) -> bytes:
-    """Puts a key (and value) into a dynamic set or map, or renews its timeout."""
+    """Puts a key (and value) into a dynamic set or map. `UPDATE` of a key that is there renews its timeout and keeps
+    its value; `DELETE` takes it out."""
     return _expression(
         "dynset",
         attribute(1, name),
@@ -184,9 +183,9 @@ def masquerade(*, fully_random: bool = False) -> bytes:
     return _expression("masq", _number(1, 0x10) if fully_random else b"")
 
 
-def reject(code: int = PORT_UNREACHABLE) -> bytes:
-    """Refuses with an ICMP error of the packet's IP version."""
-    return _expression("reject", _number(1, 2), attribute(2, bytes((code,))))
+def reject(family: int) -> bytes:
+    """Refuses with ICMP's port unreachable, in a table of this family (`ip`, `ip6`)."""
+    return _expression("reject", _number(1, 0), attribute(2, b"\3" if family == IPV4 else b"\4"))
 
 
 def reset() -> bytes:

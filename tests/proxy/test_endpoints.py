@@ -1,0 +1,84 @@
+"""Which endpoints a node sends packets to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from proxy.services import endpoint, endpoint_slice, terminating
+
+from pybernetes.proxy.endpoints import NodeFacts, choose, of_port
+
+NODE = NodeFacts("here", "a")
+
+
+def chosen(*endpoints: str | dict[str, Any], node: NodeFacts = NODE) -> tuple[list[str], list[str]]:
+    """Addresses for the traffic policies Cluster and Local."""
+    found = choose(of_port([endpoint_slice(*endpoints)], "", "TCP", "IPv4", node), node)
+    return [each.address for each in found.cluster], [each.address for each in found.local]
+
+
+def test_ready_endpoints_serve_and_those_of_the_node_serve_local_policies() -> None:
+    assert chosen("10.1.0.2", endpoint("10.1.0.1", nodeName="here"), endpoint("10.1.0.3", nodeName="there")) == (
+        ["10.1.0.1", "10.1.0.2", "10.1.0.3"],
+        ["10.1.0.1"],
+    )
+
+
+def test_an_endpoint_without_conditions_is_ready() -> None:
+    assert chosen({"addresses": ["10.1.0.1"]}) == (["10.1.0.1"], [])
+
+
+def test_unready_endpoints_do_not_serve() -> None:
+    assert chosen(endpoint("10.1.0.1", conditions={"ready": False, "serving": False})) == ([], [])
+
+
+def test_terminating_endpoints_that_serve_are_used_only_where_none_is_ready() -> None:
+    gone = terminating("10.1.0.2", nodeName="here")
+    assert chosen("10.1.0.1", gone) == (["10.1.0.1"], ["10.1.0.2"])
+    assert chosen(gone, terminating("10.1.0.3", serving=False)) == (["10.1.0.2"], ["10.1.0.2"])
+
+
+def hinted(address: str, *zones: str, nodes: tuple[str, ...] = ()) -> dict[str, Any]:
+    hints = {"forZones": [{"name": zone} for zone in zones], "forNodes": [{"name": node} for node in nodes]}
+    return endpoint(address, hints=hints)
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "want"),
+    [
+        ((hinted("10.1.0.1", "a"), hinted("10.1.0.2", "b")), ["10.1.0.1"]),
+        ((hinted("10.1.0.1", "a", "b"), hinted("10.1.0.2", "b")), ["10.1.0.1"]),
+        ((hinted("10.1.0.1", "b"), hinted("10.1.0.2", "c")), ["10.1.0.1", "10.1.0.2"]),
+        ((hinted("10.1.0.1", "a"), "10.1.0.2"), ["10.1.0.1", "10.1.0.2"]),
+        ((hinted("10.1.0.1", "a", nodes=("there",)), hinted("10.1.0.2", "a", nodes=("here",))), ["10.1.0.2"]),
+        ((hinted("10.1.0.1", "b", nodes=("there",)), hinted("10.1.0.2", "a", nodes=("other",))), ["10.1.0.2"]),
+    ],
+    ids=["zone", "two zones", "no fit", "one without hints", "node", "zone where no node fits"],
+)
+def test_hints_keep_traffic_near(endpoints: tuple[Any, ...], want: list[str]) -> None:
+    assert chosen(*endpoints)[0] == want
+
+
+def test_hints_mean_nothing_on_a_node_without_a_zone() -> None:
+    assert chosen(hinted("10.1.0.1", "a"), hinted("10.1.0.2", "b"), node=NodeFacts("here"))[0] == [
+        "10.1.0.1",
+        "10.1.0.2",
+    ]
+
+
+def test_ports_are_matched_by_name_protocol_and_family() -> None:
+    slices = [
+        endpoint_slice("10.1.0.1", ports=[{"name": "http", "port": 8080, "protocol": "TCP"}]),
+        endpoint_slice("10.1.0.2", ports=[{"name": "http", "port": 8081, "protocol": "UDP"}]),
+        endpoint_slice("fd00::1", addressType="IPv6", ports=[{"name": "http", "port": 8082, "protocol": "TCP"}]),
+        endpoint_slice("10.1.0.3", ports=[{"name": "http", "protocol": "TCP"}]),
+    ]
+    assert [each[:2] for each in of_port(slices, "http", "TCP", "IPv4", NODE)] == [("10.1.0.1", 8080)]
+    assert [each[:2] for each in of_port(slices, "http", "TCP", "IPv6", NODE)] == [("fd00::1", 8082)]
+
+
+def test_an_endpoint_in_two_slices_counts_once_and_the_ready_one_wins() -> None:
+    slices = [endpoint_slice(terminating("10.1.0.1")), endpoint_slice("10.1.0.1", name="web-2")]
+    (found,) = of_port(slices, "", "TCP", "IPv4", NODE)
+    assert found.ready
