@@ -162,3 +162,49 @@ async def test_a_url_is_followed() -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"apiVersion: v1\nkind: PodList\nitems: 5\n",
+        b"apiVersion: v1\nkind: PodList\nitems: [5, null]\n",
+        b"apiVersion: v1\nkind: PodList\nitems: {a: b}\n",
+        b"apiVersion: v1\nkind: Pod\nmetadata: 7\nspec: []\n",
+        b"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: {a: b}}\n",
+        b"apiVersion: v1\nkind: Pod\nmetadata: {name: 5, annotations: [a]}\nspec: {}\n",
+        b"\xff\xfe\x00",
+        b"{" * 100_000,
+        b"[" * 100_000,
+        b"",
+        b"null",
+    ],
+    ids=lambda content: content[:60].decode(errors="replace"),
+)
+async def test_an_odd_manifest_is_reported_and_the_others_count(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard = Heard()
+    (tmp_path / "a-odd.yaml").write_bytes(content)
+    (tmp_path / "b-good.yaml").write_bytes(MANIFEST)
+    source = FolderSource(tmp_path, "n", SystemClock(), heard.pods, every=200.0)
+    running = asyncio.create_task(source.run())
+    try:
+        await until(lambda: heard.names == ["+web-n"] or running.done())
+        assert not running.done()
+        assert "could not process manifest file" in caplog.text
+    finally:
+        running.cancel()
+
+
+async def test_a_folder_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
+    heard = Heard()
+    source = FolderSource(tmp_path / "not/there", "n", SystemClock(), heard.pods, every=0.01)
+    running = asyncio.create_task(source.run())
+    try:
+        await until(heard.pods.seen.is_set)
+        (tmp_path / "not/there").mkdir(parents=True)
+        (tmp_path / "not/there/a.yaml").write_bytes(MANIFEST)
+        await until(lambda: heard.names == ["+web-n"])
+    finally:
+        running.cancel()

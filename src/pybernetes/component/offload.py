@@ -67,8 +67,8 @@ class Offload:
                 failure = error
             try:
                 loop.call_soon_threadsafe(finish, value, failure)
-            except RuntimeError:
-                pass  # the loop is closed: nothing waits any more
+            except RuntimeError:  # the loop is closed: nothing waits any more, and nobody else counts
+                self._unfinished[owner] -= 1
 
         self._unfinished[owner] += 1
         _thread.start_new_thread(call, ())  # threading.Thread.start waits until the thread runs
@@ -83,3 +83,12 @@ class Offload:
     def unfinished(self, owner: str) -> int:
         """How many calls of an owner have not returned."""
         return self._unfinished.get(owner, 0)
+
+
+process = Offload()
+"""The blocking calls of this process, whose threads are limited together."""
+
+
+async def run(owner: str, within: float, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """`process.run`: for whoever has no `Offload` of its own."""
+    return await process.run(owner, within, function, *args, **kwargs)

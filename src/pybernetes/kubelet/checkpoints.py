@@ -1,4 +1,6 @@
-"""Files in which a kubelet remembers what the API server does not know: written whole or not at all, with a checksum.
+"""Files in which a kubelet remembers what the API server does not know, with a checksum.
+
+`state_files` writes them durably and sets one aside that cannot be read: the kubelet then begins without it.
 
 Names, forms and checksums are upstream's, so that one kubelet can go on where another stopped. The checksum is a hash
 of how Go prints the value; `(string)TEXT` for a text, more for structs (`go_map` helps).
@@ -6,17 +8,18 @@ of how Go prints the value; `(string)TEXT` for a text, more for structs (`go_map
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from pybernetes.component import state_files
+
 from .hashing import fnv32a
 
 
 class CorruptCheckpoint(Exception):
-    """A checkpoint that nobody can trust; the node must be drained and the file removed."""
+    """A checkpoint that nobody can trust."""
 
 
 class _File(msgspec.Struct):
@@ -29,39 +32,16 @@ def checksum(text: str) -> int:
     return fnv32a(text.encode())
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Replace a file as a whole, so that a reader and a crash see the old or the new content."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    try:
-        fd = os.open(temporary, flags, 0o600)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(temporary, flags, 0o600)
-    try:
-        with open(fd, "wb") as file:
-            file.write(content)
-        os.rename(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def save_text(path: Path, data: str) -> None:
-    """Write a text with its checksum."""
-    write_file(path, msgspec.json.encode(_File(data, checksum(f"(string){data}"))))
+    """Write a text with its checksum; raises OSError."""
+    state_files.write(path, msgspec.json.encode(_File(data, checksum(f"(string){data}"))))
 
 
-def load_text(path: Path) -> str | None:
-    """The text of a checkpoint, None if there is none; `CorruptCheckpoint` if it was changed by others."""
-    try:
-        found = msgspec.json.decode(path.read_bytes(), type=_File)
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.MsgspecError) as error:
-        raise CorruptCheckpoint(f"checkpoint {path} cannot be read: {error}") from error
+def decode_text(content: bytes) -> str:
+    """The text of a checkpoint; raises `CorruptCheckpoint` or `msgspec.MsgspecError`: for `state_files.read`."""
+    found = msgspec.json.decode(content, type=_File)
     if found.checksum != checksum(f"(string){found.data}"):
-        raise CorruptCheckpoint(f"checkpoint is corrupted: {path}")
+        raise CorruptCheckpoint("checkpoint is corrupted")
     return found.data
 
 

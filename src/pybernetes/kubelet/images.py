@@ -189,7 +189,12 @@ class ImageManager:
         asked = self._clock.monotonic()
         async with self._turns:
             begun = self._clock.monotonic()
-            self._pulled.intend(requested)
+            try:
+                self._pulled.intend(requested)
+            except OSError as error:
+                message = f"Failed to record image pull intent for container image {quote(requested)}: {error}"
+                self._recorder.event(reference, WARNING, "Failed", message)
+                raise ImageError(ERR_IMAGE_PULL, message) from None
             try:
                 ref, used, size = await self._try_all(spec, credentials, sandbox)
             except asyncio.CancelledError:  # the pod is deleted

@@ -117,10 +117,10 @@ class PodIntake:
             uid = await self._new.get()
             try:
                 await self._take(uid)
+                if self._new.empty():  # for all that came together; their workers have not begun yet
+                    self._allocation.save()
             except Exception:
                 log.exception("pod %s could not be taken in", uid)
-            if self._new.empty():  # for all that came together; their workers have not begun yet
-                self._allocation.save()
 
     async def _take(self, uid: str) -> None:
         self._waiting.discard(uid)

@@ -194,8 +194,13 @@ class KubeletPodSyncer:
 
     async def _volumes(self, work: PodWork, pod: Pod) -> Volumes:
         parts = self._parts
-        (parts.pods_dir / work.ref.uid / "volumes").mkdir(parents=True, exist_ok=True)
-        (parts.pods_dir / work.ref.uid / "plugins").mkdir(exist_ok=True)
+        try:
+            (parts.pods_dir / work.ref.uid / "volumes").mkdir(parents=True, exist_ok=True)
+            (parts.pods_dir / work.ref.uid / "plugins").mkdir(exist_ok=True)
+        except OSError as error:
+            message = f"error making pod data directories: {error}"
+            parts.recorder.event(pod, WARNING, "FailedToMakePodDataDirectories", message)
+            raise
         try:
             return await parts.volumes.ensure(pod)
         except VolumeError as error:

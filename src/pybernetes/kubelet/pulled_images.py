@@ -7,14 +7,19 @@ written before a pull, so that an image whose pull was interrupted does not pass
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import os
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from pybernetes.component import state_files
+
 from .credentials import Credential
+
+log = logging.getLogger(__name__)
 
 
 class PulledSecret(msgspec.Struct, rename="camel"):
@@ -45,20 +50,18 @@ class PulledImages:
             each.mkdir(parents=True, exist_ok=True)
         self._records: dict[str, PulledRecord] = {}
         for path in self._pulled.glob("*.json"):
-            try:
-                record = msgspec.json.decode(path.read_bytes(), type=PulledRecord)
-            except (msgspec.DecodeError, msgspec.ValidationError):
-                path.unlink(missing_ok=True)
-                continue
-            self._records[record.image_ref] = record
+            record = state_files.read(path, msgspec.json.Decoder(PulledRecord).decode)
+            if record is not None:
+                self._records[record.image_ref] = record
 
     def intend(self, image: str) -> None:
-        """A pull begins."""
-        _write(self._pulling / _name(image), msgspec.json.encode({"image": image}))
+        """A pull begins; raises OSError if that cannot be written down."""
+        state_files.write(self._pulling / _name(image), msgspec.json.encode({"image": image}))
 
     def failed(self, image: str) -> None:
         """It came to nothing."""
-        (self._pulling / _name(image)).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            (self._pulling / _name(image)).unlink(missing_ok=True)
 
     def succeeded(self, image: str, ref: str, credential: Credential | None) -> None:
         """The image is here, by these credentials (None: everybody may have it)."""
@@ -70,7 +73,11 @@ class PulledImages:
         elif not record.node_pods_accessible:
             secret = PulledSecret(*credential.secret, credential.hash)
             record.secrets = [each for each in record.secrets if each.uid != secret.uid] + [secret]
-        _write(self._pulled / _name(ref), msgspec.json.encode(record))
+        try:
+            state_files.write(self._pulled / _name(ref), msgspec.json.encode(record))
+        except OSError as error:  # the intent stays: after a restart the image is pulled once more
+            log.error("the record of image %s cannot be written: %s", image, error)
+            return
         self.failed(image)
 
     def needs_pull(self, image: str, ref: str, credentials: Sequence[Credential]) -> bool:
@@ -85,7 +92,8 @@ class PulledImages:
         alive = set(refs)
         for ref in [ref for ref in self._records if ref not in alive]:
             del self._records[ref]
-            (self._pulled / _name(ref)).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                (self._pulled / _name(ref)).unlink(missing_ok=True)
 
     def _matches(self, record: PulledRecord, credentials: Sequence[Credential]) -> bool:
         known = {(each.uid, each.namespace, each.name) for each in record.secrets}
@@ -95,9 +103,3 @@ class PulledImages:
 
 def _name(text: str) -> str:
     return f"sha256-{hashlib.sha256(text.encode()).hexdigest()}.json"
-
-
-def _write(path: Path, data: bytes) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(data)
-    os.replace(temporary, path)

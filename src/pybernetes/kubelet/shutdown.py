@@ -18,8 +18,8 @@ from typing import Final
 from pybernetes.api.core.v1 import Pod, PodCondition
 from pybernetes.api.times import rfc3339
 from pybernetes.client.clock import Clock
+from pybernetes.component import state_files
 
-from .checkpoints import write_file
 from .critical import SYSTEM_CRITICAL_PRIORITY
 from .refusal import PodRefused
 
@@ -153,4 +153,7 @@ class ShutdownManager:
         """When the last shutdown was, for metrics after the next start."""
         zero = "0001-01-01T00:00:00Z"
         state = {"startTime": rfc3339(started), "endTime": rfc3339(ended) if ended is not None else zero}
-        write_file(self._root / STATE_FILE, json.dumps(state).encode())
+        try:
+            state_files.write(self._root / STATE_FILE, json.dumps(state).encode())
+        except OSError as error:  # pods end all the same
+            log.error("the state of the shutdown cannot be written to %s: %s", self._root / STATE_FILE, error)

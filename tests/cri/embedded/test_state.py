@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,21 @@ def test_a_changed_request_replaces_the_one_before(records: Records) -> None:
     record.config.hostname = "other"
     records.save_config(record)
     assert records.load() == [record]
+
+
+def test_a_field_that_a_later_version_wrote_is_left_out(tmp_path: Path) -> None:
+    records = Records(tmp_path, Sandbox, cri.PodSandboxConfig)
+    records.create(Sandbox("a" * 64, cri.PodSandboxConfig(hostname="h"), ready=True))
+    state = tmp_path / ("a" * 64) / "state.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "later": [1]}))
+    (found,) = records.load()
+    assert (found.id, found.ready, found.config.hostname) == ("a" * 64, True, "h")
+
+
+def test_a_state_that_a_full_disk_does_not_take_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    records = Records(tmp_path, Sandbox, cri.PodSandboxConfig)
+    sandbox = Sandbox("a" * 64, cri.PodSandboxConfig())
+    assert not records.try_save(sandbox)  # its folder is not there
+    assert "is not written down" in caplog.text
+    records.create(sandbox)
+    assert records.try_save(sandbox)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -197,26 +199,48 @@ def test_what_is_written_is_read_by_upstream(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ('{"policyName":"none","defaultCPUSet":"4-6","entries":{},"checksum":1337}', "checkpoint is corrupted"),
-        ("{", "could not restore state"),
-        (
-            '{"policyName":"other","defaultCPUSet":"1-3","entries":{},"checksum":1394507217}',
-            'configured policy "none" differs from state checkpoint policy "other"',
-        ),
+        ("{", "Input data was truncated"),
         (
             '{"policyName":"none","defaultCPUSet":"1.3","entries":{},"checksum":3021697696}',
-            'could not parse default cpu set "1.3": strconv.Atoi: parsing "1.3": invalid syntax',
+            'strconv.Atoi: parsing "1.3": invalid syntax',
         ),
         (
             '{"policyName":"none","defaultCPUSet":"1-3","entries":{"pod":{"container1":"4-6","container2":"asd"}},'
             '"checksum":962272150}',
-            'could not parse cpuset "asd" for container "container2" in pod "pod"',
+            'parsing "asd": invalid syntax',
         ),
     ],
 )
-def test_a_file_that_does_not_fit_stops_the_start(tmp_path: Path, content: str, message: str) -> None:
+def test_a_file_that_cannot_be_read_is_set_aside(
+    tmp_path: Path, content: str, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "cpu_manager_state").write_text(content)
+    manager = _manager(tmp_path)
+    assert message in caplog.text
+    assert (tmp_path / "cpu_manager_state.unreadable-1").read_text() == content
+    manager.admit(_guaranteed("a", "2"))
+    assert _manager(tmp_path).cpuset("a", "c") == "1,5"
+
+
+def test_a_file_of_another_policy_stops_the_start(tmp_path: Path) -> None:
+    content = '{"policyName":"other","defaultCPUSet":"1-3","entries":{},"checksum":1394507217}'
+    (tmp_path / "cpu_manager_state").write_text(content)
+    message = 'configured policy "none" differs from state checkpoint policy "other"'
     with pytest.raises(CorruptCheckpoint, match=message):
         CPUManager("none", tmp_path)
+
+
+def test_a_full_disk_takes_no_cpus_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_space(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    manager = _manager(tmp_path)
+    monkeypatch.setattr(os, "fsync", no_space)
+    manager.admit(_guaranteed("a", "2"))
+    assert manager.cpuset("a", "c") == "1,5"
+    assert "No space left on device" in caplog.text
 
 
 @pytest.mark.parametrize(

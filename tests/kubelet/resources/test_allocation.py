@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,6 @@ from kubelet.pods import changed, container, pod, resources
 from pybernetes.api.core.podrequests import pod_requests
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.clock import FakeClock
-from pybernetes.kubelet.checkpoints import CorruptCheckpoint
 from pybernetes.kubelet.refusal import PodRefused
 from pybernetes.kubelet.resources.allocation import STATE_FILE, AllocationManager
 
@@ -216,10 +217,35 @@ def test_the_checkpoint_is_upstreams(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ['{"data":"{}","checksum":1}', '{"da', "", "[]"])
-def test_a_checkpoint_that_was_changed_stops_the_start(tmp_path: Path, content: str) -> None:
+def test_a_checkpoint_that_cannot_be_read_is_set_aside(
+    tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / STATE_FILE).write_text(content)
-    with pytest.raises(CorruptCheckpoint):
-        Node(tmp_path)
+    node = Node(tmp_path)
+    assert not (tmp_path / STATE_FILE).exists()
+    assert (tmp_path / f"{STATE_FILE}.unreadable-1").read_text() == content
+    assert "is set aside as allocated_pods_state.unreadable-1" in caplog.text
+    node.add(pod("a", container("c", "1")))
+    assert (tmp_path / STATE_FILE).exists()
+
+
+def test_a_full_disk_refuses_no_pod_and_what_they_have_is_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Node(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", _no_space)
+        node.add(pod("a", container("c", "1")))
+    assert "No space left on device" in caplog.text
+    assert not (tmp_path / STATE_FILE).exists()
+    node.add(pod("b", container("c", "1")))
+    again = Node(tmp_path)
+    assert again.manager.get("a") is not None
+    assert again.manager.get("b") is not None
+
+
+def _no_space(descriptor: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_what_the_pod_itself_asks_for_is_allocated_too(node: Node) -> None:

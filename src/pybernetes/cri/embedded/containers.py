@@ -186,7 +186,12 @@ class Containers:
             self._ends[id] = asyncio.Event()
             # Written down before: a runtime that is killed now finds a process, or knows that there was none.
             container.started_at, container.starting = time.time_ns(), True
-            self._records.save(container)
+            try:
+                self._records.save(container)
+            except OSError as error:
+                container.started_at, container.starting = 0, False
+                del self._ends[id]
+                raise CRIError("Unknown", f"failed to start container: {error}") from None
             try:
                 answer = await self._launching.start(self._records.spec(id))
             except LauncherError as error:
@@ -197,7 +202,7 @@ class Containers:
             if not container.finished_at:
                 self.pids[id] = int(answer["pid"])
                 self._groups.started(id, self.pids[id])
-            self._records.save(container)
+            self._records.try_save(container)
             self._events.tell(cri.CONTAINER_STARTED_EVENT, id, container.sandbox_id)
 
     def ended(self, end: dict[str, Any]) -> None:
@@ -226,11 +231,7 @@ class Containers:
             killed = self.cgroup(container).oom_kills() > 0
             usual = "OOMKilled" if killed else "Completed" if container.exit_code == 0 else "Error"
             container.reason = end.get("reason", usual)
-        try:
-            self._records.save(container)
-        except OSError as error:  # a full disk: what the launcher has written stays for the next runtime
-            log.error("the end of container %s is not written down: %s", container.id, error)
-        else:
+        if self._records.try_save(container):  # else what the launcher has written stays for the next runtime
             self._launching.forget(container.id)
 
     def _sweep(self, container: Container) -> None:

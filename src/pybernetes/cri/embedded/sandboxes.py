@@ -191,11 +191,11 @@ class Sandboxes:
 
     async def _take_down(self, sandbox: Sandbox) -> None:
         sandbox.ready = False
-        self._records.save(sandbox)
+        self._records.try_save(sandbox)  # pods can be ended on a full disk too: it may be how it is emptied
         if sandbox.network:
             await self._network.delete(sandbox)
             sandbox.network = False
-            self._records.save(sandbox)
+            self._records.try_save(sandbox)
         group = self.cgroup(sandbox)
         group.kill()
         await asyncio.to_thread(group.remove)
@@ -232,10 +232,7 @@ class Sandboxes:
         sandbox = self.all.get(id)
         if sandbox is not None and sandbox.ready:
             sandbox.ready = False
-            try:
-                self._records.save(sandbox)
-            except OSError as error:  # a full disk: the next runtime sees for itself that there is no process
-                log.error("the end of sandbox %s is not written down: %s", id, error)
+            self._records.try_save(sandbox)  # else the next runtime sees for itself that there is no process
             self._events.tell(cri.CONTAINER_STOPPED_EVENT, id, id)
 
     def recover(self, running: dict[str, int]) -> None:
@@ -249,7 +246,7 @@ class Sandboxes:
                 self._groups.started(sandbox.id, running[sandbox.id])
             elif sandbox.ready:
                 sandbox.ready = False
-                self._records.save(sandbox)
+                self._records.try_save(sandbox)
         folder = self._state / "sandboxes"
         if folder.is_dir():
             for each in folder.iterdir():

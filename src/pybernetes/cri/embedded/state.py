@@ -13,10 +13,11 @@ import json
 import logging
 import os
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from pybernetes.component import state_files
 from pybernetes.component.removal import remove_tree
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,8 @@ class Records:
         self._folder = folder
         self._kind = kind
         self._message = message
+        self._fields = {each.name for each in fields(kind)} - {"config"}
+        """A later version may have written more."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def folder(self, id: str) -> Path:
@@ -99,7 +102,7 @@ class Records:
 
     def save_config(self, record: Sandbox | Container) -> None:
         """Writes a changed request down."""
-        _replace(self.folder(record.id) / "config", record.config.SerializeToString())
+        state_files.write(self.folder(record.id) / "config", record.config.SerializeToString())
 
     def save(self, record: Sandbox | Container) -> None:
         """Writes down what became of it."""
@@ -109,6 +112,15 @@ class Records:
             os.write(file, f"\n{json.dumps(values)}".encode())
         finally:
             os.close(file)
+
+    def try_save(self, record: Sandbox | Container) -> bool:
+        """The same where nothing depends on it: a disk that takes nothing is logged. Whether it was written."""
+        try:
+            self.save(record)
+        except OSError as error:
+            log.error("the state of %s is not written down: %s", record.id, error)
+            return False
+        return True
 
     def write_spec(self, id: str, spec: dict[str, Any]) -> None:
         """Writes down how it is to be started."""
@@ -124,7 +136,9 @@ class Records:
         for folder in self._folder.iterdir():
             try:
                 config = self._message.FromString((folder / "config").read_bytes())
-                found.append(self._kind(config=config, **_last((folder / "state.json").read_bytes())))
+                values = _last((folder / "state.json").read_bytes())
+                known = {name: value for name, value in values.items() if name in self._fields}
+                found.append(self._kind(config=config, **known))
             except Exception as error:
                 log.warning("%s cannot be read and is forgotten: %r", folder, error)
                 remove_tree(folder, ignore_errors=True)
@@ -145,9 +159,3 @@ def _last(lines: bytes) -> dict[str, Any]:
         except ValueError:
             continue
     raise ValueError("no state was written")
-
-
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_bytes(data)
-    os.rename(temporary, path)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ..checkpoints import CorruptCheckpoint, checksum, go_map, write_file
+from pybernetes.component import state_files
+
+from ..checkpoints import CorruptCheckpoint, checksum, go_map
 from .cpuset import CPUs, format_cpus, parse_cpus
 
 STATE_FILE: Final = "cpu_manager_state"
+log = logging.getLogger(__name__)
 
 
 class _File(msgspec.Struct, rename="camel", kw_only=True):
@@ -24,7 +28,10 @@ class CPUState:
     """CPUs that all share (the default set), and those that containers have alone."""
 
     def __init__(self, root: Path, policy: str) -> None:
-        """`CorruptCheckpoint` if the file is of another policy, or not to be trusted: drain the node, remove it."""
+        """`CorruptCheckpoint` if the file is of another policy: drain the node, remove it.
+
+        One that cannot be read is set aside: containers get CPUs anew when their pods are admitted.
+        """
         self._path, self._policy = root / STATE_FILE, policy
         self.shared: CPUs = frozenset()
         self.assignments: dict[str, dict[str, CPUs]] = {}
@@ -44,7 +51,7 @@ class CPUState:
         self.save()
 
     def save(self) -> None:
-        """Write it down."""
+        """Write it down; a disk that takes nothing is logged, and the next change tries again."""
         entries = {
             uid: {name: format_cpus(cpus) for name, cpus in sorted(containers.items())}
             for uid, containers in sorted(self.assignments.items())
@@ -56,39 +63,36 @@ class CPUState:
             entries=entries or msgspec.UNSET,
             checksum=_checksum(self._policy, shared, entries),
         )
-        write_file(self._path, msgspec.json.encode(content))
+        try:
+            state_files.write(self._path, msgspec.json.encode(content))
+        except OSError as error:
+            log.error("failed to store state to checkpoint %s: %s", self._path, error)
 
     def _load(self) -> None:
-        try:
-            blob = self._path.read_bytes()
-        except FileNotFoundError:
+        found = state_files.read(self._path, _decode)
+        if found is None:
             return
-        # Go reads names of fields whatever their case, and older files have another one.
-        try:
-            found = msgspec.json.decode(blob.replace(b'"defaultCPUSet"', b'"defaultCpuSet"'), type=_File)
-        except msgspec.MsgspecError as error:
-            raise CorruptCheckpoint(f"could not restore state from checkpoint: {error}") from error
-        entries = found.entries or {}
-        sums = {_checksum(found.policy_name, found.default_cpu_set, entries)}
-        if not entries:  # of the first version of the format, which is the same while it is empty
-            sums.add(_checksum(found.policy_name, found.default_cpu_set, {}, "map[string]string"))
-        if found.checksum and found.checksum not in sums:
-            raise CorruptCheckpoint("could not restore state from checkpoint: checkpoint is corrupted")
-        if found.policy_name != self._policy:
+        policy, self.shared, self.assignments = found
+        if policy != self._policy:
             raise CorruptCheckpoint(
-                f'configured policy "{self._policy}" differs from state checkpoint policy "{found.policy_name}"'
+                f'configured policy "{self._policy}" differs from state checkpoint policy "{policy}"'
             )
-        try:
-            self.shared = parse_cpus(found.default_cpu_set)
-        except ValueError as error:
-            raise CorruptCheckpoint(f'could not parse default cpu set "{found.default_cpu_set}": {error}') from error
-        for uid, containers in entries.items():
-            for name, text in containers.items():
-                try:
-                    self.assignments.setdefault(uid, {})[name] = parse_cpus(text)
-                except ValueError as error:
-                    message = f'could not parse cpuset "{text}" for container "{name}" in pod "{uid}": {error}'
-                    raise CorruptCheckpoint(message) from error
+
+
+def _decode(content: bytes) -> tuple[str, CPUs, dict[str, dict[str, CPUs]]]:
+    """Policy, default set and assignments."""
+    # Go reads names of fields whatever their case, and older files have another one.
+    found = msgspec.json.decode(content.replace(b'"defaultCPUSet"', b'"defaultCpuSet"'), type=_File)
+    entries = found.entries or {}
+    sums = {_checksum(found.policy_name, found.default_cpu_set, entries)}
+    if not entries:  # of the first version of the format, which is the same while it is empty
+        sums.add(_checksum(found.policy_name, found.default_cpu_set, {}, "map[string]string"))
+    if found.checksum and found.checksum not in sums:
+        raise CorruptCheckpoint("could not restore state from checkpoint: checkpoint is corrupted")
+    assignments = {
+        uid: {name: parse_cpus(text) for name, text in containers.items()} for uid, containers in entries.items()
+    }
+    return found.policy_name, parse_cpus(found.default_cpu_set), assignments
 
 
 def _checksum(

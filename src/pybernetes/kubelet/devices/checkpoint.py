@@ -8,7 +8,9 @@ from typing import Final
 
 import msgspec
 
-from ..checkpoints import CorruptCheckpoint, checksum, go_map, write_file
+from pybernetes.component import state_files
+
+from ..checkpoints import CorruptCheckpoint, checksum, go_map
 
 FILE: Final = "kubelet_internal_checkpoint"
 NO_NODE: Final = -1
@@ -43,22 +45,20 @@ class _File(msgspec.Struct, rename="pascal"):
 
 
 def save(folder: Path, entries: Iterable[Entry], registered: Mapping[str, Iterable[str]]) -> None:
-    """Write it down."""
+    """Write it down; raises OSError."""
     data = _Data(list(entries) or None, {name: sorted(ids) for name, ids in sorted(registered.items())})
-    write_file(folder / FILE, msgspec.json.encode(_File(data, _checksum(data))))
+    state_files.write(folder / FILE, msgspec.json.encode(_File(data, _checksum(data))))
 
 
 def load(folder: Path) -> tuple[list[Entry], dict[str, list[str]]]:
-    """Entries, and resources with the devices that were registered; `CorruptCheckpoint` if it cannot be trusted."""
-    path = folder / FILE
-    try:
-        found = msgspec.json.decode(path.read_bytes(), type=_File)
-    except FileNotFoundError:
-        return [], {}
-    except msgspec.MsgspecError as error:
-        raise CorruptCheckpoint(f"checkpoint {path} cannot be read: {error}") from error
+    """Entries, and resources with the devices that were registered; nothing if the file had to be set aside."""
+    return state_files.read(folder / FILE, _decode) or ([], {})
+
+
+def _decode(content: bytes) -> tuple[list[Entry], dict[str, list[str]]]:
+    found = msgspec.json.decode(content, type=_File)
     if found.checksum != _checksum(found.data):
-        raise CorruptCheckpoint(f"checkpoint is corrupted: {path}")
+        raise CorruptCheckpoint("checkpoint is corrupted")
     return found.data.pod_device_entries or [], found.data.registered_devices or {}
 
 

@@ -19,7 +19,6 @@ from pybernetes.api.core.v1 import Container, ContainerStatus, Pod, PodSpec, Res
 from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.keys import uid_of
 
-from ..checkpoints import CorruptCheckpoint
 from ..refusal import PodRefused
 from ..types import AnyContainer
 from . import checkpoint, v1beta1
@@ -76,11 +75,7 @@ class DeviceManager:
         """Serve `kubelet.sock`; `running`: (pod uid, container name) of containers that run, after a restart: they
         have their devices, whatever plugins are there by now."""
         self._running = set(running)
-        try:
-            entries, registered = checkpoint.load(self._folder)
-        except CorruptCheckpoint as error:
-            log.error("device allocation info may not be up-to-date: %s", error)
-            entries, registered = [], {}
+        entries, registered = checkpoint.load(self._folder)
         self._entries = {(each.pod_uid, each.container_name, each.resource_name): each for each in entries}
         for name in registered:
             self._stopped(name, self._resources.setdefault(name, _Resource()))
@@ -274,7 +269,11 @@ class DeviceManager:
                 by_node.setdefault(node, []).append(id)
         said = response.SerializeToString()
         self._entries[uid, container, name] = Entry(uid, container, name, by_node, said)
-        self._save()
+        try:
+            self._write()
+        except OSError as error:  # after a restart nobody would know that the devices are taken
+            del self._entries[uid, container, name]
+            raise PluginError(f"failed to write checkpoint: {error}") from None
         return chosen
 
     async def _choose(self, resource: _Resource, plugin: Plugin, name: str, count: int, reusable: set[str]) -> set[str]:
@@ -295,6 +294,12 @@ class DeviceManager:
         return chosen
 
     def _save(self) -> None:
+        try:
+            self._write()
+        except OSError as error:  # what is too much in the file is corrected by the next change
+            log.error("device allocations cannot be written to %s: %s", self._folder / checkpoint.FILE, error)
+
+    def _write(self) -> None:
         registered = {name: each.healthy() for name, each in self._resources.items()}
         checkpoint.save(self._folder, [entry for _, entry in sorted(self._entries.items())], registered)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import msgspec
 
 from pybernetes.api.core.v1 import Pod, PodSpec, ResourceRequirements
 from pybernetes.client.keys import copy
+from pybernetes.component import state_files
 
-from ..checkpoints import load_text, save_text
+from ..checkpoints import decode_text, save_text
 from .amounts import resizable
+
+log = logging.getLogger(__name__)
 
 
 class PodResources(msgspec.Struct, omit_defaults=True):
@@ -42,8 +46,7 @@ class ResourceState:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        text = load_text(path)
-        self._entries = msgspec.json.decode(text, type=_Entries).entries if text else {}
+        self._entries = state_files.read(path, _decode) or {}
         self._changed = False
 
     def get(self, uid: str) -> PodResources | None:
@@ -76,7 +79,18 @@ class ResourceState:
         self._entries = {uid: entry for uid, entry in self._entries.items() if uid in wanted}
 
     def save(self) -> None:
-        """Write down what has changed, if anything has; before anybody acts on it."""
-        if self._changed:
+        """Write down what has changed, if anything has; before anybody acts on it.
+
+        A disk that takes nothing is logged, and the next call tries again: pods go on without the file.
+        """
+        if not self._changed:
+            return
+        try:
             save_text(self._path, msgspec.json.encode(_Entries(self._entries)).decode())
             self._changed = False
+        except OSError as error:
+            log.error("what pods have been given cannot be written to %s: %s", self._path, error)
+
+
+def _decode(content: bytes) -> dict[str, PodResources]:
+    return msgspec.json.decode(decode_text(content), type=_Entries).entries

@@ -1,6 +1,7 @@
 """To be told by the kernel that something in a folder has changed. Linux's inotify, by the C library.
 
 Where there is none to be had (too many watches), waiting takes its time and nothing more: who waits looks anyway.
+`open_watch` looks at the folder and may hang with its file system, so it is called in a thread where others mount.
 """
 
 from __future__ import annotations
@@ -14,21 +15,25 @@ _EVENTS = _MODIFY | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class FolderWatch:
-    """One folder, watched from when this is made until `close`."""
+def open_watch(folder: str) -> int:
+    """A descriptor that becomes readable when something in a folder changes, for `FolderWatch`; -1 if there is none."""
+    library = ctypes.CDLL(None, use_errno=True)
+    file: int = library.inotify_init1(_FLAGS)
+    if file >= 0 and library.inotify_add_watch(file, os.fsencode(folder), _EVENTS) < 0:
+        os.close(file)
+        return -1
+    return file
 
-    def __init__(self, folder: str) -> None:
+
+class FolderWatch:
+    """One folder, watched since `open_watch` until `close`."""
+
+    def __init__(self, file: int) -> None:
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        library = ctypes.CDLL(None, use_errno=True)
-        self._file = library.inotify_init1(_FLAGS)
-        if self._file < 0:
-            return
-        if library.inotify_add_watch(self._file, os.fsencode(folder), _EVENTS) < 0:
-            os.close(self._file)
-            self._file = -1
-            return
-        self._loop.add_reader(self._file, self._readable)
+        self._file = file
+        if file >= 0:
+            self._loop.add_reader(file, self._readable)
 
     async def wait(self, seconds: float) -> None:
         """Return when something has changed since the last call, or after so many seconds."""

@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import BinaryIO
 
-from .inotify import FolderWatch
+from .inotify import FolderWatch, open_watch
 from .log_lines import Selection, parse
 
 CHECK = 1.0  # seconds between looks at a file that does not grow; upstream's logForceCheckPeriod
@@ -58,7 +58,7 @@ async def read_log(
             if not follow or reader.done:
                 return
             if watch is None:
-                watch = FolderWatch(os.path.dirname(reader.path))
+                watch = FolderWatch(open_watch(os.path.dirname(reader.path)))
                 continue
             if running is not None and not await running():
                 # It may have written until just now.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,13 +18,16 @@ from pybernetes.api.times import rfc3339
 from pybernetes.client.clock import Clock
 from pybernetes.client.http import HTTPClient
 from pybernetes.client.keys import uid_of
+from pybernetes.component import offload
 
 from ..config.load import seconds
 from ..config.types import KubeletConfiguration
-from ..server.inotify import FolderWatch
+from ..server.inotify import FolderWatch, open_watch
 from .invalid import InvalidManifest
 
 MAX_MANIFEST = 10 << 20
+READ_WITHIN = 20.0
+"""Seconds for reading all manifests: a folder on a file system that does not answer must not stop the node."""
 log = logging.getLogger(__name__)
 
 
@@ -58,34 +61,46 @@ class FolderSource:
         self._clock = clock
         self.pods = pods
         self._every = every
-        self._read: dict[Path, tuple[bytes, list[Pod]]] = {}
+        self._known: dict[Path, tuple[bytes, list[Pod]]] = {}
         """What each file said last, and the pods of the last time that it could be understood."""
 
     async def run(self) -> None:
         """Follow until cancelled."""
         while True:
-            folder = self._path if self._path.is_dir() else self._path.parent
-            watch = FolderWatch(str(folder))
             try:
-                self.look()
+                file, contents = await offload.run(f"static pods in {self._path}", READ_WITHIN, self._contents)
+            except OSError as error:
+                log.warning("static pods in %s cannot be read: %s", self._path, error)
+                await self._clock.sleep(self._every)
+                continue
+            watch = FolderWatch(file)
+            try:
+                self._look(contents)
                 await watch.wait(self._every)
                 # Whoever writes a file is not done with the first event.
                 await self._clock.sleep(0.02)
             finally:
                 watch.close()
 
-    def look(self) -> None:
-        """Read what has changed."""
+    def _contents(self) -> tuple[int, dict[Path, bytes | OSError]]:
+        """A watch of the folder, and what is in its files since then. In a thread."""
+        folder = self._path if self._path.is_dir() else self._path.parent
+        file = open_watch(str(folder))
         try:
-            files = self._files()
-        except OSError as error:
-            log.warning("static pods in %s cannot be read: %s", self._path, error)
-            return
+            return file, {path: _read(path) for path in self._files()}
+        except OSError:
+            if file >= 0:
+                os.close(file)
+            raise
+
+    def _look(self, contents: Mapping[Path, bytes | OSError]) -> None:
+        """Take what has changed."""
         found: dict[Path, tuple[bytes, list[Pod]]] = {}
-        for path in files:
-            before = self._read.get(path)
+        for path, data in contents.items():
+            before = self._known.get(path)
             try:
-                data = path.read_bytes()
+                if isinstance(data, OSError):
+                    raise data
                 if before is not None and before[0] == data:
                     found[path] = before
                     continue
@@ -93,11 +108,11 @@ class FolderSource:
 
                 now = rfc3339(self._clock.now())
                 found[path] = (data, pods_from(data, str(path), self._node, now, file=True))
-            except (OSError, InvalidManifest) as error:
-                log.warning("could not process manifest file %s: %s", path, error)
+            except Exception as error:  # whatever is wrong with one manifest, the others count
+                log.warning("could not process manifest file %s: %s", path, error or repr(error))
                 if before is not None:
                     found[path] = before
-        self._read = found
+        self._known = found
         self.pods.set([pod for _, pods in found.values() for pod in pods])
 
     def _files(self) -> list[Path]:
@@ -108,6 +123,15 @@ class FolderSource:
         return sorted(
             Path(each.path) for each in os.scandir(self._path) if not each.name.startswith(".") and each.is_file()
         )
+
+
+def _read(path: Path) -> bytes | OSError:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_MANIFEST + 1)
+    except OSError as error:
+        return error
+    return data if len(data) <= MAX_MANIFEST else OSError(f"larger than {MAX_MANIFEST} bytes")
 
 
 class URLSource:
@@ -135,8 +159,8 @@ class URLSource:
         while True:
             try:
                 await self.look()
-            except (OSError, TimeoutError, InvalidManifest) as error:
-                log.warning("failed to read pods from URL %s: %s", self._url, error)
+            except Exception as error:  # whatever a web server says, the next look may be better
+                log.warning("failed to read pods from URL %s: %s", self._url, error or repr(error))
             await self._clock.sleep(self._every)
 
     async def look(self) -> None:

@@ -34,6 +34,8 @@ def pods_from(data: bytes, source: str, node: str, now: str, *, file: bool) -> l
     if version != "v1" or kind not in ("Pod", "PodList"):
         raise InvalidManifest(f"couldn't parse as pod: no kind {kind!r} of version {version!r} is a pod")
     items = found.get("items") or [] if kind == "PodList" else [document]
+    if not isinstance(items, list):
+        raise InvalidManifest("couldn't parse as pod: items of a PodList must be a list")
     return [_static(each, source, node, now, file) for each in items]
 
 

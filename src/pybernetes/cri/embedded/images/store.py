@@ -18,10 +18,11 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from pybernetes.component import state_files
 from pybernetes.component.removal import remove_tree
 
 from .archive import Archive, Contained
@@ -271,7 +272,7 @@ class ImageStore:
             for diff, member in zip(diffs, contained.layers, strict=True):
                 size += self.unpack_layer(source, diff, member)
             with self._changing:
-                _write(self.root / "configs" / contained.id.removeprefix("sha256:"), contained.config)
+                state_files.write(self.root / "configs" / contained.id.removeprefix("sha256:"), contained.config)
                 image = self._images.setdefault(contained.id, Image(contained.id, layers, size))
                 self._name(image, contained.names)
                 image.digests += [digest for digest in digests if digest not in image.digests]
@@ -326,26 +327,25 @@ class ImageStore:
         return "empty"
 
     def _load(self) -> None:
-        try:
-            raw = json.loads((self.root / "index.json").read_bytes())
-        except (OSError, ValueError):
+        found = state_files.read(self.root / "index.json", _decode)
+        if found is None:
             return
-        for each in raw["images"]:
-            image = Image(**each)
+        images, self._archives = found
+        for image in images:
             if all((self.layers / layer).is_dir() for layer in image.layers):
                 self._images[image.id] = image
-        self._archives = raw["archives"]
 
     def _save(self) -> None:
         document: dict[str, Any] = {"images": [vars(each) for each in self.images()], "archives": self._archives}
-        _write(self.root / "index.json", json.dumps(document).encode())
+        state_files.write(self.root / "index.json", json.dumps(document).encode())
 
 
-def _write(path: Path, content: bytes) -> None:
-    """In one step: whoever reads it meanwhile reads all of the old or all of the new."""
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_bytes(content)
-    temporary.rename(path)
+def _decode(content: bytes) -> tuple[list[Image], dict[str, Any]]:
+    """The images and archives of an index; fields that a later version wrote are left out."""
+    raw = json.loads(content)
+    known = {each.name for each in fields(Image)}
+    images = [Image(**{name: value for name, value in each.items() if name in known}) for each in raw["images"]]
+    return images, dict(raw["archives"])
 
 
 def layer_name(diff: str) -> str:

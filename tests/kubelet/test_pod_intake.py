@@ -1,0 +1,41 @@
+"""Pods on the way from their source to their worker."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+from kubelet.observed import pod
+from waiting import wait_for
+
+from pybernetes.kubelet.pod_intake import PodIntake
+from pybernetes.kubelet.podmanager import PodManager
+
+ONE = "{containers: [{name: a, image: i}]}"
+
+
+async def test_a_pod_whose_allocation_cannot_be_written_does_not_stop_the_others() -> None:
+    taken: list[str] = []
+    failures = [OSError("No space left on device")]
+
+    def save() -> None:
+        if failures:
+            raise failures.pop()
+
+    async def devices(_: Any) -> None: ...
+
+    allocation = SimpleNamespace(add=lambda _: None, save=save, retry=list)
+    workers = SimpleNamespace(get=lambda _: None, update=lambda pod, **_: taken.append(pod.metadata.uid))
+    parts = (PodManager(), workers, None, allocation, None, devices, None)
+    intake = PodIntake(*cast(Any, parts))
+    running = asyncio.create_task(intake.run())
+    try:
+        for uid in ("one", "two"):
+            intake.added(pod(ONE, uid=uid, name=uid))
+            await wait_for(lambda uid=uid: uid in taken or running.done(), f"pod {uid} is taken")
+            await asyncio.sleep(0)
+        assert not running.done()
+        assert not failures
+    finally:
+        running.cancel()
