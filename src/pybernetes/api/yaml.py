@@ -12,7 +12,6 @@ import binascii
 import re
 from typing import Any
 
-import msgspec
 import yaml
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -56,6 +55,14 @@ def yaml_to_json(body: bytes) -> tuple[bytes, list[str]]:
 
     Raises YAMLProblem.
     """
+    import msgspec  # not needed by kubectl, which starts faster without it
+
+    value, repeated = yaml_to_value(body)
+    return msgspec.json.encode(value, order="sorted"), repeated
+
+
+def yaml_to_value(body: bytes) -> tuple[Any, list[str]]:
+    """The first document as JSON data, and a line for each key that is given twice. Raises YAMLProblem."""
     try:
         _check_depth(body)
         loader = _Nodes(body)
@@ -65,7 +72,7 @@ def yaml_to_json(body: bytes) -> tuple[bytes, list[str]]:
             loader.dispose()
         reader = _Reader()
         value = reader.value(node) if node is not None else None
-        return msgspec.json.encode(value, order="sorted"), reader.repeated
+        return value, reader.repeated
     except yaml.YAMLError as error:
         raise YAMLProblem(_words(error)) from error
     except RecursionError as error:
@@ -265,6 +272,8 @@ _KubernetesDumper.add_representer(str, _text)
 
 def json_to_yaml(raw: bytes) -> bytes:
     """JSON as one YAML document, keys sorted."""
+    import msgspec
+
     text: bytes = yaml.dump(
         msgspec.json.decode(raw),
         Dumper=_KubernetesDumper,

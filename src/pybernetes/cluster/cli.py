@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "down": (_COMMANDS + "down", "stop a cluster; --purge also removes its data"),
     "status": (_COMMANDS + "status", "show the processes of a cluster"),
     "kubeconfig": (_COMMANDS + "kubeconfig", "print the path of a cluster's kubeconfig"),
+    "kubectl": ("pybernetes.kubectl.main", "the command line client, as `./kubectl` (`kubectl-pyb` where installed)"),
     "image": (
         _COMMANDS + "image",
         "images of the nodes: build, import or pull one, make one of a Debian package, list, remove",

@@ -1,0 +1,102 @@
+"""What a command is given: its flags, its output streams, and on demand the client, the mapper and the namespace."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any
+
+    from pybernetes.kubectl.client import Client
+    from pybernetes.kubectl.flags import Flags
+    from pybernetes.kubectl.mapper import Mapper
+    from pybernetes.kubectl.restconfig import Loader
+
+
+class Context:
+    """One run of one command."""
+
+    def __init__(self, flags: Flags, path: str, argv: list[str]) -> None:
+        self.flags = flags
+        self.path = path
+        """The command's name with its parents: `kubectl config view`."""
+        self.argv = argv
+        self._client: Client | None = None
+        self._mapper: Mapper | None = None
+        self._loader: Loader | None = None
+
+    # -- streams
+
+    def out(self, text: str) -> None:
+        """Writes to stdout."""
+        sys.stdout.write(text)
+
+    def err(self, text: str) -> None:
+        """Writes to stderr, after what was written to stdout before it."""
+        sys.stdout.flush()
+        sys.stderr.write(text)
+
+    @property
+    def stdin(self) -> IO[bytes]:
+        return sys.stdin.buffer
+
+    def terminal(self) -> bool:
+        """Whether stdout is a terminal that wants colours."""
+        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+    # -- the server
+
+    @property
+    def loader(self) -> Loader:
+        if self._loader is None:
+            from pybernetes.kubectl.restconfig import Loader
+
+            self._loader = Loader(self.flags)
+        return self._loader
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            from pybernetes.kubectl.client import Client
+            from pybernetes.kubectl.verbose import Log
+
+            config = self.loader.rest()
+            log = Log(int(self.flags.get("v") or 0))
+            log.loaded(self.loader.config.files)
+            self._client = Client(config, log, "kubectl/v1.36.4 (linux/amd64) kubernetes/pybernetes")
+            self._client.warnings.color = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        return self._client
+
+    @property
+    def mapper(self) -> Mapper:
+        if self._mapper is None:
+            from pybernetes.kubectl.discovery import Discovery
+            from pybernetes.kubectl.mapper import Mapper
+
+            self._mapper = Mapper(Discovery(self.client, self.cache_dir()))
+        return self._mapper
+
+    def cache_dir(self) -> str:
+        """Where discovery is cached."""
+        from pybernetes.kubectl.kubeconfig import home
+
+        given = self.flags.get("cache-dir") or os.environ.get("KUBECACHEDIR")
+        return str(given) if given else os.path.join(home(), ".kube", "cache")
+
+    def namespace(self) -> str:
+        """The namespace for requests."""
+        return self.loader.namespace()[0]
+
+    def explicit_namespace(self) -> bool:
+        """Whether `--namespace` was given."""
+        return self.loader.namespace()[1]
+
+    def get(self, kind_path: str, parameters: dict[str, Any] | None = None) -> Any:
+        """GET of a path."""
+        return self.client.get(kind_path, parameters)
+
+    def warned(self) -> int:
+        """How many warnings the server sent."""
+        return len(self._client.warnings.seen) if self._client is not None else 0

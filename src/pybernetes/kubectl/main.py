@@ -1,0 +1,240 @@
+"""Runs one command line: finds the command, parses its flags, turns what it raises into kubectl's words.
+
+No traceback reaches the user: errors end with one line and an exit code, a reader that went away and Ctrl-C quietly.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pybernetes.kubectl.command import Command, load
+from pybernetes.kubectl.commands import COMMANDS
+from pybernetes.kubectl.context import Context
+from pybernetes.kubectl.errors import CLIError
+from pybernetes.kubectl.flags import Flag, FlagError, Flags, HelpWanted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+GLOBAL_FLAGS: tuple[Flag, ...] = (
+    Flag("as", help="User to impersonate for the request."),
+    Flag("as-group", "array", help="Group to impersonate; may be repeated."),
+    Flag("as-uid", help="UID to impersonate."),
+    Flag("as-user-extra", "array", help="Extra of the impersonated user as key=value; may be repeated."),
+    Flag("cache-dir", help="Folder of the discovery cache (default ~/.kube/cache)."),
+    Flag("certificate-authority", help="File with the certificate authority of the server."),
+    Flag("client-certificate", help="File with the client certificate."),
+    Flag("client-key", help="File with the key of the client certificate."),
+    Flag("cluster", help="Name of the kubeconfig cluster to use."),
+    Flag("context", help="Name of the kubeconfig context to use."),
+    Flag("disable-compression", "bool", help="Do not ask the server for compressed responses."),
+    Flag("insecure-skip-tls-verify", "bool", help="Do not verify the server's certificate. Insecure."),
+    Flag("kubeconfig", help="Path of the kubeconfig file."),
+    Flag("kuberc", help="Path of the kuberc file with preferences."),
+    Flag("log-flush-frequency", "duration", 5.0, "Maximum time between log flushes."),
+    Flag("match-server-version", "bool", help="Require the server's version to be the client's."),
+    Flag("namespace", short="n", help="Namespace of the request."),
+    Flag("password", help="Password for basic authentication."),
+    Flag("profile", default="none", help="Profile to capture (none|cpu|heap|goroutine|threadcreate|block|mutex)."),
+    Flag("profile-output", default="profile.pprof", help="File for the profile."),
+    Flag("request-timeout", default="0", help="Time to wait for one server request; 0 means no limit."),
+    Flag("server", short="s", help="Address of the API server."),
+    Flag("tls-server-name", help="Name that the server's certificate is checked for."),
+    Flag("token", help="Bearer token for the API server."),
+    Flag("user", help="Name of the kubeconfig user to use."),
+    Flag("username", help="Username for basic authentication."),
+    Flag("v", "int", help="Verbosity of the log.", short="v"),
+    Flag("vmodule", help="Verbosity by source file pattern."),
+    Flag("warnings-as-errors", "bool", help="Exit with code 1 after a warning of the server."),
+)
+
+
+def process(argv: list[str]) -> NoReturn:
+    """Runs the process's command line and ends the process without the interpreter's slow shutdown."""
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
+    code = main(argv[1:])
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (BrokenPipeError, ValueError):
+        code = code or 1
+    except OSError as error:
+        if code == 0:
+            os.write(2, f"error: write /dev/stdout: {(error.strerror or str(error)).lower()}\n".encode())
+        code = code or 1
+    os._exit(code)
+
+
+def console() -> NoReturn:
+    """The console script `kubectl-pyb`."""
+    process(sys.argv)
+
+
+def main(argv: list[str]) -> int:
+    """Runs a command line and returns its exit code."""
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        _silence()
+        return 1
+    except CLIError as error:
+        _flush()
+        text = error.text()
+        if text:
+            sys.stderr.write(text if text.endswith("\n") else text + "\n")
+        return error.code
+    except RecursionError:
+        sys.stderr.write("error: the input is nested too deeply\n")
+        return 1
+    except OSError as error:
+        _flush()
+        what = (error.strerror or str(error)).lower()
+        sys.stderr.write(f"error: {f'open {error.filename}: ' if error.filename else ''}{what}\n")
+        return 1
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence()
+
+
+def _silence() -> None:
+    """The reader of stdout is gone: nothing that is still buffered may raise again."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass
+
+
+def _run(argv: list[str]) -> int:
+    argv = _aliases(argv)
+    command, path, rest = find(argv)
+    if command is None:
+        return _no_command(path, rest, argv)
+    flags = Flags([*command.flags, *GLOBAL_FLAGS])
+    try:
+        arguments = flags.parse(rest)
+        _defaults(flags, path)
+    except HelpWanted:
+        from pybernetes.kubectl import usage
+
+        sys.stdout.write(usage.command(command, path))
+        return 0
+    except FlagError as error:
+        raise CLIError(f"{error.message}\nSee '{' '.join(path)} --help' for usage.") from None
+    for line in flags.deprecations:
+        sys.stderr.write(line + "\n")
+    if command.deprecated:
+        sys.stderr.write(f'Command "{command.name}" is deprecated, {command.deprecated}\n')
+    if command.run is None:
+        from pybernetes.kubectl import usage
+
+        if arguments:
+            sys.stderr.write(usage.command(command, path))
+            given = " ".join(arguments)
+            raise CLIError(f"unknown command \"{given}\"\nSee '{' '.join(path)} -h' for help and examples")
+        sys.stdout.write(usage.command(command, path))
+        return 0
+    context = Context(flags, " ".join(path), argv)
+    code = command.run(context, arguments) or 0
+    if flags.on("warnings-as-errors") and context.warned():
+        count = context.warned()
+        raise CLIError(f"{count} warning{'s' if count > 1 else ''} received")
+    return code
+
+
+def _aliases(argv: list[str]) -> list[str]:
+    """The command line after the aliases of a kuberc; the file is looked for only, not parsed, where there is none."""
+    if os.environ.get("KUBERC") == "off" or os.environ.get("KUBECTL_KUBERC") == "false":
+        return argv
+    path = os.environ.get("KUBERC") or ""
+    for at, word in enumerate(argv):
+        if word.startswith("--kuberc="):
+            path = word[9:]
+        elif word == "--kuberc" and at + 1 < len(argv):
+            path = argv[at + 1]
+    path = path or os.path.join(os.environ.get("HOME", ""), ".kube", "kuberc")
+    if path == "off" or not os.path.exists(path):
+        return argv
+    from pybernetes.kubectl import kuberc
+
+    return kuberc.expand(argv, path)
+
+
+def _defaults(flags: Flags, path: list[str]) -> None:
+    """Values of flags that the user did not give, from the defaults of a kuberc."""
+    if "pybernetes.kubectl.kuberc" in sys.modules:
+        from pybernetes.kubectl import kuberc
+
+        kuberc.apply_defaults(flags, path)
+
+
+def find(argv: list[str]) -> tuple[Command | None, list[str], list[str]]:
+    """The command that a command line names, the path to it, and the words that are left for its flags."""
+    values = {flag.name for flag in GLOBAL_FLAGS if flag.no_value is None}
+    shorts = {flag.short for flag in GLOBAL_FLAGS if flag.short and flag.no_value is None}
+    command: Command | None = None
+    path = ["kubectl"]
+    rest: list[str] = []
+    position = 0
+    while position < len(argv):
+        word = argv[position]
+        position += 1
+        if word == "--":
+            return command, path, [*rest, *argv[position - 1 :]]
+        if word.startswith("-") and len(word) > 1:
+            rest.append(word)
+            name = word.lstrip("-")
+            takes = name in values if word.startswith("--") else len(word) == 2 and name in shorts
+            if takes and position < len(argv):
+                rest.append(argv[position])
+                position += 1
+            continue
+        if command is None:
+            if word == "help" or word not in COMMANDS:
+                return None, path, [*rest, word, *argv[position:]]
+            command = load(COMMANDS[word][0])
+        else:
+            child = command.child(word)
+            if child is None:
+                return command, path, [*rest, word, *argv[position:]]
+            command = child
+        path.append(command.name)
+        if not command.children:
+            return command, path, [*rest, *argv[position:]]
+    return command, path, rest
+
+
+def _no_command(path: list[str], rest: list[str], argv: list[str]) -> int:
+    from pybernetes.kubectl import usage
+
+    words = [word for word in rest if not word.startswith("-")]
+    if words and words[0] != "help":
+        from pybernetes.kubectl.commands.plugin import run_plugin
+
+        if not argv[0].startswith("-"):
+            run_plugin(argv)
+        raise CLIError(usage.unknown_command(words[0]))
+    if words:
+        if len(words) == 1:
+            sys.stdout.write(usage.root())
+            return 0
+        command, path, left = find(words[1:])
+        if command is None or (left and command.children):
+            raise CLIError(f"Unknown help topic {words[1:]}".replace("'", "`"))
+        sys.stdout.write(usage.command(command, path))
+        return 0
+    try:
+        Flags(GLOBAL_FLAGS).parse(rest)
+    except HelpWanted:
+        pass
+    except FlagError as error:
+        raise CLIError(f"{error.message}\nSee 'kubectl --help' for usage.") from None
+    sys.stdout.write(usage.root())
+    return 0
