@@ -147,3 +147,53 @@ def test_the_system_clock_is_a_clock() -> None:
     clock: times.Clock = times.SystemClock()
     assert abs(clock.now() - time.time()) < 5
     assert clock.monotonic() <= clock.monotonic()
+
+
+ODD_TIMES = [
+    ("0000-05-01T00:00:00Z", -62_156_764_800, "0000-05-01T00:00:00Z"),
+    ("0000-02-29T00:00:00Z", -62_162_121_600, "0000-02-29T00:00:00Z"),
+    ("0000-01-01T00:00:00Z", times.FIRST, "0000-01-01T00:00:00Z"),
+    ("0000-12-31T23:59:59Z", -62_135_596_801, "0000-12-31T23:59:59Z"),
+    ("0000-03-01T00:00:00+24:00", -62_162_121_600, "0000-02-29T00:00:00Z"),
+    ("0001-01-01T01:00:00+02:00", -62_135_600_400, "0000-12-31T23:00:00Z"),
+    ("2024-01-01T1:00:00Z", 1_704_070_800, "2024-01-01T01:00:00Z"),
+    ("2024-01-02T01:00:00+24:60", 1_704_067_200, "2024-01-01T00:00:00Z"),
+    ("9999-12-31T23:59:59Z", times.LAST, "9999-12-31T23:59:59Z"),
+]
+
+
+@pytest.mark.parametrize(("text", "seconds", "kept"), ODD_TIMES)
+def test_every_time_that_go_accepts_is_kept_and_can_be_read_again(text: str, seconds: int, kept: str) -> None:
+    assert times.parse_time(text) == seconds
+    assert times.canonical_time(text) == kept
+    assert times.parse_time(kept) == seconds
+    assert times.rfc3339(seconds) == kept
+
+
+@given(st.integers(times.FIRST, times.LAST), st.integers(-24 * 60 - 60, 24 * 60 + 60))
+def test_whatever_is_accepted_can_be_read_from_what_is_kept(seconds: int, minutes: int) -> None:
+    sign, (hours, rest) = "-" if minutes < 0 else "+", divmod(abs(minutes), 60)
+    if hours == 25:
+        hours, rest = 24, 60
+    text = f"{times.civil(seconds)}{sign}{hours:02d}:{rest:02d}"
+    kept = times.canonical_time(text)
+    if kept is not None:
+        assert times.parse_time(kept) == times.parse_time(text)
+
+
+def test_what_an_offset_moves_out_of_the_calendar_is_the_zero_time() -> None:
+    assert times.canonical_time("0000-01-01T00:00:00+01:00") is None
+    assert times.canonical_time("9999-12-31T23:59:59-01:00") is None
+    assert times.parse_time("9999-12-31T23:59:59-01:00") == times.LAST + 3600
+
+
+def test_seconds_outside_of_the_calendar_are_written_as_its_ends() -> None:
+    assert times.rfc3339(1e18) == "9999-12-31T23:59:59Z"
+    assert times.rfc3339(-1e18) == "0000-01-01T00:00:00Z"
+    assert times.rfc3339_micro(1e15) == "9999-12-31T23:59:59.000000Z"
+
+
+@pytest.mark.parametrize("text", ["2024-W01-1T00:00:00Z", "20240101T000000.000Z", "2024-01-01 00:00:00Z", "2024-01-01"])
+def test_forms_of_iso_8601_that_go_refuses_are_no_times(text: str) -> None:
+    with pytest.raises(TimeError):
+        times.parse_time(text)

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 from pybernetes.store.base import Compacted, Page
-from pybernetes.store.cache import Cache, Change, Watcher
+from pybernetes.store.cache import Cache
 from pybernetes.store.memory import MemoryStore
+from pybernetes.store.watchers import Change, Watcher
 
 PREFIX = "/registry/example.com/widgets/"
 

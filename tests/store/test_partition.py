@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pybernetes.store.base import Entry, Event
-from pybernetes.store.cache import WINDOW_SIZE, Change, Item, Partition, Watcher, change_of
+from pybernetes.store.cache import WINDOW_SIZE, Partition, change_of
+from pybernetes.store.watchers import Change, Item, Watcher
 
 NAMES = st.sampled_from([f"/registry/things/{namespace}/{name}" for namespace in "ab" for name in "stuvwx"])
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pybernetes.store.base import Ciphertext, Compacted
-from pybernetes.store.cache import Cache, Change, Sealed, Watcher
+from pybernetes.store.cache import Cache, Sealed
 from pybernetes.store.memory import MemoryStore
+from pybernetes.store.watchers import Change, Watcher
 
 PREFIX = "/registry/secrets/"
 CIPHERTEXT = b"k8s:enc:aesgcm:v1:lost:xyz"

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from pybernetes.store import cache
-from pybernetes.store.cache import Change, Item, Partition, Watcher
+from pybernetes.store import watchers as cache
+from pybernetes.store.cache import Partition
+from pybernetes.store.watchers import Change, Item, Watcher
 
 PREFIX = "/registry/things/"
 

@@ -111,6 +111,26 @@ def decoder(of: Resource) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(of.type)
 
 
+@cache
+def stored_decoder(of: Resource) -> Callable[[bytes], Any]:
+    """From the JSON of a stored object to the resource's class, without the fields that the class does not have.
+
+    A later version of this program may have written them, before somebody went back to this one. Raises ValueError for
+    what is no object of the class even so.
+    """
+    decode, cls = decoder(of).decode, of.type
+
+    def read(raw: bytes) -> Any:
+        try:
+            return decode(raw)
+        except msgspec.ValidationError:
+            from . import strict
+
+            return strict.convert(cls, msgspec.json.decode(raw))[0]
+
+    return read
+
+
 def convert(obj: Any, source: Resource, target: Resource) -> Any:
     """The same object in another version of its resource. The input is not changed, but may share parts."""
     if source is target:

@@ -16,7 +16,7 @@ import msgspec
 
 from pybernetes.api.errors import APIError, InternalError, Timeout, from_status
 from pybernetes.api.times import parse_duration
-from pybernetes.store.cache import Change, Item
+from pybernetes.store.watchers import Change, Item
 
 if TYPE_CHECKING:
     from .registry.resource_store import ResourceStore

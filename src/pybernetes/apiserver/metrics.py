@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api import scheme
+from pybernetes.component import tasks
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+    from pybernetes.component.watchdog import LoopWatchdog
     from pybernetes.net.http import Request
 
     from .filters.max_in_flight import MaxInFlight
@@ -86,6 +88,7 @@ class Metrics:
         self.registry: Registry | None = None
         self.in_flight: MaxInFlight | PriorityAndFairness | None = None
         self.flows: FlowController | None = None
+        self.watchdog: LoopWatchdog | None = None
         self.disabled: frozenset[str] = frozenset()
         """Names of metrics that are not told."""
 
@@ -178,7 +181,22 @@ class Metrics:
             revision = family("apiserver_storage_revision", "The revision the cache has seen.")
             revision.add_metric((), self.registry.cache.revision)
             yield revision
+        yield from self._process(family)
         yield family("apiserver_process_id", "The process that answers.", value=os.getpid())
+
+    def _process(self, family: Any) -> Iterator[Metric]:
+        """How this process's long-lived tasks and its event loop do."""
+        from prometheus_client.core import CounterMetricFamily
+
+        failed = CounterMetricFamily("pybernetes_task_failures", "Failures of long-lived tasks.", labels=("task",))
+        for name, count in sorted(tasks.failures.items()):
+            failed.add_metric((name,), count)
+        yield failed
+        if self.watchdog:
+            lag = "Largest lag of the event loop since it was last asked for."
+            yield family("pybernetes_event_loop_lag_seconds", lag, value=self.watchdog.take_max_lag())
+            stalls = "How often the event loop was blocked for more than a second."
+            yield CounterMetricFamily("pybernetes_event_loop_stalls", stalls, value=self.watchdog.stalls)
 
 
 def text_of(*collectors: Any, registering: Iterable[Callable[..., object]] = ()) -> bytes:

@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,8 @@ from pybernetes.api.core.validation.capabilities import CAPABILITIES
 from pybernetes.api.errors import APIError, RequestEntityTooLarge
 from pybernetes.api.features import INITIALIZERS_NAME
 from pybernetes.api.times import SystemClock
+from pybernetes.component.tasks import Tasks
+from pybernetes.component.watchdog import LoopWatchdog
 from pybernetes.net import inherited
 from pybernetes.net.accepting import securely
 from pybernetes.net.http import Handler, HTTPServer, Request, Response, Timeouts
@@ -114,7 +116,9 @@ class APIServer:
         self.port = 0
         self._stopping = asyncio.Event()
         self._ready = False
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = Tasks("apiserver")
+        self._watchdog = LoopWatchdog()
+        self.metrics.watchdog = self._watchdog
         self._authorities = authn.authorities(options)
         self._http = self._chain()
 
@@ -190,16 +194,19 @@ class APIServer:
         if plugins is not None:
             self.health.add("kms-providers", plugins, ("healthz", "readyz"))
         self.health.add("informer-sync", self._check_ready, ("readyz",))
+        self.health.add("watch-cache", self._check_cache)
+        self.health.add("background-tasks", self._check_tasks)
         hooks = Hooks(self.health, flows=self._flows is not None, grace=self.options.livez_grace_period)
         self.health.add("shutdown", self._check_not_stopping, ("readyz",))
         tls = serving_tls(self.options, self._authorities)
         loop = asyncio.get_running_loop()
+        self._watchdog.start()
         await self.store.start()
         await self.cache.start()
         hooks.done(Step.CACHE)
         extensions = Extensions(self.registry)
         await extensions.start()
-        self._in_background(extensions.run())
+        self._tasks.start("customresourcedefinitions", extensions.run)
         hooks.done(Step.EXTENSIONS)
         listening = partial(loop.create_server, securely(self._http, tls), backlog=1024)
         shared = (
@@ -213,32 +220,30 @@ class APIServer:
         for plugin in self.registry.admission.plugins:
             await plugin.start()
         hooks.done(Step.ADMISSION)
-        await bootstrap(self.registry, address, self.port)
-        hooks.done(Step.BOOTSTRAP)
-        await reconcile_policy(self.registry)
-        hooks.done(Step.ROLES)
+        await self._take(hooks, Step.BOOTSTRAP, partial(bootstrap, self.registry, address, self.port))
+        await self._take(hooks, Step.ROLES, partial(reconcile_policy, self.registry))
         aggregation = Aggregation(
             self.registry, self.options.proxy_client_cert_file, self.options.proxy_client_key_file
         )
         await aggregation.start()
-        self._in_background(aggregation.run())
+        self._tasks.start("apiservices", aggregation.run)
         hooks.done(Step.AGGREGATION)
         if self._flows is not None:
-            await self._flows.ensure()
-            self._in_background(self._flows.run())
-            hooks.done(Step.FLOWS)
-        self._in_background(keep(self.registry, address, self.port))
+            await self._take(hooks, Step.FLOWS, self._flows.ensure)
+            self._tasks.start("flow-control", self._flows.run)
+        self._tasks.start("bootstrap", partial(keep, self.registry, address, self.port))
         self._identity = Identity(self.registry, address, self.port)
-        self._in_background(self._identity.keep())
+        self._tasks.start("identity-lease", self._identity.keep)
         hooks.done(Step.UPKEEP)
-        self._in_background(trim_regularly())
+        self._tasks.start("memory-trimming", trim_regularly)
         for batch in self._auditing.batches if self._auditing else ():
-            self._in_background(batch.run())
+            self._tasks.start("audit-batches", batch.run)
         if self._authorization.reloads:
-            self._in_background(self._authorization.keep())
+            self._tasks.start("authorization-reload", self._authorization.keep)
         self._ready = True
         if self.options.etcd_compaction_interval:
-            self._in_background(compact_regularly(self.store, self.options.etcd_compaction_interval))
+            interval = self.options.etcd_compaction_interval
+            self._tasks.start("compaction", partial(compact_regularly, self.store, interval))
         log.info("serving securely on %s:%d", self.options.bind_address, self.port)
 
     @property
@@ -257,8 +262,7 @@ class APIServer:
         await asyncio.sleep(self.options.shutdown_delay_duration)
         for server in self._servers:
             server.close()
-        for task in self._tasks:
-            task.cancel()
+        await self._tasks.stop()
         self._http.draining = True  # from here on every answer says that it is the last of its connection
         with contextlib.suppress(APIError, StoreError, TimeoutError):
             async with asyncio.timeout(_FAREWELL):
@@ -274,11 +278,32 @@ class APIServer:
         await self.cache.close()
         with contextlib.suppress(StoreError):
             await self.store.close()
+        self._watchdog.stop()
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(_report)
-        self._tasks.append(task)
+    async def _take(self, hooks: Hooks, step: Step, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Take a step of the start. One object that stands in its way does not keep the server from starting: the step
+        is tried again in the background, and its health checks fail until it is done. Raises StoreError.
+        """
+
+        async def again() -> None:
+            await work()
+            hooks.done(step)
+
+        try:
+            await again()
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("start: it is not so yet that %s; trying again", step.value)
+            self._tasks.start(f"start-{step.name.lower()}", again)
+
+    async def _check_cache(self) -> None:
+        if wrong := self.cache.check():
+            raise RuntimeError(wrong)
+
+    async def _check_tasks(self) -> None:
+        if wrong := self._tasks.check():
+            raise RuntimeError(wrong)
 
     async def _check_store(self, patience: float) -> None:
         async with asyncio.timeout(patience):
@@ -337,12 +362,6 @@ def _refusal(status: int, message: str) -> Response:
 
 def _lasts(request: Request) -> bool:
     return request.info is None or lasts(request.info)
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    """Nobody waits for what runs in the background, so a fault there would go unseen."""
-    if not task.cancelled() and task.exception():
-        log.error("a background task ended", exc_info=task.exception())
 
 
 async def _always() -> None:

@@ -11,8 +11,15 @@ An object that nobody can read, because the key it was encrypted with is not the
 name, and what is said about it is left to who asks. A resource that has one has no watchers, as they would not see it
 all. What is `essential` must be read, all of it: with one such object sealed there is no cache.
 
+Bytes under a key of ours that are no object (somebody else wrote them to a shared etcd) are set aside as `foreign`: a
+GET of that name says so, lists and watches go on without it.
+
+Nothing of one client or one object runs here in a way that ends the work for others: watchers only select (`watchers`),
+a follower that raises is logged, and the task itself is supervised. When it fails it reads everything anew; `check`
+says so while it keeps failing.
+
 Invariants of a `Partition`:
-- `keys` (sorted when asked for) are exactly the keys of `items`, and none of them is in `sealed`;
+- `keys` (sorted when asked for) are exactly the keys of `items`, and none of them is in `sealed` or `foreign`;
 - `window` holds every change with `floor < revision <= changed`, oldest first;
 - a `Watcher` has been offered every change after the revision it was added at, in order.
 """
@@ -29,20 +36,16 @@ from typing import Any
 
 import msgspec
 
+from pybernetes.component.tasks import Tasks
+
 from .base import Ciphertext, Compacted, Entry, Event, FutureRevision, Store, StoreUnavailable
+from .watchers import Change, Item, Watcher
 
 log = logging.getLogger(__name__)
 
 WINDOW = 4096  # changes kept in memory for each partition; older ones are read from the store
 WINDOW_SIZE = 32 << 20  # bytes of objects in these changes
-BACKLOG = 16384  # changes a watcher may be behind before it is ended
-BACKLOG_SIZE = 64 << 20  # bytes that may wait for one watcher
 PATIENCE = 10.0  # seconds for the watch of a shared store to show what its revision says is there
-REST = 0.002
-LONGEST_REST = 0.016
-"""Seconds between two deliveries to a watcher: a lone change is told at once, many that follow each other are told
-together, the longer it goes on the more of them. Each delivery wakes up a process, and costs as much as making ten
-changes ready for it."""
 _METADATA = b'"metadata":{'
 _ENCRYPTED = b"k8s:enc:"
 _RETRY = 1.0  # seconds between attempts to read a store that is away
@@ -62,113 +65,6 @@ def without_revision(raw: bytes) -> bytes:
     return raw[:cut] + raw[raw.index(b",", cut) + 1 :]
 
 
-class Item(msgspec.Struct, gc=False, weakref=False):
-    """An object as it is sent.
-
-    `attributes` is the place for what a selector decoded of it, `forms` for other forms that it is sent in.
-    """
-
-    key: str
-    raw: bytes
-    revision: int
-    attributes: Any = None
-    forms: Any = None
-
-
-class Change(msgspec.Struct, gc=False):
-    """One change of one object. `item` is None when it was deleted.
-
-    `frames` shares the work between those who watch while it happens, and is None afterwards: kept for the few who come
-    later, it would more than double the memory of the window.
-    """
-
-    key: str
-    revision: int
-    item: Item | None
-    previous: Item | None
-    frames: dict[Any, bytes | None] | None
-    size: int
-    """Bytes that it keeps in memory: of the object, or of the one that was deleted. One that was replaced is another
-    change's, mostly."""
-
-
-class Watcher:
-    """Collects what one client wants to see of a partition, until the client has time for it.
-
-    `view` turns a change into the bytes for this client, or None when it is not for it.
-    """
-
-    def __init__(self, scope: str, view: Callable[[Change], bytes | None], revision: int) -> None:
-        self.scope = scope
-        self.ending = ""
-        """What keys end with, for one who watches all objects of one name."""
-        self.narrow = False
-        """Whether it is for few of the objects in scope: one name, or the pods of one node."""
-        self.view = view
-        self.revision = revision
-        self.ended: Exception | None = None
-        self.closed = False
-        self._pending: list[bytes] = []
-        self._size = 0
-        self._waiter: asyncio.Future[None] | None = None
-        self._woken = False
-        self._rest = REST
-        """How long the next rest will be."""
-        self._resting: asyncio.TimerHandle | None = None
-        """There for a while after a delivery."""
-
-    def offer(self, change: Change) -> None:
-        """Take a change if it is in scope."""
-        key = change.key
-        if key.startswith(self.scope) and key.endswith(self.ending) and not self.closed:
-            frame = self.view(change)
-            if frame is not None:
-                self._pending.append(frame)
-                self._size += len(frame)
-                if len(self._pending) > BACKLOG or self._size > BACKLOG_SIZE:
-                    self._pending = []
-                    self.end(None)
-                elif self._resting is None:
-                    self.wake()
-        self.revision = change.revision
-
-    def end(self, error: Exception | None) -> None:
-        """Say that no more will come."""
-        self.ended = error
-        self.closed = True
-        self.wake()
-
-    def wake(self) -> None:
-        """Make `take` return, the one that waits or the next, even if there is nothing."""
-        self._woken = True
-        if self._waiter and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def take(self) -> list[bytes]:
-        """What has gathered; waits until there is something, or somebody wakes it."""
-        loop = asyncio.get_running_loop()
-        if not self._woken and not self.closed:
-            self._waiter = loop.create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        self._woken = False
-        pending, self._pending = self._pending, []
-        self._size = 0
-        if pending and self._resting is None:
-            self._resting = loop.call_later(self._rest, self._rested)
-            self._rest = min(2 * self._rest, LONGEST_REST)
-        return pending
-
-    def _rested(self) -> None:
-        self._resting = None
-        if self._pending:
-            self.wake()
-        else:
-            self._rest = REST
-
-
 class Partition:
     """The objects of one resource."""
 
@@ -177,6 +73,8 @@ class Partition:
         self.items: dict[str, Item] = {}
         self.sealed: dict[str, str] = {}
         """Keys of objects that nobody can read, and why."""
+        self.foreign: dict[str, str] = {}
+        """Keys whose bytes are no object, and why."""
         self._sorted: list[str] = []  # sorted, but for what `_fresh` and `_gone` say
         self._fresh: list[str] = []  # keys of `items` that are not in `_sorted` yet
         self._gone = 0  # keys of `_sorted` that may not be in `items` any more
@@ -184,26 +82,26 @@ class Partition:
         self.window_size = 0
         self.floor = 0
         self.changed = 0
-        self.watchers: set[Watcher] = set()
+        self.watchers: set[Watcher[Any]] = set()
         self.followers: list[Callable[[Change | None], None]] = []
         """Parts of this process that are told of every change, before any watcher; None = everything is new."""
         self.closed = False
 
-    def load(self, entries: list[Item], revision: int, sealed: dict[str, str] | None = None) -> None:
+    def load(self, contents: Contents, revision: int) -> None:
         """Replace everything; the past before `revision` is not known here."""
-        self.items = {item.key: item for item in entries}
-        self.sealed = sealed or {}
+        self.items = {item.key: item for item in contents.items}
+        self.sealed = contents.sealed
+        self.foreign = contents.foreign
         self._sorted, self._fresh, self._gone = sorted(self.items), [], 0
         self.window.clear()
         self.window_size = 0
         self.floor = self.changed = revision
-        for follower in self.followers:
-            follower(None)
+        self._notify(None)
 
     def seal(self, key: str, why: str, revision: int) -> None:
         """An object has come that nobody can read; those who watch are told to look anew."""
         items = [item for item in self.items.values() if item.key != key]
-        self.load(items, revision, {**self.sealed, key: why})
+        self.load(Contents(items, {**self.sealed, key: why}, self.foreign), revision)
         for watcher in self.watchers:
             watcher.end(Compacted(watcher.revision, revision))
 
@@ -212,6 +110,8 @@ class Partition:
         key = change.key
         if self.sealed:
             self.sealed.pop(key, None)
+        if self.foreign:
+            self.foreign.pop(key, None)
         if change.item is not None:
             if key not in self.items:
                 self._fresh.append(key)
@@ -226,13 +126,29 @@ class Partition:
             oldest = window.popleft()
             self.window_size -= oldest.size
             self.floor = oldest.revision
-        for follower in self.followers:
-            follower(change)
+        if self.followers:
+            self._notify(change)
         for watcher in self.watchers:
             watcher.offer(change)
         change.frames = None
 
-    def add(self, watcher: Watcher) -> None:
+    def _notify(self, change: Change | None) -> None:
+        """Call the followers; one that raises is logged, and the others are called."""
+        for follower in self.followers:
+            try:
+                follower(change)
+            except Exception:
+                what = "everything" if change is None else f"{change.key} at revision {change.revision}"
+                log.exception("%s: a follower cannot take %s", self.prefix, what)
+
+    def set_aside(self, key: str, why: str, revision: int) -> None:
+        """The key holds bytes that are no object. To those who watch, the object that was there is gone."""
+        previous = self.items.get(key)
+        if previous is not None:
+            self.apply(Change(key, revision, None, previous, {}, len(previous.raw)))
+        self.foreign[key] = why
+
+    def add(self, watcher: Watcher[Any]) -> None:
         """Offer the changes to come to a watcher, too; it is ended at once if no more are to come."""
         self.watchers.add(watcher)
         if self.closed:
@@ -274,11 +190,21 @@ class Partition:
         return [window[i] for i in range(low, len(window))]
 
 
-class Unreadable(StoreUnavailable):
-    """The store holds something under a key of ours that this program has not written."""
+class Contents(msgspec.Struct, gc=False):
+    """What was read of one resource: objects, and keys that hold none that can be used, with the reasons."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(f"{key} does not hold an object as this program writes it; is the store another program's?")
+    items: list[Item]
+    sealed: dict[str, str]
+    foreign: dict[str, str]
+
+
+class Foreign(StoreUnavailable):
+    """The store holds something under a key of ours that is no object."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(f"{key} does not hold an object ({why}); it is set aside. Did another program write it?")
+        self.key = key
+        self.why = why
 
 
 class Sealed(StoreUnavailable):
@@ -301,8 +227,12 @@ class Cache:
         self.partitions = {prefix: Partition(prefix) for prefix in prefixes}
         self.queued = 0
         """Writers who wait for another one to the same object, and so will not write before that one has."""
-        self._loading: dict[Partition, list[Change | Sealed]] = {}  # changes since the revision that is being read
-        self._task: asyncio.Task[None] | None = None
+        self._loading: dict[Partition, list[Change | Sealed | Foreign]] = {}  # since the revision that is being read
+        self._tasks = Tasks("watch cache")
+        self._incomplete = False
+        """Whether a batch was applied in part; then only reading everything anew helps."""
+        self._away = ""
+        """Why everything cannot be read anew, while that is tried."""
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._asking: asyncio.Task[int] | None = None
         self._loaded = 0  # the revision at which everything was read last
@@ -310,15 +240,16 @@ class Cache:
     async def start(self) -> None:
         """Read everything, then follow. Returns when reads can be answered."""
         await self._load()
-        self._task = asyncio.get_running_loop().create_task(self._follow())
+        self._tasks.start("watch-cache-replication", self._follow)
 
     async def close(self) -> None:
         """Stop following and end every watcher."""
-        if self._task:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._tasks.stop()
         await self.end_watchers()
+
+    def check(self) -> str:
+        """What keeps the cache from following the store, or no text: for a health check."""
+        return self._tasks.check() or self._away
 
     async def end_watchers(self) -> None:
         """Tell every watcher, and those who come yet, that no more will come."""
@@ -349,11 +280,12 @@ class Cache:
                 continue
             if (present := self.partitions.get(prefix)) is not None:
                 return present  # somebody else was faster
-            items, sealed = _sorted_out(page.entries)
-            partition.load(items, revision, sealed)
+            partition.load(_sorted_out(page.entries), revision)
             for change in changes:
                 if isinstance(change, Sealed):
                     partition.seal(change.key, change.why, revision)
+                elif isinstance(change, Foreign):
+                    partition.set_aside(change.key, change.why, revision)
                 else:
                     partition.apply(change)
             self.partitions[prefix] = partition
@@ -363,9 +295,10 @@ class Cache:
         """Try again to read what nobody could: the key may have come back. Raises StoreUnavailable."""
         entries = [entry for key in list(partition.sealed) if (entry := await self.store.get(key)) is not None]
         # What has changed while these were read is not sealed any more, or is brought by the watch.
-        items, still = _sorted_out([e for e in entries if e.key in partition.sealed and e.revision <= self.revision])
-        if items:
-            partition.load([*partition.items.values(), *items], self.revision, still)
+        read = _sorted_out([e for e in entries if e.key in partition.sealed and e.revision <= self.revision])
+        if read.items or read.foreign:
+            items = [*partition.items.values(), *read.items]
+            partition.load(Contents(items, read.sealed, {**partition.foreign, **read.foreign}), self.revision)
 
     def remove_partition(self, prefix: str) -> None:
         """Forget a resource; its watchers are told that no more will come."""
@@ -420,26 +353,25 @@ class Cache:
             if partition:
                 by_partition[partition.prefix].append(entry)
         for prefix, entries in by_partition.items():
-            items, sealed = _sorted_out(entries)
-            for key, why in sealed.items():
+            contents = _sorted_out(entries)
+            for key, why in contents.sealed.items():
                 if prefix in self.essential:
                     raise Sealed(key, why)
                 log.error("%s", Sealed(key, why))
-            self.partitions[prefix].load(items, page.revision, sealed)
+            self.partitions[prefix].load(contents, page.revision)
         self._loaded = page.revision
         self._advance(page.revision)
 
     async def _follow(self) -> None:
         while True:
+            if self._incomplete:
+                await self._reload()
+                self._incomplete = False
             watch = self.store.watch("", after=self.revision, receive=self._receive)
             try:
                 async for batch in watch:
                     self._receive(batch)
             except Compacted:
-                await self._reload()
-            except Unreadable as error:
-                log.error("%s; reading everything anew", error)
-                await asyncio.sleep(_RETRY)
                 await self._reload()
             except StoreUnavailable as error:
                 log.warning("store watch: %s", error)
@@ -452,24 +384,38 @@ class Cache:
         while True:
             try:
                 await self._load()
+                self._away = ""
                 break
             except StoreUnavailable as error:
                 log.warning("store: %s", error)
+                self._away = str(error)
                 await asyncio.sleep(_RETRY)
         for partition in self.partitions.values():
             for watcher in partition.watchers:
                 watcher.end(Compacted(watcher.revision, self.revision))
 
     def _receive(self, batch: list[Event]) -> None:
-        for event in batch:
-            self._apply(event)
+        if self._incomplete:
+            raise RuntimeError("a batch was applied in part; everything is read anew")
+        try:
+            for event in batch:
+                self._apply(event)
+        except Exception:
+            log.exception("revision %d cannot be applied", batch[-1].revision)
+            self._incomplete = True
+            raise
         self._advance(batch[-1].revision)
 
     def _apply(self, event: Event) -> None:
         partition = self.partition_of(event.key)
         if partition:
             try:
+                if not self.store.exclusive and event.value is not None:
+                    _check(event.key, event.value)
                 change = change_of(event, partition.items.get(event.key))
+            except Foreign as foreign:
+                log.error("%s", foreign)
+                partition.set_aside(event.key, foreign.why, event.revision)
             except Sealed as sealed:
                 if partition.prefix in self.essential:
                     raise
@@ -482,8 +428,8 @@ class Cache:
                 if event.key.startswith(loading.prefix):
                     try:
                         changes.append(change_of(event, None))
-                    except Sealed as sealed:
-                        changes.append(sealed)
+                    except (Sealed, Foreign) as unusable:
+                        changes.append(unusable)
 
     def _advance(self, revision: int) -> None:
         self.revision = max(revision, self.revision)
@@ -500,9 +446,9 @@ class Cache:
 
 
 def change_of(event: Event, previous: Item | None) -> Change:
-    """A store's event with its objects as they are sent. Raises Sealed if the object can be read no more."""
+    """A store's event with its objects as they are sent. Raises Sealed or Foreign if there is no object to be sent."""
     if previous is None and event.previous is not None:
-        with contextlib.suppress(Sealed):
+        with contextlib.suppress(Sealed, Foreign):
             previous = item_of(event.key, event.previous.value, event.previous.revision)
     if event.value is None:
         return Change(event.key, event.revision, None, previous, {}, len(previous.raw) if previous is not None else 0)
@@ -511,22 +457,48 @@ def change_of(event: Event, previous: Item | None) -> Change:
 
 
 def item_of(key: str, value: bytes, revision: int) -> Item:
-    """A stored value as it is sent. Raises Sealed, or Unreadable if it is nothing of ours."""
+    """A stored value as it is sent. Raises Sealed, or Foreign if it is no object."""
     try:
         return Item(key, with_revision(value, revision), revision)
-    except ValueError:
+    except ValueError as error:
         if value.startswith(_ENCRYPTED):
             raise Sealed(key, getattr(value, "why", Ciphertext.why)) from None
-        raise Unreadable(key) from None
+        raise Foreign(key, str(error)) from None
 
 
-def _sorted_out(entries: list[Entry]) -> tuple[list[Item], dict[str, str]]:
-    """What can be read, and what cannot with the reasons."""
-    items: list[Item] = []
-    sealed: dict[str, str] = {}
+class _Metadata(msgspec.Struct, gc=False):
+    name: str
+
+
+class _Stored(msgspec.Struct, gc=False):
+    """The least that every stored object has."""
+
+    kind: str
+    metadata: _Metadata
+
+
+_stored = msgspec.json.Decoder(_Stored).decode
+
+
+def _check(key: str, value: bytes) -> None:
+    """Raise Foreign if the value is neither JSON of an object with a kind and a name, nor encrypted."""
+    try:
+        _stored(value)
+    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+        if not value.startswith(_ENCRYPTED):
+            raise Foreign(key, str(error)) from None
+
+
+def _sorted_out(entries: list[Entry]) -> Contents:
+    """What can be used, and what cannot with the reasons."""
+    contents = Contents([], {}, {})
     for entry in entries:
         try:
-            items.append(item_of(entry.key, entry.value, entry.revision))
+            _check(entry.key, entry.value)
+            contents.items.append(item_of(entry.key, entry.value, entry.revision))
         except Sealed as error:
-            sealed[entry.key] = error.why
-    return items, sealed
+            contents.sealed[entry.key] = error.why
+        except Foreign as error:
+            log.error("%s", error)
+            contents.foreign[entry.key] = error.why
+    return contents

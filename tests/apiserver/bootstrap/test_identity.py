@@ -72,6 +72,7 @@ async def test_leases_of_servers_that_are_gone_are_removed_and_no_others() -> No
         old, new = "2001-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"
         for name, labels, time, namespace in (
             ("dead", identity, old, "kube-system"),
+            ("of-the-year-0", identity, "0000-02-29T00:00:00.000000Z", "kube-system"),
             ("never-renewed", identity, None, "kube-system"),
             ("alive", identity, new, "kube-system"),
             ("of-a-controller", None, old, "kube-system"),

@@ -11,7 +11,7 @@ from pybernetes.api.errors import PathNotFound
 from pybernetes.apiserver.flowcontrol.borrowing import Bounds
 from pybernetes.apiserver.flowcontrol.estimating import Estimate, estimate
 from pybernetes.apiserver.requestinfo import request_info
-from pybernetes.store.cache import Item, Watcher
+from pybernetes.store.watchers import Item, Watcher
 
 MAPS = "/api/v1/namespaces/ns/configmaps"
 

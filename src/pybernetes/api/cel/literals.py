@@ -14,7 +14,7 @@ from .ast import Call, CompileError, Comprehension, ListNode, Literal, MapNode, 
 from .functions import choose
 from .libraries.strings import CLAUSE, UNFINISHED, clause_problem
 from .types import Type
-from .values import EvaluationError, parse_go_duration, parse_timestamp
+from .values import EvaluationError, Timestamp, parse_go_duration, parse_timestamp
 
 _CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"))
 
@@ -43,10 +43,17 @@ def check_literals(source: str, root: Node) -> None:
             raise Uninstantiable(source, str(error), root.type) from None
 
 
+def _timestamp(text: str) -> Timestamp | None:
+    try:
+        return parse_timestamp(text)
+    except EvaluationError:
+        return None
+
+
 def _placed(call: Call) -> Iterator[Problem]:
     if call.name in ("duration", "timestamp") and len(call.args) == 1:
         argument = call.args[0]
-        read = parse_go_duration if call.name == "duration" else parse_timestamp
+        read = parse_go_duration if call.name == "duration" else _timestamp
         if isinstance(argument, Literal) and isinstance(argument.value, str) and read(argument.value) is None:
             yield Problem(argument.at, f"invalid {call.name} argument")
     elif call.name == "matches":

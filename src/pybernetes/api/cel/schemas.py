@@ -15,7 +15,7 @@ from typing import Any
 from . import types as t
 from .escaping import escape
 from .types import Field, Type
-from .values import Duration, MapList, SetList, parse_go_duration, parse_timestamp
+from .values import Duration, EvaluationError, MapList, SetList, parse_go_duration, parse_timestamp
 
 MAX_REQUEST_SIZE = 3 * 1024 * 1024
 
@@ -203,7 +203,10 @@ def _timestamp(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = f"{value}T00:00:00Z" if len(value) == 10 else value.replace("t", "T").replace("z", "Z").replace(" ", "T", 1)
-    found = parse_timestamp(text)
+    try:
+        found = parse_timestamp(text)
+    except EvaluationError:  # year 0: no timestamp of CEL's
+        return value
     return value if found is None else found
 
 

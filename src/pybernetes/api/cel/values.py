@@ -15,12 +15,10 @@ Errors are exceptions: `EvaluationError` may be absorbed by `&&` and `||`, `Cost
 from __future__ import annotations
 
 import math
-import re
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ..quote import number
-from ..times import TimeError, parse_duration
+from ..times import TimeError, civil, parse_duration, parse_moment
 from . import types as t
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
@@ -54,11 +52,10 @@ class Timestamp(int):
 
     def __str__(self) -> str:
         seconds, nanos = divmod(int(self), 1_000_000_000)
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds + self.offset)
         fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
         minutes = abs(self.offset) // 60
         zone = f"{'-' if self.offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}" if self.offset else "Z"
-        return f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + fraction + zone
+        return civil(seconds + self.offset) + fraction + zone
 
 
 class Duration(int):
@@ -235,30 +232,13 @@ def number_text(value: float) -> str:
     return text.removesuffix(".0")
 
 
-_TIMESTAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
-
-
 def parse_timestamp(text: str) -> Timestamp | None:
-    """RFC 3339 to the nanosecond."""
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None:
-        return None
-    year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
-    if year < 1:
-        return None
+    """RFC 3339 to the nanosecond; None for other text. Raises EvaluationError for what CEL does not know: year 0."""
     try:
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    except ValueError:
+        seconds, nanos, offset = parse_moment(text)
+    except TimeError:
         return None
-    seconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
-    zone, offset = match[8], 0
-    if zone != "Z":
-        hours, minutes = int(zone[1:3]), int(zone[4:6])
-        if hours > 24 or minutes > 59:
-            return None
-        offset = (1 if zone[0] == "+" else -1) * (hours * 3600 + minutes * 60)
-    nanos = int((match[7] or "")[:9].ljust(9, "0"))
-    return timestamp((seconds - offset) * 1_000_000_000 + nanos, offset)
+    return timestamp(seconds * 1_000_000_000 + nanos, offset)
 
 
 _FIRST, _LAST = -62135596800, 253402300799  # 0001-01-01T00:00:00Z, 9999-12-31T23:59:59Z

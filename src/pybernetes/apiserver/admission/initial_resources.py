@@ -26,6 +26,7 @@ from pybernetes.api.core.v1 import Container, Pod, PodSpec, ResourceRequirements
 from pybernetes.api.errors import APIError
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quantity import Quantity, QuantityError, parse
+from pybernetes.component.tasks import Tasks
 
 from ..registry.lister import lister
 from .configuration import check_kind
@@ -81,15 +82,14 @@ class InitialResources(Plugin):
         self._file = Path(self._configuration.history_file) if self._configuration.history_file else None
         if self._file is not None:
             self.history.load(self._file)
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks("InitialResources")
 
     async def start(self) -> None:
         if self._configuration.kube_config_file:
-            self._task = asyncio.get_running_loop().create_task(self._sample_regularly())
+            self._tasks.start("initial-resources-sampling", self._sample_regularly)
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        await self._tasks.stop()
         if self._file is not None:
             self.history.save(self._file)
 

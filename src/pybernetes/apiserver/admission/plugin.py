@@ -27,7 +27,7 @@ from .counting import Histogram, Series
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from pybernetes.store.cache import Change
+    from pybernetes.store.watchers import Change
 
     from ..registry.registry import Registry
 

@@ -33,7 +33,7 @@ from pybernetes.api.quota.lists import (
     subtract,
     without_zeros,
 )
-from pybernetes.store.cache import Item
+from pybernetes.store.watchers import Item
 
 from ..bootstrap.objects import own_context
 from ..verbs.managing import track
@@ -148,7 +148,7 @@ class Charging:
     def _present(self, namespace: str) -> list[tuple[Item, Quota]]:
         store = self.registry.store("", "v1", "resourcequotas")
         keys = list(store.partition.scan(store.scope(namespace)))
-        return [(item, store.decode(item)) for item in (store.partition.items[key] for key in keys)]
+        return list(store.decode_all(store.partition.items[key] for key in keys))
 
     async def _refund(self, charges: list[tuple[str, Resources]]) -> None:
         """Give back what was charged for an object that was not stored after all."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pybernetes.api.errors import AlreadyExists, APIError, Conflict, NotFound
 from pybernetes.api.times import rfc3339
 from pybernetes.store.base import StoreError
-from pybernetes.store.cache import Change, Item
+from pybernetes.store.watchers import Change, Item
 
 from ..authn.user import User
 from ..metrics import COLLECTORS
@@ -116,8 +116,8 @@ class Aggregation:
         if item is None or b'"service":{' not in item.raw:  # most are served here, and not worth being read
             self._forget(name)
             return
-        obj = self._store.decode(item)
-        if obj.spec is None or obj.spec.service is None:
+        obj = next((obj for _, obj in self._store.decode_all((item,))), None)
+        if obj is None or obj.spec is None or obj.spec.service is None:
             self._forget(name)
             return
         present = self._remote.get(name)
@@ -190,6 +190,8 @@ class Aggregation:
             log.warning("apiservice %s: %s", name, error)
             await asyncio.sleep(_RETRY)
             self._pending[name] = None
+        except Exception:  # one APIService must not keep the others from being looked after
+            log.exception("apiservice %s", name)
 
     async def _register(self, name: str) -> None:
         from . import availability

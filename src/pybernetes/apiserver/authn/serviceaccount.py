@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pybernetes.api.times import Clock, parse_time
-from pybernetes.store.cache import Item
+from pybernetes.store.watchers import Item
 
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore

@@ -27,18 +27,26 @@ NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 async def bootstrap(registry: Registry, address: str, port: int) -> None:
-    """Create what is missing."""
+    """Create what is missing. What cannot be made does not keep the rest from being made; the first error is raised."""
     await registry.cache.consistent()
-    for name in NAMESPACES:
-        await ensure(registry, "", "v1", "namespaces", Namespace(metadata=ObjectMeta(name=name)))
-    for each in system_classes():
-        await ensure(registry, "scheduling.k8s.io", "v1", "priorityclasses", each)
-    await ensure_kubernetes_service(registry, address, port)
+    work = [ensure(registry, "", "v1", "namespaces", Namespace(metadata=ObjectMeta(name=name))) for name in NAMESPACES]
+    work += [ensure(registry, "scheduling.k8s.io", "v1", "priorityclasses", each) for each in system_classes()]
+    work.append(ensure_kubernetes_service(registry, address, port))
+    errors: list[Exception] = []
+    for each in work:
+        try:
+            await each
+        except Exception as error:
+            errors.append(error)
     for ensure_config_map in (ensure_authentication, ensure_tracking):
         try:
             await ensure_config_map(registry)
         except InternalError as error:  # it is encrypted, and its key is gone
             log.error("bootstrap: %s", error)
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 async def keep(registry: Registry, address: str, port: int) -> None:

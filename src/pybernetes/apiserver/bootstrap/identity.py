@@ -106,8 +106,8 @@ class Identity:
         """Remove the leases of servers that have been gone for long."""
         now = self._registry.clock.now()
         partition = self._store.partition
-        for item in [partition.items[key] for key in partition.scan(self._store.scope(NAMESPACE))]:
-            lease = self._store.decode(item)
+        items = [partition.items[key] for key in partition.scan(self._store.scope(NAMESPACE))]
+        for item, lease in self._store.decode_all(items):
             if (lease.metadata.labels or {}).get(IDENTITY) == MANAGER and expired(lease, now):
                 await self._delete(lease.metadata.name, str(item.revision))
 

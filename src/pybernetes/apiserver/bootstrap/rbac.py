@@ -58,7 +58,9 @@ async def _reconcile(registry: Registry, wanted: RBACObject) -> None:
                 track(store, new, None, context)
                 await create_object(store, new, context)
                 return
-            present = store.decode(item)
+            present = next((obj for _, obj in store.decode_all((item,))), None)
+            if present is None:
+                return  # it cannot be read, and is not ours to overwrite
             if (present.metadata.annotations or {}).get(AUTOUPDATE) == "false":
                 return
             if _refers_elsewhere(wanted, present):

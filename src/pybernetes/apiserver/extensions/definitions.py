@@ -19,10 +19,10 @@ import msgspec
 
 from pybernetes.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionSpec
 from pybernetes.api.errors import APIError, NotFound
-from pybernetes.api.meta.v1 import DeleteOptions
+from pybernetes.api.meta.v1 import DeleteOptions, ObjectMeta
 from pybernetes.api.times import rfc3339
 from pybernetes.store.base import StoreError
-from pybernetes.store.cache import Change, Item
+from pybernetes.store.watchers import Change, Item
 
 from ..admission.plugin import Chain
 from ..authn.user import User
@@ -164,7 +164,12 @@ class Definitions:
         """A definition of which only names and conditions are wanted; read once."""
         known = self._read.get(item.key)
         if known is None or known[0] != item.revision:
-            known = self._read[item.key] = (item.revision, outline(item.raw).definition)
+            try:
+                definition = outline(item.raw).definition
+            except ValueError as error:  # one that cannot be read has no names
+                log.error("customresourcedefinition %s: %s", self._store.split(item.key)[1], error)
+                definition = CustomResourceDefinition(metadata=ObjectMeta(), spec=CustomResourceDefinitionSpec())
+            known = self._read[item.key] = (item.revision, definition)
         return known[1]
 
     def _group(self, name: str) -> list[Item]:

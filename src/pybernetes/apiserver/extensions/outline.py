@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from pybernetes.api import scheme, strict, zeros
 from pybernetes.api.apiextensions.v1 import (
     CustomResourceColumnDefinition,
     CustomResourceConversion,
@@ -55,6 +56,13 @@ _spec = msgspec.json.Decoder(_Spec).decode
 _validation = msgspec.json.Decoder(CustomResourceValidation).decode
 
 
+def _definition(raw: bytes) -> CustomResourceDefinition:
+    resource = scheme.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    assert resource is not None
+    found: CustomResourceDefinition = scheme.stored_decoder(resource)(raw)
+    return found
+
+
 class Outline(msgspec.Struct, gc=False):
     """`definition` has versions without schemas; `schemas` has these as they are written, by version."""
 
@@ -65,9 +73,13 @@ class Outline(msgspec.Struct, gc=False):
 
 
 def outline(raw: bytes) -> Outline:
-    """The outline of a stored definition."""
-    whole = _whole(raw)
-    spec = _spec(whole.spec)
+    """The outline of a stored definition; fields that a later version of this program wrote are left out."""
+    try:
+        whole = _whole(raw)
+        spec = _spec(whole.spec)
+    except msgspec.ValidationError:
+        whole = _whole(zeros.encode(_definition(raw)))
+        spec = _spec(whole.spec)
     schemas: dict[str, bytes | msgspec.Raw] = {}
     versions = []
     for each in spec.versions or ():
@@ -100,4 +112,9 @@ def outline(raw: bytes) -> Outline:
 
 def read_schema(raw: bytes | msgspec.Raw | None) -> JSONSchemaProps | None:
     """The schema of a version."""
-    return None if raw is None else _validation(raw).open_apiv_3_schema
+    if raw is None:
+        return None
+    try:
+        return _validation(raw).open_apiv_3_schema
+    except msgspec.ValidationError:
+        return strict.convert(CustomResourceValidation, msgspec.json.decode(raw))[0].open_apiv_3_schema

@@ -10,7 +10,6 @@ import msgspec
 from pybernetes.api import goprint
 from pybernetes.api.apiextensions.v1 import CustomResourceColumnDefinition
 from pybernetes.api.structural.jsonpath import PathError, compile_path
-from pybernetes.api.times import TimeError, parse_time
 
 from ..printers import duration
 from ..printers.lookup import Found
@@ -82,13 +81,7 @@ def _string(value: Any, now: float) -> str:
 def _date(value: Any, now: float) -> str | None:
     if type(value) is not str:
         return None
-    if not value:
-        return "<unknown>"
-    try:
-        parse_time(value)
-    except TimeError:
-        return "<invalid>"
-    return duration.since(value, now)
+    return duration.since("" if value == "null" else value, now)  # upstream takes this text for no time
 
 
 def _nothing(value: Any, now: float) -> None:

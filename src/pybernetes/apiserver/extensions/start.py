@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pybernetes.api.errors import ServiceUnavailable
 from pybernetes.store.base import StoreUnavailable
-from pybernetes.store.cache import Change
+from pybernetes.store.watchers import Change
 
 from ..registry.registry import Registry
 

@@ -18,7 +18,8 @@ import msgspec
 
 from pybernetes.api.errors import APIError, Forbidden
 from pybernetes.api.structural.objects import CustomObject, encode
-from pybernetes.store.cache import Cache, Item, with_revision, without_revision
+from pybernetes.store.cache import Cache, with_revision, without_revision
+from pybernetes.store.watchers import Item
 
 from ..registry.resource_store import NeedsConversion, ResourceStore, with_initialization
 from ..registry.selectable import Attributes

@@ -156,8 +156,16 @@ class FlowController:
             schemas.setdefault(name, FlowSchema(metadata=ObjectMeta(name=name), spec=known))
         old, self.levels = self.levels, {}
         for name, configuration in configurations.items():
-            level = self.levels[name] = old.get(name) or Level(name, self._loop, self._patience)
-            level.configure(configuration)
+            level = old.get(name) or Level(name, self._loop, self._patience)
+            try:
+                level.configure(configuration)
+            except Exception:  # whatever the object holds, all other levels go on
+                log.exception("prioritylevelconfiguration %s cannot be used", name)
+                required = mandatory.priority_level_configurations().get(name)
+                if required is None:
+                    continue
+                level.configure(PriorityLevelConfiguration(metadata=ObjectMeta(name=name), spec=required))
+            self.levels[name] = level
         levels = list(self.levels.values())
         shared = bounds(self._total, [(each.shares, each.lendable, each.borrowing) for each in levels])
         for level, each in zip(levels, shared, strict=True):

@@ -72,7 +72,8 @@ async def _ensure(registry: Registry, store: ResourceStore, wanted: Any) -> None
             return old
         return await update(store, revised, old, context)
 
-    if revision(wanted, store.decode(item), required) is not None:
+    present = next((obj for _, obj in store.decode_all((item,))), None)
+    if present is not None and revision(wanted, present, required) is not None:
         try:
             await write_object(store, name, revise, context)
         except NotFound:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
+
+from pybernetes.api.times import TimeError, parse_time
 
 UNKNOWN: Final = "<unknown>"
 INVALID: Final = "<invalid>"
@@ -12,6 +13,8 @@ _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365 * _DAY
+_LONGEST: Final = (1 << 63) // 1_000_000_000
+"""Seconds: what is longer is as long as Go's longest duration, 292 years."""
 
 # Below this many seconds: the unit that is written, and the smaller one after it, if any. The limits are upstream's.
 _STEPS: Final = (
@@ -28,7 +31,7 @@ _STEPS: Final = (
 
 def human(seconds: float) -> str:
     """A span; up to two seconds before zero is taken for clocks that disagree."""
-    whole = int(seconds)
+    whole = int(min(max(seconds, -_LONGEST), _LONGEST))
     if whole < 0:
         return "0s" if whole == -1 else INVALID
     for limit, size, unit, small_size, small_unit in _STEPS:
@@ -41,6 +44,10 @@ def human(seconds: float) -> str:
 
 
 def since(time: str | None, now: float) -> str:
-    """How long ago a `Time` or `MicroTime` was, in the form in which they are stored."""
-    # Every row has an age, and this parser is ten times as fast as the one for what clients send.
-    return human(now - datetime.fromisoformat(time).timestamp()) if time else UNKNOWN
+    """How long ago a `Time` or `MicroTime` was; `<invalid>` for text that is none, which custom resources can hold."""
+    if not time:
+        return UNKNOWN
+    try:
+        return human(now - parse_time(time))
+    except TimeError:
+        return INVALID

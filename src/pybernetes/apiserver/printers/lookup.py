@@ -59,7 +59,7 @@ def find(resource: Resource) -> Found:
     printer = printer_of(stored.package, stored.kind)
     if printer.shape is not None:
         return Found(printer, msgspec.json.Decoder(printer.shape).decode)
-    decode = scheme.decoder(resource).decode
+    decode = scheme.stored_decoder(resource)
     if stored is resource:
         return Found(printer, decode)
     return Found(printer, lambda raw: scheme.convert(decode(raw), resource, stored), converted=True)

@@ -1,13 +1,15 @@
 """Makes a Table out of encoded objects: meta.k8s.io/v1 and its twin v1beta1.
 
-The Table is put together from bytes: only the cells are computed, the objects of the rows are copied as they are.
+The Table is put together from bytes: only the cells are computed, the objects of the rows are copied as they are. An
+object whose cells cannot be computed has its name and `<unknown>` in its row; the others are shown as ever.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -17,6 +19,7 @@ from pybernetes.api.resources import Resource
 from pybernetes.api.times import Clock, SystemClock
 
 from ..output import partial_metadata
+from . import duration
 from .default import DEFAULT
 from .lookup import Found, find, find_subresource
 from .printer import Printer
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
     from ..output import ListMeta
 
+log = logging.getLogger(__name__)
+
 _CLOCK: Final = SystemClock()
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
@@ -33,6 +38,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Metadata(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    namespace: str = ""
     resource_version: str = ""
     annotations: dict[str, str] | None = None
 
@@ -58,28 +65,33 @@ def render(
     """The JSON of a Table. `meta` is a list's; a single object (`meta` is None) gives its own resourceVersion."""
     include = _inclusion(include_object, version)
     printer, decode, converted = _find(resource, raws)
-    conditions, now = printer.conditions, clock.now()
-    objects = [(decode(raw), raw) for raw in raws]
-    if printer.order is not None:
-        order = printer.order
-        objects.sort(key=lambda pair: order(pair[0]))
-    rows: list[bytes] = []
-    for obj, raw in objects:
-        noted = conditions(obj) if conditions else ()
-        rows.append(
-            b'{"cells":%b,%b"object":%b}'
-            % (
-                _encode(printer.cells(obj, now)),
-                b'"conditions":%b,' % _encode(noted) if noted else b"",
-                include(raw, obj.metadata if converted else None),
-            )
+    now = clock.now()
+    rows: list[tuple[Any, bytes]] = []
+    for raw in raws:
+        try:
+            obj = decode(raw)
+            cells, noted = _encode(printer.cells(obj, now)), printer.conditions(obj) if printer.conditions else ()
+            shown = include(raw, obj.metadata if converted else None)
+            place = printer.order(obj) if printer.order else None
+        except Exception:  # whatever the printer makes of it, the other rows are shown
+            named = _named(raw)
+            log.exception("%s %s/%s cannot be printed", resource.kind, named.namespace, named.name)
+            cells = _encode([named.name, *([duration.UNKNOWN] * (len(printer.columns) - 1))])
+            noted, shown, place = (), include(raw, None), None
+        row = b'{"cells":%b,%b"object":%b}' % (
+            cells,
+            b'"conditions":%b,' % _encode(noted) if noted else b"",
+            shown,
         )
+        rows.append((place, row))
+    if printer.order is not None:
+        rows.sort(key=lambda pair: (pair[0] is None, pair[0]))
     return b'{"kind":"Table","apiVersion":"meta.k8s.io/%b","metadata":%b,"columnDefinitions":%b,"rows":%b}' % (
         version.encode(),
         _encode(meta) if meta is not None else _own_metadata(raws[0]),
         _columns(printer) if columns else b"null",
         # A nil list upstream, where the default table is not made by a printer; to a client both are empty.
-        b"null" if not rows and printer is DEFAULT else b"[%b]" % b",".join(rows),
+        b"null" if not rows and printer is DEFAULT else b"[%b]" % b",".join([row for _, row in rows]),
     )
 
 
@@ -117,6 +129,14 @@ def _ends_initial_events(raw: bytes) -> bool:
     if _INITIAL_EVENTS_END.encode() not in raw:
         return False
     return (_object(raw).metadata.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
+
+
+def _named(raw: bytes) -> _Metadata:
+    """What an object that cannot be printed says of itself."""
+    try:
+        return _object(raw).metadata
+    except ValueError:
+        return _Metadata("<unknown>")
 
 
 def _own_metadata(raw: bytes) -> bytes:

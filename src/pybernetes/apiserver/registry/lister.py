@@ -3,6 +3,9 @@
 Authorizers, admission plugins and authenticators ask on every request; so a lookup is a dict access, and whoever
 compiles something from a kind's objects compares `changed` with what it was, instead of being told of each change.
 `subscribe` is for those who must follow every single change.
+
+An object that cannot be decoded (somebody edited the store) is logged and left out: it must not keep the server from
+deciding by all others.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
-from pybernetes.store.cache import Change, Item
+from pybernetes.store.watchers import Change, Item
 
 from .registry import Registry
 
@@ -52,7 +55,8 @@ class Lister(Generic[T]):
         found = self._lists.get(namespace)
         if found is None:
             keys = partition.scan(self._store.scope(namespace))
-            found = self._lists[namespace] = [self._decode(partition.items[key]) for key in keys]
+            decoded = (self._decode(partition.items[key]) for key in keys)
+            found = self._lists[namespace] = [each for each in decoded if each is not None]
         return found
 
     def subscribe(self, follow: Callable[[T | None, T | None], None]) -> None:
@@ -65,7 +69,8 @@ class Lister(Generic[T]):
         def told(change: Change | None) -> None:
             if change is None:
                 for item in partition.items.values():
-                    follow(self._fresh(item), None)
+                    if (present := self._fresh(item)) is not None:
+                        follow(present, None)
                 return
             new, old = change.item, change.previous
             follow(self._fresh(new) if new else None, self._fresh(old) if old else None)
@@ -73,18 +78,19 @@ class Lister(Generic[T]):
         partition.followers.append(told)
         told(None)
 
-    def _decode(self, item: Item) -> T:
+    def _decode(self, item: Item) -> T | None:
         kept = self._decoded.get(item.key)
         if kept is not None and kept[0] is item:
             return kept[1]
         if len(self._decoded) >= _KEPT:
             self._decoded.clear()
         obj = self._fresh(item)
-        self._decoded[item.key] = (item, obj)
+        if obj is not None:
+            self._decoded[item.key] = (item, obj)
         return obj
 
-    def _fresh(self, item: Item) -> T:
-        return cast(T, self._store.decode(item))
+    def _fresh(self, item: Item) -> T | None:
+        return next((cast(T, obj) for _, obj in self._store.decode_all((item,))), None)
 
 
 def lister(registry: Registry, group: str, version: str, plural: str) -> Lister[Any]:

@@ -8,21 +8,25 @@ condition that nobody was faster; who was not bound to a certain revision tries 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api import scheme, zeros
 from pybernetes.api.errors import AlreadyExists, Conflict, InternalError, NotFound, ServiceUnavailable
 from pybernetes.api.resources import Resource
 from pybernetes.store.base import Entry, KeyExists, Page, RevisionMismatch, StoreUnavailable
-from pybernetes.store.cache import Cache, Item, Partition, with_revision, without_revision
+from pybernetes.store.cache import Cache, Foreign, Partition, with_revision, without_revision
+from pybernetes.store.watchers import Item
 
 from .selectable import ALIASES, Attributes, attribute_reader, selectable
 from .strategy import Strategy
 
 if TYPE_CHECKING:
     from ..verbs.preparing import Prepared
+
+log = logging.getLogger(__name__)
 
 _PATIENCE = 30.0  # seconds a write waits for its own echo from a shared store
 
@@ -111,7 +115,7 @@ class ResourceStore:
 
     def _setup(self) -> None:
         """Make what depends on how objects look."""
-        self._decode = scheme.decoder(self.storage).decode
+        self._decode = scheme.stored_decoder(self.storage)
         self._attributes = attribute_reader(self.resource.group, self.resource.plural)
         self.selectable = selectable(self.resource)
         self.prepared: dict[tuple[str, str, bytes], Prepared | None] = {}
@@ -140,6 +144,16 @@ class ResourceStore:
     def decode(self, item: Item) -> Any:
         """The object, in the version it is stored as."""
         return self._decode(item.raw)
+
+    def decode_all(self, items: Iterable[Item]) -> Iterator[tuple[Item, Any]]:
+        """Objects, in the version they are stored as; those that cannot be decoded are logged and left out."""
+        for item in items:
+            try:
+                obj = self.decode(item)
+            except ValueError as error:  # msgspec's errors are ValueErrors
+                log.error("%s cannot be decoded and is left out: %s", item.key, error)
+            else:
+                yield item, obj
 
     def decode_bytes(self, encoded: bytes) -> Any:
         """The same from bytes."""
@@ -173,7 +187,12 @@ class ResourceStore:
         """What selectors look at; decoded once."""
         found: Attributes | None = item.attributes
         if found is None:
-            found = self._attributes(item.raw, *self.split(item.key))
+            namespace, name = self.split(item.key)
+            try:
+                found = self._attributes(item.raw, namespace, name)
+            except ValueError as error:  # msgspec's errors are ValueErrors
+                log.error("%s has fields of a wrong type, selectors know its name only: %s", item.key, error)
+                found = Attributes({}, {"metadata.name": name, "metadata.namespace": namespace})
             if self.initializes:
                 found = with_initialization(found, item)
             item.attributes = found
@@ -191,8 +210,11 @@ class ResourceStore:
             await self.consistent()
         key = self.key(namespace, name)
         item = self.partition.items.get(key)
-        if item is None and self.partition.sealed:
-            return await self._unsealed(key)
+        if item is None:
+            if self.partition.sealed:
+                return await self._unsealed(key)
+            if key in self.partition.foreign:
+                raise InternalError(Foreign(key, self.partition.foreign[key]))
         return item
 
     async def _unsealed(self, key: str) -> Item | None:

@@ -20,7 +20,7 @@ from pybernetes.api.meta.v1 import DeleteOptions, Preconditions
 from pybernetes.api.meta.v1.objectmeta import Condition
 from pybernetes.api.policy.v1 import Eviction
 from pybernetes.net.http import Request, Response
-from pybernetes.store.cache import Item
+from pybernetes.store.watchers import Item
 
 from ..bootstrap.objects import MANAGER
 from ..registry.registry import Registry
@@ -137,9 +137,9 @@ async def _budget(registry: Registry, pod: Any) -> Item | None:
     budgets = registry.store("policy", "v1", "poddisruptionbudgets")
     await budgets.consistent()
     found = []
-    for key in budgets.partition.scan(budgets.scope(pod.metadata.namespace)):
-        item = budgets.partition.items[key]
-        spec = budgets.decode(item).spec
+    keys = budgets.partition.scan(budgets.scope(pod.metadata.namespace))
+    for item, budget in budgets.decode_all(budgets.partition.items[key] for key in keys):
+        spec = budget.spec
         if spec is None or spec.selector is None:
             continue
         if labels.from_label_selector(spec.selector).matches(pod.metadata.labels or {}):

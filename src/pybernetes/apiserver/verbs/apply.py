@@ -15,7 +15,7 @@ from pybernetes.api.errors import BadRequest, Conflict
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, resetfields
 from pybernetes.net.http import Request
-from pybernetes.store.cache import Item
+from pybernetes.store.watchers import Item
 
 from ..bodies import yaml_as_json
 from ..registry.resource_store import ResourceStore

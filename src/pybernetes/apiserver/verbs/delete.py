@@ -14,7 +14,7 @@ from pybernetes.api.errors import Conflict
 from pybernetes.api.meta.v1 import DeleteOptions
 from pybernetes.api.times import parse_time, rfc3339
 from pybernetes.net.http import Request, Response
-from pybernetes.store.cache import Item
+from pybernetes.store.watchers import Item
 
 from ..admission.plugin import DELETE, Attributes
 from ..negotiation import output_format

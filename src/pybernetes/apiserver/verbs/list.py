@@ -9,12 +9,15 @@ A page on which there would be an object that nobody can read is refused (`seale
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from pybernetes.api.errors import BadRequest, InternalError, ResourceExpired, ServiceUnavailable
 from pybernetes.net.http import Request, Response
-from pybernetes.store.base import Compacted, FutureRevision, StoreUnavailable
-from pybernetes.store.cache import Item, Sealed, item_of
+from pybernetes.store.base import Compacted, Entry, FutureRevision, StoreUnavailable
+from pybernetes.store.cache import Foreign, Sealed, item_of
+from pybernetes.store.watchers import Item
 
 from ..negotiation import output_format
 from ..output import TRANSFORMS, ListMeta, answer_list
@@ -135,16 +138,24 @@ async def _at(store: ResourceStore, scope: str, after: str, revision: int, optio
             raise _expired(store, scope, after, revision, options) from error
         except StoreUnavailable as error:
             raise ServiceUnavailable(str(error)) from error
-        try:
-            items = [item_of(e.key, e.value, e.revision) for e in past.entries]
-        except Sealed as error:
-            raise InternalError(error) from error
+        items = list(_items(past.entries))
         found += [item for item in items if not options.selects or options.matches(store.attributes(item))]
-        if not past.remaining or not items:
+        if not past.remaining or not past.entries:
             return ListPage(found, revision)
-        after = items[-1].key
+        after = past.entries[-1].key
         if len(found) >= options.limit:
             return ListPage(found, revision, after, past.remaining)
+
+
+def _items(entries: list[Entry]) -> Iterator[Item]:
+    """The objects among what was read. Raises InternalError if one is encrypted and its key is gone."""
+    for entry in entries:
+        try:
+            yield item_of(entry.key, entry.value, entry.revision)
+        except Foreign:
+            continue  # bytes of another program; the cache has logged it
+        except Sealed as error:
+            raise InternalError(error) from error
 
 
 def _expired(store: ResourceStore, scope: str, after: str, revision: int, options: ListOptions) -> ResourceExpired:

@@ -20,7 +20,7 @@ from pybernetes.api.normalize import normalizer
 from pybernetes.api.quote import quote
 from pybernetes.api.walking import Walk
 from pybernetes.net.http import Request, Response
-from pybernetes.store.cache import Item
+from pybernetes.store.watchers import Item
 
 from ..initializers import wait_until_initialized
 from ..negotiation import output_format, patch_type

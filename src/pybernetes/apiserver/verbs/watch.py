@@ -2,21 +2,26 @@
 
 The watcher is added to the partition first and the past is read after that, so nothing falls between: what is in
 `_past` ends exactly where the watcher's first change begins.
+
+The watcher only selects changes; they are encoded here, in the request's own task. An object that cannot be encoded for
+this client ends this watch, with an ERROR event, and no other.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pybernetes.api.errors import APIError, NotAcceptable, ResourceExpired, ServiceUnavailable
+from pybernetes.api.errors import APIError, InternalError, NotAcceptable, ResourceExpired, ServiceUnavailable
 from pybernetes.net.http import PIECE, Request, Response, Stream
 from pybernetes.store.base import Compacted, StoreUnavailable
-from pybernetes.store.cache import Change, Item, Watcher, change_of
+from pybernetes.store.cache import change_of
+from pybernetes.store.watchers import Change, Item, Watcher
 
 from ..negotiation import JSON, output_format
 from ..output import TRANSFORMS, event_encoder
@@ -27,6 +32,8 @@ from .options import ListOptions, list_options
 
 if TYPE_CHECKING:
     from .watch_socket import WatchSocket
+
+log = logging.getLogger(__name__)
 
 BOOKMARK_EVERY = 60.0  # seconds; upstream's bookmarkFrequency
 _OF_A_NODE = "spec.nodeName="  # in a field selector
@@ -46,7 +53,8 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
         raise NotAcceptable(("application/json;stream=watch",))
     encode = event_encoder(request, store.resource, form)
     shared = None if form.transform == "Table" else (form.transform, form.version, store.form)
-    view = _view(store, options, encode, shared)
+    select = _selection(store, options)
+    frame_of = _framing(store, encode, shared)
     if store.partition.sealed:
         await sealed.check_watch(store)
     start = options.resource_version
@@ -60,9 +68,9 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
             late = error
 
     partition = store.partition
-    waiting: list[Change] = []  # for a webhook that has to convert them
-    seen = _put_off(waiting) if store.asks_webhook else view
-    watcher = Watcher(store.scope(info.namespace), seen, store.cache.revision)
+    # What a webhook has to convert can be selected only after that.
+    selecting = _unselected if store.asks_webhook else select
+    watcher: Watcher[_Selected] = Watcher(store.scope(info.namespace), selecting, store.cache.revision)
     name = info.object_name
     watcher.narrow = bool(name) or _OF_A_NODE in info.query.get("fieldSelector", "")
     watcher.ending = f"/{name}" if name else ""
@@ -75,13 +83,13 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
         try:
             if late is not None:
                 raise late
-            async for piece in _past(store, options, watcher, view, encode):
+            async for piece in _past(store, options, watcher, select, frame_of, encode):
                 stream.write(piece)
                 await stream.drain()
                 if len(piece) >= PIECE:
                     await request.connection.turn()
-        except APIError as error:
-            stream.write(b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(error.status())))
+        except Exception as error:  # an object that this client's encoder cannot take, among others
+            stream.write(_error(error, watcher.scope))
             stream.end()
             return None
         if request.initialized is not None:
@@ -94,19 +102,37 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
         bookmark = now + BOOKMARK_EVERY if options.allow_bookmarks else end
         while not watcher.closed and now < end:
             alarm.set(min(bookmark, end))
-            frames = await watcher.take()
-            if waiting:
-                frames = await _converted(store, waiting, view)
-            now = loop.time()
-            if options.allow_bookmarks and now >= bookmark:
-                frames.append(_bookmark(store, max(watcher.revision, store.cache.revision), encode))
-                bookmark = now + BOOKMARK_EVERY
+            selected = await watcher.take()
+            try:
+                if store.asks_webhook and selected:
+                    selected = await _converted(store, selected, select)
+                now = loop.time()
+                frames: list[bytes] = []
+                size = 0
+                for each in selected:
+                    frames.append(frame_of(each))
+                    size += len(frames[-1])
+                    if size >= PIECE:
+                        stream.write(b"".join(frames))
+                        frames, size = [], 0
+                        await stream.drain()
+                        await request.connection.turn()
+                if options.allow_bookmarks and now >= bookmark:
+                    frames.append(_bookmark(store, max(watcher.revision, store.cache.revision), encode))
+                    bookmark = now + BOOKMARK_EVERY
+            except Exception as error:
+                stream.write(b"".join(frames))
+                stream.write(_error(error, watcher.scope))
+                stream.end()
+                return None
             if frames:
                 stream.write(frames[0] if len(frames) == 1 else b"".join(frames))
                 await stream.drain()
         if watcher.ended:
-            expired = ResourceExpired(f"too old resource version: {watcher.revision}")
-            stream.write(b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(expired.status())))
+            ended = watcher.ended
+            if isinstance(ended, Compacted):
+                ended = ResourceExpired(f"too old resource version: {watcher.revision}")
+            stream.write(_error(ended, watcher.scope))
         stream.end()
     finally:
         partition.watchers.discard(watcher)
@@ -117,7 +143,7 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
 class _Alarm:
     """Wakes a watcher when its time has come. Set before each wait, but made anew only when it has rung."""
 
-    def __init__(self, watcher: Watcher) -> None:
+    def __init__(self, watcher: Watcher[Any]) -> None:
         self._watcher = watcher
         self._timer: asyncio.TimerHandle | None = None
 
@@ -145,38 +171,48 @@ def _stream(request: Request) -> Stream | WatchSocket | Response:
     return watch_socket(request)
 
 
-def _put_off(waiting: list[Change]) -> Callable[[Change], bytes | None]:
-    """A view that only keeps the changes."""
+class _Selected(msgspec.Struct, gc=False):
+    """A change as one watcher sees it, not yet encoded; `item` is the deleted object for DELETED.
 
-    def view(change: Change) -> bytes:
-        waiting.append(change)
-        return b" "
+    `frames` has what other watchers of the change have encoded, and lives until the last of them has taken it.
+    """
 
-    return view
+    kind: str
+    item: Item
+    change: Change
+    frames: dict[Any, bytes | None] | None
+
+
+def _error(error: Exception, scope: str) -> bytes:
+    """The last event of a watch that cannot go on. What is not an API error is logged: it is a fault of ours."""
+    if not isinstance(error, APIError):
+        log.error("watch of %s: an object cannot be encoded", scope, exc_info=error)
+        error = InternalError(str(error) or type(error).__name__)
+    return b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(error.status()))
+
+
+def _unselected(change: Change) -> _Selected | None:
+    """Keep every change, to be selected when a webhook has converted it."""
+    item = change.item or change.previous
+    return None if item is None else _Selected("", item, change, None)
 
 
 async def _converted(
-    store: ResourceStore, waiting: list[Change], view: Callable[[Change], bytes | None]
-) -> list[bytes]:
-    """How changes look once their objects are converted. What cannot be is told as an error in its place."""
-    changes = waiting[:]
-    waiting.clear()
-    try:
-        await store.ready([item for change in changes for item in (change.item, change.previous) if item is not None])
-    except APIError as error:
-        return [b"%b%b}\n" % (_FRAME["ERROR"], msgspec.json.encode(error.status()))]
-    return [frame for change in changes if (frame := view(change)) is not None]
+    store: ResourceStore, waiting: list[_Selected], select: Callable[[Change], _Selected | None]
+) -> list[_Selected]:
+    """The changes that are selected once their objects are converted. Raises APIError if the webhook fails."""
+    changes = [each.change for each in waiting]
+    await store.ready([item for change in changes for item in (change.item, change.previous) if item is not None])
+    return [selected for change in changes if (selected := select(change)) is not None]
 
 
-def _view(
-    store: ResourceStore, options: ListOptions, encode: Callable[[bytes], bytes], shared: tuple[str, ...] | None
-) -> Callable[[Change], bytes | None]:
-    """How a change looks to this watcher: entering its selection is ADDED, leaving it is DELETED."""
+def _selection(store: ResourceStore, options: ListOptions) -> Callable[[Change], _Selected | None]:
+    """What of a change this watcher sees: entering its selection is ADDED, leaving it is DELETED."""
     selects = options.selects
     attributes = store.attributes
     floor = options.resource_version or 0
 
-    def view(change: Change) -> bytes | None:
+    def select(change: Change) -> _Selected | None:
         if change.revision <= floor:  # the client was ahead of this server
             return None
         item, previous = change.item, change.previous
@@ -186,22 +222,37 @@ def _view(
             if previous is not None and not options.matches(attributes(previous)):
                 previous = None
         if item is not None:
-            kind = "ADDED" if previous is None else "MODIFIED"
-        elif previous is not None:
-            kind = "DELETED"
-        else:
-            return None
-        frames = change.frames
-        if shared is None or frames is None:
-            return _frame(store, kind, item or store.deleted(previous, change.revision), encode)
-        key = (kind, *shared)
-        frame = frames.get(key)
-        if frame is None:
-            frame = _frame(store, kind, item or store.deleted(previous, change.revision), encode)
-            frames[key] = frame
-        return frame
+            return _Selected("ADDED" if previous is None else "MODIFIED", item, change, change.frames)
+        if previous is not None:
+            return _Selected("DELETED", previous, change, change.frames)
+        return None
 
-    return view
+    return select
+
+
+def _framing(
+    store: ResourceStore, encode: Callable[[bytes], bytes], shared: tuple[str, ...] | None
+) -> Callable[[_Selected], bytes]:
+    """How a selected change is encoded. Watchers with the same `shared` form encode a change once."""
+
+    def frame_of(selected: _Selected) -> bytes:
+        kind, frames = selected.kind, selected.frames
+        if shared is not None and frames is not None:
+            key = (kind, *shared)
+            frame = frames.get(key)
+            if frame is None:
+                frame = frames[key] = _frame(store, kind, _as_of(store, selected), encode)
+            return frame
+        return _frame(store, kind, _as_of(store, selected), encode)
+
+    return frame_of
+
+
+def _as_of(store: ResourceStore, selected: _Selected) -> Item:
+    """The object to show: of a deleted one the last state, at the revision of its deletion."""
+    if selected.kind == "DELETED":
+        return store.deleted(selected.item, selected.change.revision)
+    return selected.item
 
 
 def _frame(store: ResourceStore, kind: str, item: Item, encode: Callable[[bytes], bytes]) -> bytes:
@@ -225,8 +276,9 @@ def _bookmark(
 async def _past(
     store: ResourceStore,
     options: ListOptions,
-    watcher: Watcher,
-    view: Callable[[Change], bytes | None],
+    watcher: Watcher[_Selected],
+    select: Callable[[Change], _Selected | None],
+    frame_of: Callable[[_Selected], bytes],
     encode: Callable[[bytes], bytes],
 ) -> AsyncIterator[bytes]:
     """What comes before the watcher's first change: the state, or the changes since a revision."""
@@ -257,9 +309,9 @@ async def _past(
         if change.key.startswith(watcher.scope):
             if store.asks_webhook:
                 await store.ready([item for item in (change.item, change.previous) if item is not None])
-            frame = view(change)
-            if frame is not None:
-                yield frame
+            selected = select(change)
+            if selected is not None:
+                yield frame_of(selected)
 
 
 async def _changes(store: ResourceStore, start: int, end: int) -> AsyncIterator[Change]:

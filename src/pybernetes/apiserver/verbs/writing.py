@@ -18,7 +18,8 @@ from pybernetes.api.meta.validation import IMMUTABLE, validate_common_create, va
 from pybernetes.api.randomness import new_uid
 from pybernetes.api.times import rfc3339
 from pybernetes.net.http import Request
-from pybernetes.store.cache import Item, with_revision
+from pybernetes.store.cache import with_revision
+from pybernetes.store.watchers import Item
 
 from ..admission.plugin import CREATE, UPDATE, Attributes
 from ..initializers import failure, is_pending

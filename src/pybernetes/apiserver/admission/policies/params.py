@@ -9,7 +9,7 @@ import msgspec
 from pybernetes.api import labels
 from pybernetes.api.resources import Resource
 from pybernetes.api.scheme import split_api_version
-from pybernetes.store.cache import Item
+from pybernetes.store.watchers import Item
 
 from ...registry.registry import Registry
 from ...registry.resource_store import ResourceStore

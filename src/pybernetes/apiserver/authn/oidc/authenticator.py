@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from time import monotonic, time
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pybernetes.api.field import aggregate, forbidden
+from pybernetes.component.tasks import Tasks
 from pybernetes.net.watched import Watched
 
 from ...reloads import Reloads
@@ -58,6 +60,7 @@ class OIDC:
         self._issuers = self._made(configuration)
         self._data = file.read_bytes() if file else b""
         self._reloads = Reloads("authentication", self._data) if file else None
+        self._tasks = Tasks("authentication configuration")
         self._looking: asyncio.Task[None] | None = None
         """For the issuers of a file that has changed."""
 
@@ -91,7 +94,8 @@ class OIDC:
         if self._looking is not None:
             self._looking.cancel()
         if issuers:
-            self._looking = asyncio.get_running_loop().create_task(self._look_for(issuers, data, self._reloads))
+            look = partial(self._look_for, issuers, data, self._reloads)
+            self._looking = self._tasks.start("jwt-issuer-discovery", look)
         else:
             self._use(issuers, data, self._reloads)
 

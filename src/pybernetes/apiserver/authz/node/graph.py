@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from pybernetes.store.cache import Change
+from pybernetes.store.watchers import Change
 
 from .references import Vertex, pod_references, volume_secrets
 
@@ -50,8 +50,8 @@ class _Followed:
             key = self._stale.pop()
             self._forget(key)
             item = self._partition.items.get(key)
-            if item is not None:
-                node, references = self._read(self._store.decode(item))
+            for _, obj in self._store.decode_all(() if item is None else (item,)):
+                node, references = self._read(obj)
                 found = list(references)
                 if node:
                     self.nodes[key] = node

@@ -47,7 +47,7 @@ class ServiceRepair:
 
     def _services(self) -> list[Service]:
         store = self._registry.store("", "v1", "services")
-        return [store.decode(item) for item in store.partition.items.values()]
+        return [service for _, service in store.decode_all(store.partition.items.values())]
 
     async def _repair_ports(self, services: list[Service], taken: set[int]) -> None:
         """`taken` was read before the Services: what a Service that came in between has is not missing, only newer."""
@@ -73,11 +73,8 @@ class ServiceRepair:
             owners.update(dict.fromkeys(addresses_of(service.spec or ServiceSpec()), owner))
         store = self._registry.store("networking.k8s.io", "v1", "ipaddresses")
         now = self._registry.clock.now()
-        for key in list(store.partition.keys):
-            item = store.partition.items.get(key)
-            if item is None:
-                continue
-            address: IPAddress = store.decode(item)
+        address: IPAddress
+        for item, address in store.decode_all(list(store.partition.items.values())):
             meta, parent = address.metadata, address.spec.parent_ref if address.spec else None
             if meta is None or (meta.labels or {}).get(MANAGED_BY_LABEL) != MANAGER or not meta.name:
                 continue

@@ -209,8 +209,7 @@ class ServicePools:
         return chosen
 
     def _ports_in_use(self) -> Iterable[int]:
-        for item in self._services.partition.items.values():
-            service: Service = self._services.decode(item)
+        for _, service in self._services.decode_all(self._services.partition.items.values()):
             yield from ports_of(service.spec or ServiceSpec())
 
     def _invalid(self, service: Service, errors: list[FieldError]) -> Invalid:
