@@ -328,3 +328,36 @@ async def test_nobody_listening_is_a_failed_connection() -> None:
     await client.close()
     with pytest.raises(ConnectionFailed, match="closed"):
         await client.request("GET", "/", {})
+
+
+async def test_a_slot_is_not_lost_when_its_waiter_is_cancelled_in_the_round_in_which_its_turn_comes() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await head(reader):
+            writer.write(OK)
+
+    async with serving(serve, limit=1) as client:
+        await client._acquire()
+        waiting = asyncio.create_task(client._acquire())
+        await asyncio.sleep(0)
+        client._release()  # its turn has come
+        waiting.cancel()  # and it goes away before it runs
+        await asyncio.wait([waiting])
+        assert (await client.request("GET", "/", {}, within=10)).status == 200
+
+
+async def test_the_timeout_of_a_request_covers_waiting_for_a_slot() -> None:
+    asked = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        asked.set()
+        await reader.read()
+
+    async with serving(serve, limit=1) as client:
+        first = asyncio.create_task(client.request("GET", "/", {}))
+        await asked.wait()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(30):  # raised by the request itself, long before this
+                await client.request("GET", "/", {}, within=0.01)
+        assert not first.done()
+        first.cancel()

@@ -6,7 +6,6 @@ about the current context, wins. File names inside a kubeconfig are relative to 
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import os
 import ssl
@@ -18,11 +17,11 @@ from typing import Any
 
 import msgspec
 
+from .exec_credentials import ConfigError, ExecPlugin
+
+__all__ = ["Config", "ConfigError", "ExecPlugin", "from_kubeconfig", "in_cluster", "load", "load_identity"]
+
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-
-
-class ConfigError(ValueError):
-    """There is no way to the server in what was given."""
 
 
 @dataclass(frozen=True)
@@ -63,35 +62,6 @@ class Config:
         if self.client_certificate_data:
             load_identity(context, self.client_certificate_data, self.client_key_data)
         return context
-
-
-@dataclass(frozen=True)
-class ExecPlugin:
-    """A command that prints credentials (client.authentication.k8s.io)."""
-
-    command: str
-    args: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = ()
-    api_version: str = "client.authentication.k8s.io/v1"
-
-    async def token(self) -> tuple[str, str]:
-        """The bearer token and the time it expires at (RFC 3339, may be empty)."""
-        info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": {"interactive": False}}
-        process = await asyncio.create_subprocess_exec(
-            self.command,
-            *self.args,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, **dict(self.env), "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()},
-        )
-        output, _ = await process.communicate()
-        if process.returncode:
-            raise ConfigError(f"the credential plugin {self.command} failed with exit code {process.returncode}")
-        try:
-            status = msgspec.json.decode(output)["status"]
-            return str(status["token"]), str(status.get("expirationTimestamp") or "")
-        except (msgspec.DecodeError, KeyError, TypeError) as error:
-            raise ConfigError(f"the credential plugin {self.command} printed no token") from error
 
 
 def load(kubeconfig: str | os.PathLike[str] | None = None, context: str | None = None) -> Config:

@@ -143,13 +143,16 @@ class HTTPClient:
         body: bytes = b"",
         within: float | None = REQUEST_TIMEOUT,
     ) -> Response:
-        """Send a request and read the whole answer. `ConnectionFailed` or `TimeoutError` if there is none."""
-        await self._acquire()
-        try:
-            async with asyncio.timeout(within):
+        """Send a request and read the whole answer. `ConnectionFailed` or `TimeoutError` if there is none.
+
+        `within` covers everything: waiting for one of the connections, the request and the answer.
+        """
+        async with asyncio.timeout(within):
+            await self._acquire()
+            try:
                 return await self._request(method, target, headers, body)
-        finally:
-            self._release()
+            finally:
+                self._release()
 
     async def stream(
         self, method: str, target: str, headers: Headers, body: bytes = b"", within: float = REQUEST_TIMEOUT
@@ -163,6 +166,14 @@ class HTTPClient:
                 connection.abort()
                 raise
         return Stream(connection)
+
+    def retire_connections(self) -> None:
+        """Use no connection again that is open now: the next ones are made with today's TLS settings."""
+        for connection in self._open:
+            connection.retired = True
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.abort()
 
     async def close(self) -> None:
         """Close all connections; requests in flight fail."""
@@ -208,7 +219,7 @@ class HTTPClient:
         if self._slots:
             self._slots -= 1
         else:
-            await self._slots_line.wait()
+            await self._slots_line.wait(self._release)
 
     def _release(self) -> None:
         if not self._slots_line.next():
@@ -227,7 +238,7 @@ class HTTPClient:
                 return await self._dial_alone(), False
             try:
                 async with asyncio.timeout(DIAL_PATIENCE):
-                    await self._connections_line.wait()
+                    await self._connections_line.wait(self._connections_line.next)
             except TimeoutError:
                 return await self._connect(), False
 
@@ -253,7 +264,7 @@ class HTTPClient:
             raise ConnectionFailed(f"cannot connect to {host}:{port}: {error}") from error
 
     def _give_back(self, connection: _Connection) -> None:
-        if not connection.reusable or self._closed:
+        if not connection.reusable or connection.retired or self._closed:
             connection.transport.close()
             return
         connection.idle_since = asyncio.get_running_loop().time()
@@ -288,20 +299,20 @@ class HTTPClient:
 
 
 class _Line:
-    """Those who wait for their turn, in order. Who goes away in the moment when it comes passes it on."""
+    """Those who wait for their turn, in order."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def wait(self) -> None:
-        """Return when it is our turn."""
+    async def wait(self, pass_on: Callable[[], object]) -> None:
+        """Return when it is our turn. A waiter that is cancelled in the round in which its turn comes passes it on."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.next()
+                pass_on()
             raise
 
     def next(self) -> bool:
@@ -320,6 +331,7 @@ class _Connection(Connection):
     def __init__(self, client: HTTPClient) -> None:
         self._client = client
         self._streaming = False
+        self.retired = False
         super().__init__()
         self.lost: asyncio.Future[None] = self._loop.create_future()
 

@@ -12,11 +12,11 @@ import msgspec
 
 from pybernetes.api import errors
 from pybernetes.api.resources import Resource
-from pybernetes.api.times import parse_time
 from pybernetes.version import GIT_VERSION
 
 from .clock import Clock, SystemClock
 from .config import Config, load_identity
+from .exec_credentials import ExecCredential, ExecCredentials
 from .http import REQUEST_TIMEOUT, Headers, HTTPClient, Response, Stream
 from .ratelimit import TokenBucket
 
@@ -47,6 +47,10 @@ class Transport:
         self._bucket = TokenBucket(qps, burst or max(1, int(qps)), self.clock) if qps > 0 else None
         self._token = config.token
         self._token_until = 0.0
+        plugin = None if config.token or config.token_file else config.exec_plugin
+        self._exec = ExecCredentials(plugin, self.clock) if plugin else None
+        self._certificate: tuple[bytes, bytes] = (b"", b"")
+        """The client certificate and key of the credential plugin that new connections are made with."""
 
     async def request(
         self,
@@ -61,9 +65,13 @@ class Transport:
         for attempt in range(MAX_RETRIES + 1):
             if self._bucket:
                 await self._bucket.take()
-            response = await self.http.request(method, target, await self._headers(headers, body), body, within)
+            credential = await self._plugin_credential()
+            sent = await self._headers(headers, body, credential)
+            response = await self.http.request(method, target, sent, body, within)
             if response.status < 300:
                 return response
+            if response.status == 401:
+                self._refused(credential)
             delay = _retry_after(response.status, response.headers)
             if delay is None or attempt == MAX_RETRIES:
                 break
@@ -75,7 +83,10 @@ class Transport:
         """Send, and return the answer as it comes; raises for a refusal."""
         if self._bucket:
             await self._bucket.take()
-        stream = await self.http.stream(method, target, await self._headers(headers, b""))
+        credential = await self._plugin_credential()
+        stream = await self.http.stream(method, target, await self._headers(headers, b"", credential))
+        if stream.status == 401:
+            self._refused(credential)
         if stream.status >= 300:
             try:
                 body = await stream.read()
@@ -91,19 +102,26 @@ class Transport:
 
     async def close(self) -> None:
         """Close all connections."""
+        if self._exec:
+            await self._exec.close()
         await self.http.close()
 
     async def headers_for(self, body: bytes) -> Headers:
         """What goes in front of a request with this body, credentials included."""
-        return await self._headers(None, body)
+        return await self._headers(None, body, await self._plugin_credential())
 
-    async def _headers(self, headers: Headers | None, body: bytes) -> dict[str, str | Sequence[str]]:
+    async def _headers(
+        self, headers: Headers | None, body: bytes, credential: ExecCredential | None = None
+    ) -> dict[str, str | Sequence[str]]:
         result: dict[str, str | Sequence[str]] = {"Accept": JSON}
         if body:
             result["Content-Type"] = JSON
         config = self.config
-        if config.token or config.token_file or config.exec_plugin:
-            result["Authorization"] = f"Bearer {await self._bearer()}"
+        if config.token or config.token_file:
+            result["Authorization"] = f"Bearer {self._bearer()}"
+        elif credential:
+            if credential.token:
+                result["Authorization"] = f"Bearer {credential.token}"
         elif config.username:
             pair = base64.b64encode(f"{config.username}:{config.password}".encode()).decode()
             result["Authorization"] = f"Basic {pair}"
@@ -115,11 +133,9 @@ class Transport:
             result.update(headers)
         return result
 
-    async def _bearer(self) -> str:
+    def _bearer(self) -> str:
         config = self.config
-        if self.clock.monotonic() < self._token_until:
-            return self._token
-        if config.token_file:
+        if config.token_file and self.clock.monotonic() >= self._token_until:
             try:
                 self._token = _read(config.token_file)
             except OSError as error:
@@ -127,11 +143,22 @@ class Transport:
                     raise
                 log.warning("the token file cannot be read, the last token is used: %s", error)
             self._token_until = self.clock.monotonic() + TOKEN_FILE_AGE
-        elif config.exec_plugin and not config.token:
-            self._token, expires = await config.exec_plugin.token()
-            left = parse_time(expires) - self.clock.now() - TOKEN_FILE_AGE if expires else float("inf")
-            self._token_until = self.clock.monotonic() + left
         return self._token
+
+    async def _plugin_credential(self) -> ExecCredential | None:
+        """What the credential plugin says, if there is one; its certificate is used from the next connection on."""
+        if self._exec is None:
+            return None
+        credential = await self._exec.get()
+        if credential.certificate and self._certificate != (credential.certificate, credential.key):
+            self.use_certificate(credential.certificate, credential.key)
+            self.http.retire_connections()  # they were made as somebody else
+            self._certificate = (credential.certificate, credential.key)
+        return credential
+
+    def _refused(self, credential: ExecCredential | None) -> None:
+        if self._exec and credential:
+            self._exec.refused(credential)
 
 
 def _read(file: str) -> str:

@@ -8,6 +8,7 @@ manager's certificate the certificate would win.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from pybernetes.api.authentication.v1 import TokenRequest, TokenRequestSpec
 from pybernetes.api.core.v1 import ServiceAccount
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.client import Client
+from pybernetes.client.exec_credentials import ExecCredential
 from pybernetes.client.http import REQUEST_TIMEOUT, Headers, Response, Stream
 from pybernetes.client.transport import Transport
 
@@ -103,8 +105,11 @@ class AccountTransport(Transport):
         self._bucket = root.transport._bucket
         self._root = root.for_component(account)
         self._account = account
+        self._exec = None
         self._token = ""
         self._token_until = 0.0
+        self._renewing = asyncio.Lock()
+        """Held while a token is asked for: requests that come meanwhile wait for the same one."""
 
     async def request(
         self,
@@ -116,24 +121,35 @@ class AccountTransport(Transport):
         within: float | None = REQUEST_TIMEOUT,
     ) -> Response:
         """As every transport; tried twice if the token is refused."""
+        token = self._token
         try:
             return await super().request(method, target, body=body, headers=headers, within=within)
         except errors.Unauthorized:
-            self._token_until = 0.0
+            self._discard(token)
             return await super().request(method, target, body=body, headers=headers, within=within)
 
     async def stream(self, method: str, target: str, *, headers: Headers | None = None) -> Stream:
         """As every transport; tried twice if the token is refused."""
+        token = self._token
         try:
             return await super().stream(method, target, headers=headers)
         except errors.Unauthorized:
-            self._token_until = 0.0
+            self._discard(token)
             return await super().stream(method, target, headers=headers)
 
-    async def _headers(self, headers: Headers | None, body: bytes) -> dict[str, str | Sequence[str]]:
-        result = await super()._headers(headers, body)
+    def _discard(self, token: str) -> None:
+        """Ask for another token than this one, unless that has been done meanwhile."""
+        if self._token == token:
+            self._token_until = 0.0
+
+    async def _headers(
+        self, headers: Headers | None, body: bytes, credential: ExecCredential | None = None
+    ) -> dict[str, str | Sequence[str]]:
+        result = await super()._headers(headers, body, credential)
         if self.clock.monotonic() >= self._token_until:
-            await self._renew()
+            async with self._renewing:
+                if self.clock.monotonic() >= self._token_until:
+                    await self._renew()
         result["Authorization"] = f"Bearer {self._token}"
         return result
 
