@@ -22,11 +22,7 @@ def plugin(folder: Path, prints: str) -> ExecPlugin:
     """A command that counts its runs in the file `runs`, and prints a text with their number for %s."""
     (folder / "text").write_text(prints)
     script = folder / "plugin"
-    script.write_text(
-        f"#!/bin/sh\necho >> {folder}/runs\n"
-        f"n=$(wc -l < {folder}/runs)\n"
-        f'sed "s/%s/$n/" {folder}/text\n'
-    )
+    script.write_text(f'#!/bin/sh\necho >> {folder}/runs\nn=$(wc -l < {folder}/runs)\nsed "s/%s/$n/" {folder}/text\n')
     script.chmod(0o755)
     return ExecPlugin(str(script))
 

@@ -312,7 +312,7 @@ async def test_on_a_real_server_informers_are_shared_and_follow(connect: Connect
         await client.delete(ConfigMap, "a", namespace)
         await until(lambda: maps.named("a", namespace) is None, "the deletion is seen")
         await until(lambda: metadata.named("a", namespace) is None, "by its metadata too")
-        await factory.drop_metadata_informer(resource_of(ConfigMap))
+        await factory.release(resource_of(ConfigMap), metadata)
         chosen = factory.informer(ConfigMap, namespace=namespace, field_selector="metadata.name=b")
         for each in "ab":
             await client.create(ConfigMap(metadata=ObjectMeta(name=each, namespace=namespace)))
@@ -393,3 +393,111 @@ async def test_metadata_comes_from_who_follows_all_of_a_resource_anyway() -> Non
         metadata = factory.least_informer(resource_of(ConfigMap))
         assert metadata is not part
         assert metadata is factory.metadata_informer(resource_of(ConfigMap))
+
+
+async def test_a_metadata_informer_runs_until_its_last_user_releases_it() -> None:
+    async with Client(config.Config(server="https://127.0.0.1:1")) as client:
+        factory = InformerFactory(client)
+        factory.start()
+        resource = resource_of(ConfigMap)
+        first, second = factory.metadata_informer(resource), factory.least_informer(resource)
+        assert first is second
+        await factory.release(resource, first)
+        assert factory.metadata_informer(resource) is first
+        await factory.release(resource, first)
+        await factory.release(resource, first)
+        assert factory.metadata_informer(resource) is not first
+        kind = factory.informer(Namespace)
+        await factory.release(resource_of(Namespace), factory.least_informer(resource_of(Namespace)))
+        assert factory.informer(Namespace) is kind, "informers of kinds stay"
+        await factory.stop()
+
+
+class Failing:
+    """A handler that fails on objects by name while it is told to, and notes what it took."""
+
+    def __init__(self, informer: Informer[ConfigMap], *bad: str) -> None:
+        self.bad = set(bad)
+        self.took: list[str] = []
+        self.tries = 0
+        self.handler = informer.add_handler(
+            lambda new: self.take("+", new),
+            lambda old, new: self.take(f"{name(old)}->", new),
+            lambda old: self.take("-", old),
+        )
+
+    def take(self, what: str, obj: ConfigMap) -> None:
+        self.tries += 1
+        assert obj.metadata is not None
+        if obj.metadata.name in self.bad:
+            raise RuntimeError("a mistake")
+        self.took.append(f"{what}{name(obj)}")
+
+
+async def test_an_event_that_a_handler_failed_on_is_delivered_to_it_again_later() -> None:
+    clock = FakeClock()
+    informer: Informer[ConfigMap] = Informer("configmaps", Script(), clock)
+    other = Log(informer)
+    failing = Failing(informer, "a")
+    informer._apply(added("a", 1))
+    informer._apply(added("b", 2))
+    assert failing.took == ["+b2"]
+    assert other.heard == ["+a1", "+b2"], "the others are told once and at once"
+    for _ in range(600):
+        clock.advance(1)
+    assert failing.tries < 15, "it is not tried at a high rate"
+    failing.bad.clear()
+    for _ in range(300):
+        clock.advance(1)
+    assert failing.took == ["+b2", "+a1"]
+    assert other.heard == ["+a1", "+b2"]
+    assert clock.timers == 0
+
+
+async def test_a_later_event_of_the_same_object_brings_the_missed_one_along() -> None:
+    clock = FakeClock()
+    informer: Informer[ConfigMap] = Informer("configmaps", Script(), clock)
+    failing = Failing(informer)
+    informer._apply(added("a", 1))
+    failing.bad = {"a"}
+    informer._apply(modified("a", 2))
+    informer._apply(modified("a", 3))
+    failing.bad.clear()
+    informer._apply(modified("a", 4))
+    assert failing.took == ["+a1", "a1->a4"]
+    failing.bad = {"a"}
+    informer._apply(modified("a", 5))
+    failing.bad.clear()
+    informer._apply(deleted("a", 6))
+    assert failing.took == ["+a1", "a1->a4", "-a6"]
+    assert clock.timers == 0
+
+
+async def test_an_object_that_went_while_it_could_not_be_delivered_is_told_as_gone() -> None:
+    clock = FakeClock()
+    informer: Informer[ConfigMap] = Informer("configmaps", Script(), clock)
+    failing = Failing(informer, "a")
+    informer._apply(added("a", 1))
+    informer._apply(deleted("a", 2))
+    failing.bad.clear()
+    clock.advance(10)
+    assert failing.took == ["-a2"]
+    failing.bad = {"b"}
+    informer._apply(added("b", 3))
+    failing.handler.remove()
+    assert clock.timers == 0
+
+
+async def test_an_object_that_an_index_cannot_read_keeps_no_other_from_the_cache() -> None:
+    informer: Informer[ConfigMap] = Informer("configmaps", Script(), FakeClock())
+
+    def color(obj: ConfigMap) -> list[str]:
+        assert obj.metadata is not None
+        return [(obj.metadata.labels or {})["color"]]
+
+    informer.add_index("color", color)
+    informer._apply(added("bad", 1))
+    informer._apply(added("a", 2, labels={"color": "red"}))
+    informer._apply(modified("bad", 3))
+    informer._apply(deleted("bad", 4))
+    assert [name(each) for each in informer.by_index("color", "red")] == ["a2"]

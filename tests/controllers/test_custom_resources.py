@@ -163,3 +163,37 @@ async def test_quotas_count_custom_resources(harness: MakeHarness) -> None:
         await h.until(refused, "a third is refused")
         await h.client.call("DELETE", f"{widgets.path}/a")
         await h.until(lambda: used("1"), "the quota counts one again")
+
+
+async def test_quotas_count_a_custom_resource_whose_definition_was_deleted_and_made_again(harness: MakeHarness) -> None:
+    async with harness("resourcequota-controller", "garbage-collector-controller") as h:
+        widgets = await Widgets(h).define()
+        name = f"count/widgets.{widgets.group}"
+        await widgets.create("a")
+        body = {"metadata": {"name": "q"}, "spec": {"hard": {name: "5"}}}
+        await h.client.call("POST", f"/api/v1/namespaces/{h.namespace}/resourcequotas", body)
+
+        async def used(count: str) -> bool:
+            h.clock.advance(30)
+            found = await h.client.call("GET", f"/api/v1/namespaces/{h.namespace}/resourcequotas/q")
+            return bool(found.get("status", {}).get("used", {}).get(name) == count)
+
+        collector: Any = h.controller("garbage-collector-controller")
+
+        quotas: Any = h.controller("resourcequota-controller")
+
+        def collector_knows() -> bool:
+            h.clock.advance(1)
+            quotas._discovered = h.clock.monotonic()  # it looks again only when the definition is back
+            return any(group == widgets.group for group, _, _ in collector.monitors)
+
+        await h.until(lambda: used("1"), "the quota counts one")
+        await h.until(collector_knows, "the garbage collector has the same informer")
+        await h.client.call("DELETE", f"{DEFINITIONS}/widgets.{widgets.group}")
+        await h.until(lambda: not collector_knows(), "the garbage collector has seen that the resource is gone")
+        await widgets.define()
+        await widgets.create("b")
+        await widgets.create("c")
+        await widgets.create("d")
+        await h.client.call("DELETE", f"{widgets.path}/d")  # admission counts what comes, only the controller what goes
+        await h.until(lambda: used("2"), "the quota counts two")

@@ -8,7 +8,8 @@ the list is the beginning of the watch: one request, and objects arrive one by o
 loop, in the order of the changes, and must not block: note the key in a queue and return. Between the change of the
 cache and the call of the handlers nothing else runs: a handler sees the cache as of its event.
 
-A handler hears of an object in this order: added, updated any number of times, deleted. What happened while the watch
+A handler hears of an object in this order: added, updated any number of times, deleted; an event that it fails on is
+delivered to it again (`event_handlers.py`). What happened while the watch
 was interrupted is told as the difference; an object that went away unseen is told as deleted with the last state
 known, which may not have been its final one (client-go's DeletedFinalStateUnknown). One that was replaced by another
 of the same name may be told as an update with another uid.
@@ -20,14 +21,15 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pybernetes.api import errors, scheme
 from pybernetes.api.base import Kind
 
 from .backoff import Backoff
-from .clock import Clock, Timer
+from .clock import Clock
 from .codec import List
+from .event_handlers import Handler
 from .http import ConnectionFailed
 from .keys import Key, controller_of, key_of
 from .watch import BOOKMARK, DELETED, INITIAL_EVENTS_END, Event, Watch
@@ -55,53 +57,6 @@ class Source(Protocol[K]):
         ...
 
 
-class Handler(Generic[K]):
-    """Who wants to know, and of what. `remove()` ends it."""
-
-    def __init__(
-        self,
-        informer: Informer[K],
-        on_add: Callable[[K], None] | None,
-        on_update: Callable[[K, K], None] | None,
-        on_delete: Callable[[K], None] | None,
-        on_vanished: Callable[[K], None] | None,
-    ) -> None:
-        self._informer = informer
-        self._on_add = on_add
-        self._on_update = on_update
-        self._on_delete = on_delete
-        self._on_vanished = on_vanished or on_delete
-        self.timer: Timer | None = None
-
-    def added(self, obj: K) -> None:
-        if self._on_add:
-            self._call(self._on_add, obj)
-
-    def updated(self, old: K, new: K) -> None:
-        if self._on_update:
-            self._call(self._on_update, old, new)
-
-    def deleted(self, obj: K) -> None:
-        if self._on_delete:
-            self._call(self._on_delete, obj)
-
-    def vanished(self, obj: K) -> None:
-        if self._on_vanished:
-            self._call(self._on_vanished, obj)
-
-    def remove(self) -> None:
-        """Hear no more."""
-        self._informer._handlers.pop(self, None)
-        if self.timer:
-            self.timer.cancel()
-
-    def _call(self, function: Callable[..., None], *args: Any) -> None:
-        try:
-            function(*args)
-        except Exception:  # one handler's mistake must not cost the others their events
-            log.exception("a handler of %s failed", self._informer.name)
-
-
 class Informer(Generic[K]):
     """The cache of one resource. Made and shared by an `InformerFactory`."""
 
@@ -116,7 +71,7 @@ class Informer(Generic[K]):
     ) -> None:
         self.name = name
         self._source = source
-        self._clock = clock
+        self.clock = clock
         self._transform = transform
         self._items: dict[Key, K] = {}
         self._indexes: dict[str, tuple[Index[K], dict[str, dict[Key, K]]]] = {}
@@ -190,7 +145,7 @@ class Informer(Generic[K]):
         values: dict[str, dict[Key, K]] = {}
         self._indexes[name] = (function, values)
         for key, obj in self._items.items():
-            _index(function, values, key, None, obj)
+            self._index(function, values, key, None, obj)
 
     # -- hearing of changes
 
@@ -216,19 +171,23 @@ class Informer(Generic[K]):
             self._resync_later(handler, resync)
         return handler
 
+    def forget_handler(self, handler: Handler[K]) -> None:
+        """Deliver no more to a handler (called by it)."""
+        self._handlers.pop(handler, None)
+
     def _resync_later(self, handler: Handler[K], period: float) -> None:
         def resync() -> None:
             for obj in list(self._items.values()):
                 handler.updated(obj, obj)
             self._resync_later(handler, period)
 
-        handler.timer = self._clock.call_later(period, resync)
+        handler.timer = self.clock.call_later(period, resync)
 
     # -- following the server
 
     async def run(self) -> None:
         """Follow the server until cancelled."""
-        backoff = Backoff(self._clock)
+        backoff = Backoff(self.clock)
         while True:
             try:
                 if self._resource_version:
@@ -250,7 +209,7 @@ class Informer(Generic[K]):
             except Exception:
                 log.exception("%s: following failed", self.name)
                 self._resource_version = ""
-            await self._clock.sleep(backoff.next())
+            await self.clock.sleep(backoff.next())
 
     async def _fill(self) -> None:
         if self._streaming:
@@ -298,7 +257,7 @@ class Informer(Generic[K]):
         self._replace(found, page.resource_version)
 
     async def _follow(self) -> None:
-        began = self._clock.monotonic()
+        began = self.clock.monotonic()
         seen = False
         seconds = _watch_seconds()
         async with (
@@ -310,7 +269,7 @@ class Informer(Generic[K]):
             async for event in watch:
                 seen = True
                 self._apply(event)
-        if not seen and self._clock.monotonic() - began < SHORT_WATCH:
+        if not seen and self.clock.monotonic() - began < SHORT_WATCH:
             raise ConnectionFailed("the watch ended at once")
 
     def _apply(self, event: Event[K]) -> None:
@@ -352,7 +311,7 @@ class Informer(Generic[K]):
         old = self._items.get(key)
         self._items[key] = obj
         for function, values in self._indexes.values():
-            _index(function, values, key, old, obj)
+            self._index(function, values, key, old, obj)
         if self._originals is not None:
             self._check(key, old)
             self._originals[key] = scheme.encoder.encode(obj)
@@ -365,10 +324,31 @@ class Informer(Generic[K]):
     def _forget(self, key: Key) -> None:
         old = self._items.pop(key)
         for function, values in self._indexes.values():
-            _index(function, values, key, old, None)
+            self._index(function, values, key, old, None)
         if self._originals is not None:
             self._check(key, old)
             del self._originals[key]
+
+    def _index(
+        self, function: Index[K], values: dict[str, dict[Key, K]], key: Key, old: K | None, new: K | None
+    ) -> None:
+        before = self._values(function, old) if old is not None else set()
+        after = self._values(function, new) if new is not None else set()
+        for value in before - after:
+            entries = values[value]
+            del entries[key]
+            if not entries:
+                del values[value]
+        if new is not None:
+            for value in after:
+                values.setdefault(value, {})[key] = new
+
+    def _values(self, function: Index[K], obj: K) -> set[str]:
+        try:
+            return set(function(obj))
+        except Exception:  # this object is found by no value; the others are not concerned
+            log.exception("%s: %s cannot be indexed", self.name, key_of(obj))
+            return set()
 
     def _prepare(self, obj: K) -> None:
         if self._transform:
@@ -408,16 +388,3 @@ def _controller(obj: Kind) -> Iterator[str]:
         yield reference.uid or ""
     else:
         yield f"orphans/{(obj.metadata.namespace if obj.metadata else None) or ''}"
-
-
-def _index(function: Index[K], values: dict[str, dict[Key, K]], key: Key, old: K | None, new: K | None) -> None:
-    before = set(function(old)) if old is not None else set()
-    after = set(function(new)) if new is not None else set()
-    for value in before - after:
-        entries = values[value]
-        del entries[key]
-        if not entries:
-            del values[value]
-    if new is not None:
-        for value in after:
-            values.setdefault(value, {})[key] = new

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
 from pybernetes.api.base import Kind
 from pybernetes.api.meta.v1 import PartialObjectMetadata
 from pybernetes.api.resources import Resource
+from pybernetes.component.tasks import Tasks
 
 from .client import Client
 from .clock import Clock, SystemClock
@@ -42,8 +44,11 @@ class InformerFactory:
         self._keep_managed_fields = keep_managed_fields
         self._detect_mutations = detect_mutations
         self._informers: dict[tuple[object, ...], Informer[Any]] = {}
-        self._tasks: dict[tuple[object, ...], asyncio.Task[None]] = {}
-        self._started = False
+        self._running: dict[tuple[object, ...], asyncio.Task[None]] = {}
+        self._users: Counter[tuple[object, ...]] = Counter()
+        """How many have asked for a metadata informer and not released it."""
+        self.tasks: Tasks | None = None
+        """The informers' tasks, from `start()` to `stop()`."""
 
     def informer(
         self, kind: type[K], *, namespace: str = "", label_selector: str = "", field_selector: str = ""
@@ -63,8 +68,12 @@ class InformerFactory:
         )
 
     def metadata_informer(self, resource: Resource) -> Informer[PartialObjectMetadata]:
-        """The informer of any resource, which need not be known to us, with nothing but metadata."""
-        key = ("metadata", resource.group, resource.version, resource.plural)
+        """The informer of any resource, which need not be known to us, with nothing but metadata.
+
+        It is shared: whoever needs it no more calls `release`.
+        """
+        key = _metadata_key(resource)
+        self._users[key] += 1
         source = _Metadata(self._metadata, resource)
         name = f"{resource.fullname} (metadata)"
         return cast(
@@ -75,6 +84,7 @@ class InformerFactory:
         """Metadata of any resource at the least cost: from who follows all of it anyway, else of its own.
 
         A connection of its own for what is known already would cost both sides more than the objects' other half.
+        `release` it when it is needed no more.
         """
         wanted = (resource.group, resource.version, resource.plural)
         for (kind, *selectors), informer in self._informers.items():
@@ -84,11 +94,16 @@ class InformerFactory:
                     return informer
         return self.metadata_informer(resource)
 
-    async def drop_metadata_informer(self, resource: Resource) -> None:
-        """Stop following a resource that is served no more."""
-        key = ("metadata", resource.group, resource.version, resource.plural)
-        self._informers.pop(key, None)
-        if task := self._tasks.pop(key, None):
+    async def release(self, resource: Resource, informer: Informer[Any]) -> None:
+        """A user of a metadata informer needs it no more; the last one stops it."""
+        key = _metadata_key(resource)
+        if self._informers.get(key) is not informer:
+            return  # one of a kind, which stays
+        self._users[key] -= 1
+        if self._users[key] > 0:
+            return
+        del self._users[key], self._informers[key]
+        if task := self._running.pop(key, None):
             task.cancel()
             await asyncio.wait([task])
 
@@ -99,7 +114,7 @@ class InformerFactory:
 
     def start(self) -> None:
         """Begin to follow the server."""
-        self._started = True
+        self.tasks = self.tasks or Tasks("informers")
         for key, informer in self._informers.items():
             self._start(key, informer)
 
@@ -110,25 +125,22 @@ class InformerFactory:
 
     async def stop(self) -> None:
         """Follow no more; the caches stay as they are."""
-        self._started = False
-        tasks = list(self._tasks.values())
-        self._tasks.clear()
-        for task in tasks:
-            task.cancel()
+        tasks, self.tasks = self.tasks, None
+        self._running.clear()
         if tasks:
-            await asyncio.wait(tasks)
+            await tasks.stop()
 
     def _shared(self, key: tuple[object, ...], make: Callable[[], Informer[Any]]) -> Informer[Any]:
         informer = self._informers.get(key)
         if informer is None:
             informer = self._informers[key] = make()
-            if self._started:
-                self._start(key, informer)
+            self._start(key, informer)
         return informer
 
     def _start(self, key: tuple[object, ...], informer: Informer[Any]) -> None:
-        if key not in self._tasks:
-            self._tasks[key] = asyncio.create_task(informer.run(), name=f"informer of {informer.name}")
+        if self.tasks and key not in self._running:
+            name = f"informer of {informer.name}" if isinstance(key[0], type) else "metadata informer"
+            self._running[key] = self.tasks.start(name, informer.run)
 
     def _make(self, name: str, source: Any, transform: Callable[[Any], None]) -> Informer[Any]:
         return Informer(name, source, self._clock, transform=transform, detect_mutations=self._detect_mutations)
@@ -146,6 +158,10 @@ class InformerFactory:
                 obj.metadata.managed_fields = None
 
         return transform
+
+
+def _metadata_key(resource: Resource) -> tuple[object, ...]:
+    return ("metadata", resource.group, resource.version, resource.plural)
 
 
 class _Typed(Generic[K]):

@@ -22,7 +22,8 @@ from pybernetes.api.quote import quote
 from pybernetes.api.resources import Resource
 from pybernetes.client.client import PropagationPolicy
 from pybernetes.client.discovery import discover
-from pybernetes.client.informer import Handler, Informer
+from pybernetes.client.event_handlers import Handler
+from pybernetes.client.informer import Informer
 from pybernetes.client.metadata import MetadataClient
 from pybernetes.client.retry import retry_on_conflict
 from pybernetes.client.workqueue import WorkQueue
@@ -123,11 +124,11 @@ class GarbageCollectorController(Controller[Any]):
             if (each.group, each.plural) not in IGNORED
         }
         stale = set(found.stale)
-        for key, (resource, _, handler) in list(self.monitors.items()):
+        for key, (resource, informer, handler) in list(self.monitors.items()):
             if key not in wanted and resource.api_version not in stale:
                 handler.remove()
                 del self.monitors[key]
-                await self.context.informers.drop_metadata_informer(resource)
+                await self.context.informers.release(resource, informer)
         for key, resource in wanted.items():
             if key not in self.monitors:
                 self._monitor(key, resource)

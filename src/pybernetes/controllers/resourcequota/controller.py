@@ -13,13 +13,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from pybernetes.api import scheme
+from pybernetes.api import errors, scheme
 from pybernetes.api.core.v1 import ResourceQuota
 from pybernetes.api.core.v1.quota import ResourceQuotaSpec
 from pybernetes.api.quota import Evaluator, ObjectCount, calculate_usage, evaluator_for
 from pybernetes.api.resources import Resource
 from pybernetes.client.discovery import discover
-from pybernetes.client.informer import Handler, Informer
+from pybernetes.client.event_handlers import Handler
+from pybernetes.client.informer import Informer
 from pybernetes.client.keys import Key, copy
 
 from ..base import Controller
@@ -27,7 +28,7 @@ from ..meta import meta
 from .status import counted
 
 DISCOVERY_AGE: Final = 30.0
-"""Seconds that what is served is believed."""
+"""Seconds that what is served is believed, and between two looks whether it has changed."""
 SYNC_TIMEOUT: Final = 30.0
 """Seconds that a count waits for objects it has not seen yet; then others get their turn."""
 ADDED_AGE: Final = 1.0
@@ -56,6 +57,31 @@ class ResourceQuotaController(Controller[ResourceQuota]):
     def concerns(self, old: ResourceQuota | None, new: ResourceQuota | None) -> bool:
         """What is counted has changed."""
         return new is not None and (old is None or old.spec != new.spec)
+
+    async def run(self) -> None:
+        """Count until cancelled, and again when the server begins or ceases to serve a resource."""
+        await self.wait_synced()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow_discovery())
+            group.create_task(self.work(self.queue, self.reconcile, self.workers))
+
+    async def _follow_discovery(self) -> None:
+        while True:
+            await self.clock.sleep(DISCOVERY_AGE)
+            if not len(self.own):
+                continue
+            before = self._versions()
+            try:
+                await self._served()
+            except (errors.APIError, OSError, TimeoutError) as error:
+                self.log.warning("cannot ask what is served: %s", error)
+                continue
+            if self._versions() != before:
+                for quota in self.own.items():
+                    self.enqueue(quota)
+
+    def _versions(self) -> dict[_Kind, str]:
+        return {kind: resource.api_version for kind, resource in self._resources.items()}
 
     async def reconcile(self, key: Key) -> float | None:
         """Count."""
@@ -96,13 +122,14 @@ class ResourceQuotaController(Controller[ResourceQuota]):
 
     async def _served(self) -> dict[_Kind, Resource]:
         now = self.clock.monotonic()
-        if now - self._discovered > DISCOVERY_AGE:
+        if now - self._discovered >= DISCOVERY_AGE:
             found = await discover(self.client)
             served = found.with_verbs("create", "list", "watch", "delete", namespaced=True)
             if served:
                 resources = {(each.group, each.plural): each for each in served}
-                for kind in [each for each in self.monitors if each not in resources]:
-                    await self._unmonitor(kind, found.stale)
+                for kind in list(self.monitors):
+                    if kind not in resources or resources[kind].api_version != self._resources[kind].api_version:
+                        await self._unmonitor(kind, found.stale)
                 self._resources = resources
                 self._discovered = now
         return self._resources
@@ -114,7 +141,7 @@ class ResourceQuotaController(Controller[ResourceQuota]):
         if known is not None and resource is not None and resource.api_version not in stale:
             del self.monitors[kind]
             known[1].remove()
-            await self.context.informers.drop_metadata_informer(resource)
+            await self.context.informers.release(resource, known[0])
 
     def _monitor(self, kind: _Kind, resource: Resource, evaluator: Evaluator) -> None:
         if isinstance(evaluator, ObjectCount):
