@@ -149,3 +149,40 @@ def test_labels_get_columns_when_asked_and_keep_them() -> None:
     assert snapshot.value_id("nowhere") == -1
     snapshot.set_node(node("n0", labels={"zone": "z1"}))
     assert snapshot.label_values[int(snapshot.label("zone")[snapshot.row_of["n0"]])] == "z1"
+
+
+def test_nothing_grows_with_nodes_pods_and_labels_that_came_and_went() -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(node("stays", labels={"host": "stays", "zone": "z"}, taints=[Taint(key="k", effect="NoExecute")]))
+    snapshot.label("host")
+    snapshot.label("zone")
+    for number in range(3000):
+        name = f"n{number}"
+        taints = [Taint(key="k", value=name, effect="NoSchedule")]
+        snapshot.set_node(node(name, labels={"host": name, "zone": "z"}, taints=taints, **{f"example.com/{name}": "1"}))
+        pod = info(name, requests={f"example.com/pod-{number}": "1"})
+        snapshot.add_pod(pod, name)
+        snapshot.label(f"asked-for-{number}")
+        snapshot.remove_pod(pod, name)
+        snapshot.remove_node(name)
+    assert len(snapshot.label_values) < 2100
+    assert len(snapshot._value_ids) < 2100
+    assert len(snapshot.taint_sets) < 2100
+    assert len(snapshot._labels) < 300
+    assert len(snapshot._allocatable) + len(snapshot._requested) < 600
+    row = snapshot.row_of["stays"]
+    assert snapshot.label_values[snapshot.label("host")[row]] == "stays"
+    assert snapshot.label("zone")[row] == snapshot.value_id("z")
+    assert [each.effect for each in snapshot.taint_sets[snapshot.taints[row]]] == ["NoExecute"]
+
+
+def test_amounts_are_kept_where_sums_and_percentages_of_them_can_be_computed() -> None:
+    snapshot = Snapshot()
+    huge = str(2**63 - 1)
+    row = snapshot.set_node(node("n", cpu=huge, memory=huge, pods=huge))
+    for number in range(500):
+        snapshot.add_pod(info(f"p{number}", requests={"cpu": huge, "memory": huge}), "n")
+    assert snapshot.requested("cpu")[row] > 0
+    assert snapshot.nonzero_memory[row] > 0
+    assert snapshot.allocatable("memory")[row] * 100 > 0
+    assert snapshot.allowed_pods[row] > 0

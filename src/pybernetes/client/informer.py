@@ -163,13 +163,23 @@ class Informer(Generic[K]):
         `on_vanished` is called instead of `on_delete` when the deletion was not seen and the object may not be the
         final state. `resync`: seconds after which everything is told again as an update from itself to itself.
         """
-        handler = Handler(self, on_add, on_update, on_delete, on_vanished)
+        handler = self.new_handler(on_add, on_update, on_delete, on_vanished)
         self._handlers[handler] = None
         for obj in list(self._items.values()):
             handler.added(obj)
         if resync > 0:
             self._resync_later(handler, resync)
         return handler
+
+    def new_handler(
+        self,
+        on_add: Callable[[K], None] | None,
+        on_update: Callable[[K, K], None] | None,
+        on_delete: Callable[[K], None] | None,
+        on_vanished: Callable[[K], None] | None,
+    ) -> Handler[K]:
+        """A handler that is told of nothing by itself: for who passes events on, and wants failures tried again."""
+        return Handler(self, on_add, on_update, on_delete, on_vanished)
 
     def forget_handler(self, handler: Handler[K]) -> None:
         """Deliver no more to a handler (called by it)."""

@@ -1,7 +1,7 @@
 """What the API server tells, brought to the cache and the queue.
 
-While a scheduling cycle runs, the snapshot must not change: what is told meanwhile (a cycle awaits only extenders and
-preemption) waits until it is over.
+While a scheduling cycle runs, the snapshot must not change: what is told meanwhile (a cycle awaits only extenders,
+preemption and the search for devices) waits until it is over.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pybernetes.api.base import Kind
 from pybernetes.api.core.v1 import Node, Pod
+from pybernetes.client.informer import Informer
 from pybernetes.client.keys import Key
 
 from .framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 PODS = "status.phase!=Succeeded,status.phase!=Failed"
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
+K = TypeVar("K", bound=Kind)
 log = logging.getLogger(__name__)
 
 
@@ -59,18 +62,12 @@ class EventHandlers:
         self._pods = scheduler.informers.informer(Pod, field_selector=PODS)
         self._nodes = scheduler.informers.informer(Node)
         self._paused = False
-        self._later: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+        self._later: list[Callable[[], object]] = []
 
     def add(self) -> None:
         """Begin to follow."""
-        wait = self._waits
-        self._nodes.add_handler(wait(self._add_node), wait(self._update_node), wait(self._delete_node))
-        self._pods.add_handler(
-            wait(self._add_pod),
-            wait(self._update_pod),
-            wait(self._delete_pod),
-            on_vanished=self._waits(self._vanished_pod),
-        )
+        self._handle(self._nodes, self._add_node, self._update_node, self._delete_node)
+        self._handle(self._pods, self._add_pod, self._update_pod, self._delete_pod, self._vanished_pod)
         wanted: dict[str, int] = {}
         for framework in self._scheduler.frameworks.values():
             for wishes in framework.events_to_register().values():
@@ -97,38 +94,51 @@ class EventHandlers:
             self._paused = False
             while self._later:
                 later, self._later = self._later, []
-                for function, args in later:
-                    _call(function, args)
+                for call in later:
+                    try:
+                        call()
+                    except Exception:  # one call's mistake must not cost the others
+                        log.exception("what waited for the end of a scheduling cycle failed")
 
     def soon(self, function: Callable[..., Any], *args: Any) -> None:
         """Call now, or when the cycle that runs is over."""
         if self._paused:
-            self._later.append((function, args))
+            self._later.append(partial(function, *args))
         else:
             function(*args)
 
-    def _waits(self, function: Callable[..., None]) -> Callable[..., None]:
-        def handle(*args: Any) -> None:
-            if self._paused:
-                self._later.append((function, args))
-            else:
-                function(*args)
-
-        return handle
+    def _handle(
+        self,
+        informer: Informer[K],
+        on_add: Callable[[K], None],
+        on_update: Callable[[K, K], None],
+        on_delete: Callable[[K], None],
+        on_vanished: Callable[[K], None] | None = None,
+    ) -> None:
+        """Follow an informer. Events that come while a cycle runs are delivered at its end, in the same way: one that
+        fails is delivered again later."""
+        now = informer.new_handler(on_add, on_update, on_delete, on_vanished)
+        informer.add_handler(
+            partial(self.soon, now.added),
+            partial(self.soon, now.updated),
+            partial(self.soon, now.deleted),
+            on_vanished=partial(self.soon, now.vanished),
+        )
 
     def _follow(self, resource: str, kind: type[Kind]) -> None:
         add, update, delete = (ClusterEvent(resource, each) for each in (Action.ADD, Action.UPDATE, Action.DELETE))
         move = self._queue.move_all
-        self._scheduler.informers.informer(kind).add_handler(
-            self._waits(lambda new: move(add, None, new)),
-            self._waits(lambda old, new: move(update, old, new)),
-            self._waits(lambda old: move(delete, old, None)),
+        self._handle(
+            self._scheduler.informers.informer(kind),
+            lambda new: move(add, None, new),
+            lambda old, new: move(update, old, new),
+            lambda old: move(delete, old, None),
         )
 
     # -- nodes
 
     def _add_node(self, node: Node) -> None:
-        self._cache.set_node(node)
+        self._set_node(node)
         self._queue.move_all(NODE_ADD, None, node)
 
     def _update_node(self, old: Node, new: Node) -> None:
@@ -137,9 +147,17 @@ class EventHandlers:
         if not events and not images:
             self._cache.renew_node(new)
             return
-        self._cache.set_node(new)
+        self._set_node(new)
         for event in events:
             self._queue.move_all(event, old, new)
+
+    def _set_node(self, node: Node) -> None:
+        try:
+            self._cache.set_node(node)
+        except Exception:
+            # Half of a node is worse than none: no pod goes there until it can be read.
+            self._cache.remove_node((node.metadata.name if node.metadata else None) or "")
+            raise
 
     def _delete_node(self, node: Node) -> None:
         assert node.metadata is not None
@@ -235,10 +253,3 @@ class EventHandlers:
         """The room that was made for this pod may do for others that are not more important."""
         priority = (pod.spec.priority if pod.spec else None) or 0
         self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, lambda other: other.priority <= priority)
-
-
-def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    try:
-        function(*args)
-    except Exception:  # one event's mistake must not cost the others
-        log.exception("an event handler failed")

@@ -20,6 +20,7 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
 from pybernetes.client.informers import InformerFactory
 from pybernetes.client.keys import key_of
+from pybernetes.component import tasks
 
 from . import binding
 from .algorithm import Algorithm, Result
@@ -46,7 +47,8 @@ from .queue.scheduling_queue import SchedulingQueue
 from .snapshot.snapshot import Snapshot
 
 MAX_BINDINGS = 64
-"""Bindings at a time. The choice of nodes is quicker than binding; beyond this it would only run ahead on old news."""
+"""Bind requests at a time. The choice of nodes is quicker than binding; beyond this it would only run ahead on old
+news. Pods that wait for a permit or for PreBind (a volume that is being provisioned) do not count."""
 SLICE = 0.002
 """How long cycles follow each other before the event loop gets its turn, in seconds."""
 log = logging.getLogger(__name__)
@@ -142,11 +144,11 @@ class Scheduler:
     async def close(self) -> None:
         """End all that runs beside."""
         self.queue.close()
-        tasks = list(self._bindings)
-        for task in tasks:
+        bindings = list(self._bindings)
+        for task in bindings:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if bindings:
+            await asyncio.wait(bindings)
         await self.failures.close()
         await self.status.close()
         await self.events.close()
@@ -163,10 +165,7 @@ class Scheduler:
                 await self.schedule_one(queued)
             except Exception:  # a mistake of ours must not end the scheduler, nor lose the pod
                 log.exception("placing pod %s failed", queued.info.key)
-                queued.unschedulable_plugins = set()
-                queued.pending_plugins = set()
-                self.cache.forget(queued.info.uid)
-                self.queue.add_unschedulable(queued)
+                self._retry_later(queued)
             while self._binding_now >= MAX_BINDINGS:
                 self._room.clear()
                 await self._room.wait()
@@ -174,6 +173,18 @@ class Scheduler:
             if time.monotonic() - since > SLICE:
                 await asyncio.sleep(0)
                 since = time.monotonic()
+
+    def _retry_later(self, queued: QueuedPodInfo) -> None:
+        """An attempt ended with an error of ours: the pod is tried again after its back-off."""
+        tasks.failures["scheduling cycle"] += 1
+        self.cache.forget(queued.info.uid)
+        pod = self._unplaced(queued.info.pod)
+        if pod is None:
+            self.queue.done(queued.info.uid)
+            return
+        queued.unschedulable_plugins = set()
+        queued.pending_plugins = set()
+        self.queue.add_unschedulable(queued)
 
     # -- the scheduling cycle
 
@@ -247,9 +258,10 @@ class Scheduler:
             self._services.waiting[pod.uid] = waiting
         else:
             self.queue.done(pod.uid)
-        self._count_bindings(int(waiting is None))
+        at_once = waiting is None and not framework.will_pre_bind(state, assumed, node_name)
+        self._count_bindings(int(at_once))
         task = asyncio.get_running_loop().create_task(
-            self._bind(framework, state, queued, assumed, node_name, waiting, begun)
+            self._bind(framework, state, queued, assumed, node_name, waiting, begun, counted=at_once)
         )
         self._bindings.add(task)
         task.add_done_callback(self._bindings.discard)
@@ -275,11 +287,13 @@ class Scheduler:
         node_name: str,
         waiting: WaitingPod | None,
         begun: float,
+        *,
+        counted: bool,
     ) -> None:
-        counted = waiting is None
         try:
-            if waiting is not None:
+            if not counted:
                 self.status.say(Word(queued.info.pod, nominated=node_name))
+            if waiting is not None:
                 since = time.perf_counter()
                 status = await binding.wait_on_permit(waiting)
                 result = "Success" if status is None else status.code.camel
@@ -289,14 +303,13 @@ class Scheduler:
                     self._binding_failed(framework, state, queued, pod, node_name, status, begun)
                     return
                 self.queue.done(pod.uid)
-                self._count_bindings(1)
-                counted = True
-            elif framework.will_pre_bind(state, pod, node_name):
-                self.status.say(Word(queued.info.pod, nominated=node_name))
             since = time.perf_counter()
             status = await framework.run_pre_binds(state, pod, node_name)
             framework.observe("PreBind", since, status)
             if status is None:
+                if not counted:
+                    self._count_bindings(1)
+                    counted = True
                 since = time.perf_counter()
                 status = await binding.bind(framework, state, pod, node_name)
                 framework.observe("Bind", since, status)

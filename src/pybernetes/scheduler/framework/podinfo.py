@@ -23,6 +23,9 @@ _MISSING = {"cpu": Quantity.milli(DEFAULT_MILLI_CPU), "memory": Quantity(DEFAULT
 
 Requests = Mapping[str, int]
 """CPU in thousandths of a core, everything else in units."""
+MOST = 2**53
+"""The largest amount that the scheduler counts with, 8 PiB of memory: a thousand of them add up to no more than 64 bits
+hold, and a percentage of one can be computed. Objects may name more, up to 2**63 - 1."""
 
 
 class AffinityTerm:
@@ -194,7 +197,7 @@ def _affinity(spec: PodSpec, namespace: str) -> _Affinity:
     key = (_encode((affinity.pod_affinity, affinity.pod_anti_affinity)), namespace)
     found = _affinities.get(key)
     if found is None:
-        if len(_affinities) >= _MOST:
+        if len(_affinities) >= _KEPT:
             del _affinities[next(iter(_affinities))]
         found = _affinities[key] = _Affinity(spec, namespace)
     return found
@@ -202,27 +205,32 @@ def _affinity(spec: PodSpec, namespace: str) -> _Affinity:
 
 # Pods of one controller ask for the same: worked out once for each distinct wish.
 _known: dict[bytes, tuple[Requests, tuple[int, int]]] = {}
-_MOST = 4096
+_KEPT = 4096
 
 
 def _requests(pod: Pod, spec: PodSpec) -> tuple[Requests, tuple[int, int]]:
     key = _encode(_what_counts(pod, spec))
     found = _known.get(key)
     if found is None:
-        if len(_known) >= _MOST:
+        if len(_known) >= _KEPT:
             del _known[next(iter(_known))]
         requests = pod_requests(pod)
         # What the pod as a whole asks for needs no guess about its containers.
         whole = requests if spec.resources is not None and spec.resources.requests else {}
         counted = pod_requests(pod, missing={name: each for name, each in _MISSING.items() if name not in whole})
-        nonzero = (_milli(counted.get("cpu")), _units(counted.get("memory")))
-        found = _known[key] = (as_requests(requests), nonzero)
+        amounts = as_requests(counted)
+        found = _known[key] = (as_requests(requests), (amounts.get("cpu", 0), amounts.get("memory", 0)))
     return found
 
 
 def as_requests(quantities: Quantities) -> dict[str, int]:
     """Quantities as whole numbers: `cpu` in thousandths, others in units, both rounded up."""
-    return {name: each.milli_value() if name == "cpu" else each.value() for name, each in quantities.items()}
+    return {name: amount_of(name, each) for name, each in quantities.items()}
+
+
+def amount_of(resource: str, quantity: Quantity) -> int:
+    """An amount as the scheduler counts it: `cpu` in thousandths, others in units, from 0 to `MOST`."""
+    return max(0, min(MOST, quantity.milli_value() if resource == "cpu" else quantity.value()))
 
 
 def _what_counts(pod: Pod, spec: PodSpec) -> tuple[Any, ...]:
@@ -246,14 +254,6 @@ def _what_counts(pod: Pod, spec: PodSpec) -> tuple[Any, ...]:
         [(each.name, each.resources, each.restart_policy) for each in spec.init_containers or ()],
         running,
     )
-
-
-def _milli(quantity: Quantity | None) -> int:
-    return 0 if quantity is None else quantity.milli_value()
-
-
-def _units(quantity: Quantity | None) -> int:
-    return 0 if quantity is None else quantity.value()
 
 
 _encode = msgspec.json.Encoder().encode

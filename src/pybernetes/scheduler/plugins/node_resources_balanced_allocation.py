@@ -78,7 +78,7 @@ def _evenness(used: Sequence[Scores], capacities: Sequence[Scores]) -> Scores:
     """100 less the standard deviation of the fractions in use; resources that a node does not have do not count."""
     there = [capacity > 0 for capacity in capacities]
     fractions: list[Fractions] = [
-        np.where(has, np.minimum(amount / np.maximum(capacity, 1), 1.0), 0.0)
+        np.where(has, np.clip(amount / np.maximum(capacity, 1), 0.0, 1.0), 0.0)
         for amount, capacity, has in zip(used, capacities, there, strict=True)
     ]
     if len(fractions) == 2:
@@ -89,7 +89,8 @@ def _evenness(used: Sequence[Scores], capacities: Sequence[Scores]) -> Scores:
 
 
 def _evenness_of_two(one: float, other: float) -> int:
-    return int((1 - abs((min(one, 1.0) - min(other, 1.0)) / 2)) * float(MAX_SCORE))
+    one, other = max(0.0, min(one, 1.0)), max(0.0, min(other, 1.0))
+    return int((1 - abs((one - other) / 2)) * float(MAX_SCORE))
 
 
 def _deviation(fractions: Sequence[Fractions], there: Sequence[npt.NDArray[np.bool_]]) -> Fractions:

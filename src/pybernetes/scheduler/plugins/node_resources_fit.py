@@ -147,7 +147,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             if not capacity:
                 continue
             used = allocated_column(snapshot, name, nonzero=True).item(row) + request
-            if used <= capacity:
+            if 0 <= used <= capacity:
                 total += (capacity - used) * MAX_SCORE // capacity * weight
             weights += weight
         return total // weights if weights else 0
@@ -236,11 +236,11 @@ def _after_device_class_event(pod: Pod, old: Any, new: Any) -> Hint:
 
 
 def _least_allocated(found: list[Share], count: int) -> Scores:
-    return _weighted(found, count, lambda used, capacity: np.where(used > capacity, 0, capacity - used))
+    return _weighted(found, count, lambda used, capacity: np.where((used > capacity) | (used < 0), 0, capacity - used))
 
 
 def _most_allocated(found: list[Share], count: int) -> Scores:
-    return _weighted(found, count, np.minimum)
+    return _weighted(found, count, lambda used, capacity: np.clip(used, 0, capacity))
 
 
 def _weighted(found: list[Share], count: int, part: Callable[[Any, Any], Any]) -> Scores:
@@ -265,7 +265,7 @@ def _requested_to_capacity_ratio(shape: Sequence[UtilizationShapePoint]) -> Stra
         weights: Scores = np.zeros(count, dtype=np.int64)
         for share in found:
             capacity = share.allocatable
-            used = np.minimum(share.allocated + share.request, capacity)
+            used = np.clip(share.allocated + share.request, 0, capacity)
             points = table[used * 100 // np.maximum(capacity, 1)]
             counts = (capacity > 0) & (points > 0)
             total += np.where(counts, points * share.weight, 0)

@@ -59,6 +59,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         super().__init__(args, handle)
         self._forbidden: dict[bytes, npt.NDArray[np.int64]] = {}
         self._disliked: dict[bytes, npt.NDArray[np.int64]] = {}
+        self._sets: list[tuple[Taint, ...]] = []
+        """The snapshot's sets of taints that those judge by number."""
 
     def sign(self, pod: PodInfo) -> Hashable:
         return _key(pod)
@@ -84,6 +86,10 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def _judge(self, known: dict[bytes, npt.NDArray[np.int64]], judge: Judge, pod: PodInfo, rows: Rows) -> Scores:
         sets = self.handle.snapshot.taint_sets
+        if sets is not self._sets:  # numbered anew
+            self._sets = sets
+            self._forbidden.clear()
+            self._disliked.clear()
         key = _key(pod)
         found = known.get(key)
         if found is None or len(found) < len(sets):

@@ -6,6 +6,9 @@ changed and not as much as the cluster. Columns are arrays longer than there are
 again, so a row number means a node only between two awaits.
 
 A pod may be bound to a node that we do not know: its row exists, dead, with the pod on it.
+
+Nothing grows with what was once there: when most ids of label values and taints belong to nodes that went, all are
+numbered anew (and `node_changes` says that everything may have changed); columns that nobody needs are dropped.
 """
 
 from __future__ import annotations
@@ -20,10 +23,10 @@ import numpy.typing as npt
 from pybernetes.api.core.podresources import Quantities
 from pybernetes.api.core.v1 import Node
 from pybernetes.api.core.v1.affinity import Taint
-from pybernetes.api.quantity import Quantity, parse
+from pybernetes.api.quantity import parse
 
 from ..framework.plugin import Mask, RowArray, Rows
-from ..framework.podinfo import PodInfo
+from ..framework.podinfo import PodInfo, amount_of
 from .counters import PodCounters
 from .journal import Journal
 from .nodeinfo import NodeInfo, claims, host_ports
@@ -31,6 +34,11 @@ from .nodeinfo import NodeInfo, claims, host_ports
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 G = TypeVar("G", bound=np.generic)
+
+KEPT_IDS = 1024
+"""Ids of label values and sets of taints up to which none that no node has any more are looked for."""
+KEPT_COLUMNS = 256
+"""Columns of labels that are kept: pods name the labels. Beyond it all are dropped and made when asked for again."""
 
 ABSENT = 0
 """The value id of a label that a node does not have."""
@@ -80,6 +88,7 @@ class Snapshot:
         self.taints: Int32 = np.zeros(self.capacity, dtype=np.int32)
         """Index into `taint_sets`; 0 = none."""
         self.taint_sets: list[tuple[Taint, ...]] = [()]
+        """Another list when they are numbered anew."""
         self._taint_ids: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
         self.pod_count: Int64 = np.zeros(self.capacity, dtype=np.int64)
         self.allowed_pods: Int64 = np.zeros(self.capacity, dtype=np.int64)
@@ -88,10 +97,14 @@ class Snapshot:
         self.nonzero_memory: Int64 = np.zeros(self.capacity, dtype=np.int64)
         self._allocatable: dict[str, Int64] = {}
         self._requested: dict[str, Int64] = {}
+        self._nothing: Int64 = np.zeros(self.capacity, dtype=np.int64)
+        """The column of a resource that no node has and no pod asks for. Never written."""
+        self._kept_ids = KEPT_IDS
+        self._kept_resources = KEPT_COLUMNS
         self._labels: dict[str, Int32] = {}
         self._value_ids: dict[str, int] = {}
         self.label_values: list[str | None] = [None]
-        """The texts of value ids."""
+        """The texts of value ids. Another list when values are numbered anew."""
         self.image_nodes: dict[str, int] = {}
         """On how many nodes an image is."""
         self.image_sizes: dict[str, int] = {}
@@ -143,13 +156,11 @@ class Snapshot:
 
     def allocatable(self, resource: str) -> Int64:
         """How much of a resource the nodes have for pods; zeros if none has heard of it."""
-        found = self._allocatable.get(resource)
-        return self._column(self._allocatable, resource) if found is None else found
+        return self._allocatable.get(resource, self._nothing)
 
     def requested(self, resource: str) -> Int64:
         """How much of a resource the pods on the nodes have asked for."""
-        found = self._requested.get(resource)
-        return self._column(self._requested, resource) if found is None else found
+        return self._requested.get(resource, self._nothing)
 
     def label(self, key: str) -> Int32:
         """The nodes' values of a label as ids; equal ids, equal texts; 0 = the node has no such label.
@@ -158,6 +169,8 @@ class Snapshot:
         """
         found = self._labels.get(key)
         if found is None:
+            if len(self._labels) >= KEPT_COLUMNS:
+                self._labels.clear()
             found = self._labels[key] = np.zeros(self.capacity, dtype=np.int32)
             for info in self.infos():
                 value = info.labels.get(key)
@@ -186,6 +199,7 @@ class Snapshot:
         """A node came or changed."""
         metadata, status, spec = node.metadata, node.status, node.spec
         name = (metadata.name if metadata else None) or ""
+        allocatable = quantities(status.allocatable if status else None)
         row = self._row(name)
         info = self.info(row)
         if not self.alive[row]:
@@ -194,18 +208,18 @@ class Snapshot:
         info.node = node
         self.unschedulable[row] = bool(spec and spec.unschedulable)
         self.taints[row] = self._taint_set((spec.taints if spec else None) or [])
-        allocatable = quantities(status.allocatable if status else None)
         for name in self._allocatable.keys() - allocatable.keys():
             self._allocatable[name][row] = 0
         for name, value in allocatable.items():
-            self.allocatable(name)[row] = _amount(name, value)
-        self.allowed_pods[row] = allocatable["pods"].value() if "pods" in allocatable else 0
+            self._column(self._allocatable, name)[row] = amount_of(name, value)
+        self.allowed_pods[row] = amount_of("pods", allocatable["pods"]) if "pods" in allocatable else 0
         labels = info.labels
         for key, column in self._labels.items():
             value_text = labels.get(key)
             column[row] = ABSENT if value_text is None else self._intern(value_text)
         self._set_images(info, node)
         self._node_changed(row)
+        self._compact_ids()
         return row
 
     def remove_node(self, name: str) -> None:
@@ -271,20 +285,21 @@ class Snapshot:
             tracker.pod_removed(pod, row)
 
     def _count(self, pod: PodInfo, row: int, info: NodeInfo, sign: int) -> None:
+        ports, volumes = list(host_ports(pod)), list(claims(pod))  # what may fail comes before what is changed
         for name, amount in pod.requests.items():
-            self.requested(name)[row] += sign * amount
+            self._column(self._requested, name)[row] += sign * amount
         cpu, memory = pod.nonzero_requests
         self.nonzero_cpu[row] += sign * cpu
         self.nonzero_memory[row] += sign * memory
         self.pod_count[row] += sign
         self.num_pods += sign
-        for port in host_ports(pod):
+        for port in ports:
             _tally(info.ports, port, sign)
         if info.ports:
             self.rows_with_ports[row] = None
         else:
             self.rows_with_ports.pop(row, None)
-        for claim in claims(pod):
+        for claim in volumes:
             _tally(info.claims, claim, sign)
 
     def _row(self, name: str) -> int:
@@ -352,11 +367,40 @@ class Snapshot:
         return found
 
     def _column(self, columns: dict[str, Int64], name: str) -> Int64:
-        column = columns[name] = np.zeros(self.capacity, dtype=np.int64)
+        """The column of a resource, to be written."""
+        column = columns.get(name)
+        if column is None:
+            if len(self._allocatable) + len(self._requested) >= self._kept_resources:
+                self._compact_resources()
+            column = columns[name] = np.zeros(self.capacity, dtype=np.int64)
         return column
+
+    def _compact_resources(self) -> None:
+        """Drop the columns of resources that no node has and no pod asks for."""
+        for columns in (self._allocatable, self._requested):
+            for name in [name for name, column in columns.items() if not column.any()]:
+                del columns[name]
+        self._kept_resources = max(KEPT_COLUMNS, 2 * (len(self._allocatable) + len(self._requested)))
+
+    def _compact_ids(self) -> None:
+        """Number label values and sets of taints anew when most of them belong to nodes that went."""
+        if len(self.label_values) + len(self.taint_sets) < self._kept_ids:
+            return
+        self._value_ids, self.label_values = {}, [None]
+        keys = list(self._labels)
+        self._labels.clear()
+        for key in keys:
+            self.label(key)
+        self._taint_ids, self.taint_sets = {(): 0}, [()]
+        for info in self.infos():
+            spec = info.node.spec if info.node else None
+            self.taints[info.row] = self._taint_set((spec.taints if spec else None) or [])
+        self._kept_ids = max(KEPT_IDS, 2 * (len(self.label_values) + len(self.taint_sets)))
+        self.node_changes.forget()
 
     def _grow(self) -> None:
         self.capacity *= 2
+        self._nothing = np.zeros(self.capacity, dtype=np.int64)
         for name in _COLUMNS:
             setattr(self, name, _longer(getattr(self, name), self.capacity))
         for amounts in (self._allocatable, self._requested):
@@ -409,10 +453,6 @@ class WhatIf:
 def quantities(amounts: Mapping[str, object] | None) -> Quantities:
     """A resource list, parsed."""
     return {name: parse(str(value)) for name, value in (amounts or {}).items()}
-
-
-def _amount(name: str, value: Quantity) -> int:
-    return value.milli_value() if name == "cpu" else value.value()
 
 
 def _tally(counts: dict[object, int] | dict[str, int] | dict[tuple[str, str, int], int], key: object, by: int) -> None:
