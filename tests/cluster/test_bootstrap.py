@@ -1,4 +1,4 @@
-"""The `pyb` script: installs once, again when pyproject.toml changes, and says in one line why it cannot.
+"""The `pyb` script: installs once, again when the locked packages change, and says in one line why it cannot.
 
 `.venv/bin/python` is played by a shell script that writes down what it was asked to do; a real installation is what
 `./pyb test` begins with on every fresh machine.
@@ -24,7 +24,13 @@ class Checkout:
         self.root = root
         self.calls_file = root / "calls"
         shutil.copy(tools.ROOT / "pyb", root / "pyb")
-        (root / "pyproject.toml").write_text("# first\n")
+        (root / "pyproject.toml").touch()
+        self.lock("# first\n")
+
+    def lock(self, content: str) -> None:
+        path = self.root / "requirements" / "run.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
 
     def add_python(self, script: str = "") -> None:
         python = self.root / ".venv" / "bin" / "python"
@@ -46,17 +52,22 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_it_installs_once_and_again_when_the_project_changes(checkout: Checkout) -> None:
+def test_it_installs_once_and_again_when_the_lock_changes(checkout: Checkout) -> None:
     checkout.add_python()
     command = "-P -m pybernetes up --port 0"
-    install = f"-m pip install --quiet --disable-pip-version-check -e {checkout.root}"
+    pip = "-m pip install --quiet --disable-pip-version-check"
+    install = [
+        "-c import pip",
+        f"{pip} --require-hashes -r {checkout.root}/requirements/run.txt",
+        f"{pip} --no-deps --no-build-isolation -e {checkout.root}",
+    ]
     assert checkout.run("up", "--port", "0").returncode == 0
-    assert checkout.calls() == ["-c import pip", install, command]
+    assert checkout.calls() == [*install, command]
     checkout.run("up", "--port", "0")
     assert checkout.calls() == [command]
-    (checkout.root / "pyproject.toml").write_text("# second\n")
+    checkout.lock("# second\n")
     checkout.run("up", "--port", "0")
-    assert checkout.calls() == ["-c import pip", install, command]
+    assert checkout.calls() == [*install, command]
 
 
 def test_an_installation_that_fails_is_not_remembered(checkout: Checkout) -> None:
@@ -67,7 +78,7 @@ def test_an_installation_that_fails_is_not_remembered(checkout: Checkout) -> Non
     assert len(checkout.calls()) == 2
     checkout.add_python()
     assert checkout.run("up").returncode == 0
-    assert len(checkout.calls()) == 3
+    assert len(checkout.calls()) == 4
 
 
 def test_the_exit_code_is_the_commands(checkout: Checkout) -> None:
@@ -76,8 +87,8 @@ def test_the_exit_code_is_the_commands(checkout: Checkout) -> None:
 
 
 def test_a_missing_venv_is_made(checkout: Checkout) -> None:
-    # pip then fails on the empty pyproject.toml, which is as far as this test needs to go.
-    (checkout.root / "pyproject.toml").write_text("not toml\n")
+    # pip then fails on the lock, which is as far as this test needs to go.
+    checkout.lock("no requirement\n")
     result = checkout.run("version")
     assert result.returncode == 1
     assert (checkout.root / ".venv" / "bin" / "python").exists()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pybernetes.cluster.commands import lock
 from pybernetes.cluster.commands import test as command
 from pybernetes.cluster.errors import ClusterError
 
@@ -159,14 +160,17 @@ def test_strings_hash_the_same_in_every_ordinary_run(tmp_path: Path, monkeypatch
     assert len(set((tmp_path / "hashes").read_text().splitlines())) == 1
 
 
-def test_the_extra_is_installed_once_and_again_when_the_project_changes(
+def test_the_locked_packages_are_installed_once_and_again_when_the_lock_changes(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     machine.program("python")
     monkeypatch.setattr(sys, "executable", str(machine.bin / "python"))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    for content, calls in (("a", 1), ("a", 1), ("b", 2)):
-        (machine.project / "pyproject.toml").write_text(content)
+    run, test = machine.project / lock.RUN, machine.project / lock.TEST
+    run.parent.mkdir()
+    for content, calls in ((("a", "b"), 1), (("a", "b"), 1), (("c", "b"), 2), (("c", "d"), 3)):
+        run.write_text(content[0])
+        test.write_text(content[1])
         command.install_packages(machine.project)
         assert len(machine.calls()) == calls
-    assert machine.calls()[0].endswith(f"-e {machine.project}[test]")
+    assert machine.calls()[0].endswith(f"--require-hashes -r {run} -r {test}")

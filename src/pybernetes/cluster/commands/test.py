@@ -24,6 +24,7 @@ from pathlib import Path
 
 from pybernetes.cluster.checkout import root
 from pybernetes.cluster.cli import program
+from pybernetes.cluster.commands import lock
 from pybernetes.cluster.errors import ClusterError
 
 # The real parts the tests use: program -> Debian package.
@@ -144,12 +145,14 @@ def unpack_kubectl(folder: Path) -> None:
 
 
 def install_packages(folder: Path) -> None:
-    """Installs the `test` extra, and again when pyproject.toml changes."""
+    """Installs the locked packages of the tests, and again when the lock changes."""
     stamp = Path(sys.prefix) / "pyb-test-installed"
-    wanted = hashlib.sha256((folder / "pyproject.toml").read_bytes() + bytes(folder)).hexdigest()
+    locked = [folder / lock.RUN, folder / lock.TEST]
+    wanted = hashlib.sha256(b"".join(each.read_bytes() for each in locked)).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    _retry([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-e", f"{folder}[test]"])
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes"]
+    _retry([*pip, *(word for each in locked for word in ("-r", str(each)))])
     stamp.write_text(wanted)
 
 
