@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "simulated-nodes": ("pybernetes.kubelet.simulated.command", "pretend nodes, with pods that behave by rules"),
     "kubelet": ("pybernetes.kubelet.command", "run a node's kubelet in the foreground (likewise)"),
     "runtime": ("pybernetes.cri.embedded.command", "run a node's container runtime in the foreground (CRI)"),
+    "dns": ("pybernetes.dns.command", "run a resolver for cluster names in the foreground"),
     "cni": ("pybernetes.cni.command", "network plugins of our own, and their installation for a runtime"),
     "version": (_COMMANDS + "version", "print the version"),
     "node": ("pybernetes.cluster.node.init", ""),

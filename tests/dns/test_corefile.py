@@ -1,0 +1,71 @@
+"""The configuration in Corefile syntax."""
+
+import pytest
+
+from pybernetes.dns import corefile, pods
+from pybernetes.dns.corefile import CorefileError
+from pybernetes.dns.message import AAAA, A
+
+FILES = {
+    "/etc/resolv.conf": "search corp.example example\nnameserver 10.0.0.2\nnameserver fe80::1%eth0\nnameserver x\n",
+    "/etc/hosts": "10.9.9.9 printer printer.corp # old\n",
+}
+
+
+def test_the_default_configuration() -> None:
+    (block,) = corefile.parse(corefile.DEFAULT, FILES.__getitem__)
+    assert (block.zones, block.cluster_zone, block.pods, block.ttl) == ([""], "cluster.local", pods.INSECURE, 30)
+    assert block.forward == [("10.0.0.2", 53), ("fe80::1", 53)]
+    assert block.autopath
+    assert corefile.search_domains(FILES["/etc/resolv.conf"]) == ["corp.example", "example"]
+
+
+def test_stub_domains_and_hosts() -> None:
+    text = """
+    corp.example:53 { # a stub domain
+        forward . 10.0.0.5:5353 [fd00::5]:54 fd00::6
+    }
+    . {
+        hosts /etc/hosts {
+            10.1.1.1 a.example b.example
+            fd00::1 a.example
+            fallthrough
+        }
+    }
+    """
+    stub, rest = corefile.parse(text, FILES.__getitem__)
+    assert stub.zones == ["corp.example"]
+    assert stub.forward == [("10.0.0.5", 5353), ("fd00::5", 54), ("fd00::6", 53)]
+    assert {key: len(records) for key, records in rest.hosts.items()} == {
+        ("a.example", A): 1,
+        ("a.example", AAAA): 1,
+        ("b.example", A): 1,
+        ("printer", A): 1,
+        ("printer.corp", A): 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no server block"),
+        (". {", "not closed"),
+        ("}", "line 1: a closing brace"),
+        ("{ }", "line 1: a block without a name"),
+        (". {\n template IN A\n}", "line 2: the plugin 'template' is not known"),
+        (". {\n forward . nowhere\n}", "line 2: 'nowhere' is no address"),
+        (". {\n forward . tls://9.9.9.9\n}", "TLS is not supported"),
+        (". {\n forward .\n}", "forward takes a zone and servers"),
+        (". {\n autopath @kubernetes\n}", "without the plugin kubernetes"),
+        (". {\n kubernetes cluster.local {\n ttl 1e9\n }\n}", "line 3: ttl takes a number"),
+        (". {\n kubernetes cluster.local {\n pods maybe\n }\n}", "line 3: pods takes"),
+        (". {\n kubernetes a b\n}", "kubernetes takes one zone"),
+        (". { }\n. { }", "line 2: the zone . has a server block already"),
+        (".:99999 { }", "no valid port"),
+        (". {\n hosts {\n x a\n }\n}", "'x' is no address"),
+        ("a { b { c { d { } } } }", "nested too deeply"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_with_its_line(text: str, problem: str) -> None:
+    with pytest.raises(CorefileError, match=problem):
+        corefile.parse(text, FILES.__getitem__)
