@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 
 from network.namespace import NetworkNamespace, network_namespace
 
+from pybernetes.net.netlink.conntrack import Conntrack
 from pybernetes.network.nftables.client import Nftables
 from pybernetes.proxy.chains import TableFacts
 from pybernetes.proxy.endpoints import NodeFacts
@@ -87,8 +88,8 @@ class Lab:
 class Proxy:
     """The proxy's core without its shell."""
 
-    def __init__(self, nftables: Nftables, facts: TableFacts) -> None:
-        self.kernel = Kernel(nftables, FAMILIES)
+    def __init__(self, nftables: Nftables, tracked: Conntrack, facts: TableFacts) -> None:
+        self.kernel = Kernel(nftables, tracked, FAMILIES)
         self.rulesets = {family.name: Ruleset() for family in FAMILIES}
         self.facts = facts
         self.compiled: dict[str, Compiled] = {}

@@ -11,8 +11,11 @@ import pytest
 from proxy.lab import Lab, Proxy, make_lab
 from proxy.services import endpoint, endpoint_slice, service
 
+from pybernetes.net.netlink.conntrack import Conntrack
 from pybernetes.network.nftables.client import Nftables
+from pybernetes.proxy import conntrack
 from pybernetes.proxy.chains import TableFacts
+from pybernetes.proxy.frontends import FAMILIES
 
 PODS = ("10.1.0.2", "10.1.0.3", "10.1.0.4")
 FACTS = TableFacts(
@@ -44,8 +47,8 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def proxy(lab: Lab) -> Iterator[Proxy]:
-    with lab.node.run(Nftables) as nftables:
-        made = Proxy(nftables, FACTS)
+    with lab.node.run(Nftables) as nftables, lab.node.run(Conntrack) as tracked:
+        made = Proxy(nftables, tracked, FACTS)
         yield made
         made.kernel.remove()
 
@@ -119,6 +122,7 @@ def test_addresses_and_ports_of_the_service_range_that_nobody_has_are_refused(la
     assert lab.ask(lab.pods[1], "10.96.0.99") == "refused"
     assert lab.ask(lab.node, "10.96.0.99") == "refused"
     assert lab.ask(lab.pods[1], "10.96.0.10", 81) == "refused"
+    assert lab.ask_often(lab.pods[1], "10.96.0.99", times=10) == {"refused"}, "without waiting for ICMP errors"
     assert lab.ask(lab.pods[1], "192.0.2.2", 80) == "world", "other addresses are left alone"
 
 
@@ -133,8 +137,8 @@ def test_a_node_port_is_served_on_the_addresses_of_the_node(lab: Lab, proxy: Pro
 
 
 def test_node_ports_can_be_limited_to_some_addresses(lab: Lab, proxy: Proxy) -> None:
-    with lab.node.run(Nftables) as nftables:
-        limited = Proxy(nftables, TableFacts(node_port_networks=(ipaddress.ip_network("192.0.2.0/25"),)))
+    with lab.node.run(Nftables) as nftables, lab.node.run(Conntrack) as tracked:
+        limited = Proxy(nftables, tracked, TableFacts(node_port_networks=(ipaddress.ip_network("192.0.2.0/25"),)))
         limited.put(service(nodePort=30080, type="NodePort"), endpoint_slice(PODS[1]))
         assert lab.ask(lab.world, "192.0.2.1", 30080) == "pod1"
         assert lab.ask(lab.pods[0], "10.1.0.1", 30080) == "refused"
@@ -241,3 +245,22 @@ def test_nothing_is_left_of_services_that_are_gone(lab: Lab, proxy: Proxy) -> No
     proxy.put(one, endpoint_slice(PODS[1]))
     proxy.delete("web")
     assert lab.node.output("nft", "list", "ruleset") == empty
+
+
+def test_a_udp_client_that_sends_on_leaves_an_endpoint_that_is_gone(lab: Lab, proxy: Proxy) -> None:
+    one = service(protocol="UDP", nodePort=30053, type="NodePort")
+    proxy.put(one, endpoint_slice(PODS[0], protocol="UDP"))
+    for target in (("10.96.0.10", 80), ("192.0.2.1", 30053)):
+        proxy.put(one, endpoint_slice(PODS[0], protocol="UDP"))
+        with lab.world.run(socket.socket, socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.settimeout(10)
+            client.connect(target)
+            client.send(b"?")
+            assert client.recv(100) == b"pod0"
+            before = proxy.compiled["IPv4"].udp
+            proxy.put(one, endpoint_slice(PODS[1], protocol="UDP"))
+            lost = conntrack.changed(before, proxy.compiled["IPv4"].udp)
+            assert proxy.kernel.forget_udp(FAMILIES[0], lost) == 1
+            client.send(b"?")
+            assert client.recv(100) == b"pod1"
+            assert proxy.kernel.forget_udp(FAMILIES[0], lost) == 0

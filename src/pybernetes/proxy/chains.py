@@ -68,6 +68,7 @@ class Rules:
             "node-ports-check": [
                 [*self._load(node_port=True), *self._follow(frontends.NO_ENDPOINTS, frontends.REFUSALS)]
             ],
+            "refuse": self._refuse(),
             "cluster-ips-check": self._cluster_ips(),
         }
         new = _new_connection(self.source)
@@ -190,7 +191,7 @@ class Rules:
     def _route(self, route: Route) -> Iterator[Rule]:
         """The rules of a route's chain."""
         if route.kind == "reject":
-            yield self._reject()
+            yield [e.goto("refuse")]
         elif route.kind == "drop":
             yield [e.verdict(e.DROP)]
         if route.kind == "cluster":
@@ -252,8 +253,10 @@ class Rules:
             e.verdict(e.DROP),
         ]
 
-    def _reject(self) -> Rule:
-        return [e.reject(self.family.number)]
+    def _refuse(self) -> list[Rule]:
+        """TCP is reset, because the kernel sends a machine only one ICMP error a second; the rest gets ICMP errors."""
+        tcp = [e.meta(e.L4PROTO, self.protocol), e.compare(self.protocol, b"\x06")]
+        return [[*tcp, e.reset()], [e.reject(self.family.number)]]
 
     def _no_endpoints(self) -> list[Rule]:
         found = [[*self._load(), *self._follow(frontends.NO_ENDPOINTS, frontends.REFUSALS)]]
@@ -262,10 +265,10 @@ class Rules:
     def _cluster_ips(self) -> list[Rule]:
         number = self.family.number
         known = [e.destination_address(number, self.destination), e.lookup(frontends.CLUSTER_IPS, self.destination)]
-        found = [[*known, *self._reject()]]
+        found = [[*known, e.goto("refuse")]]
         for network in self.facts.service_cidrs:
             if network.version == (6 if self.family.length == 16 else 4):
-                found.append([*self._in_network(network, self.destination), *self._reject()])
+                found.append([*self._in_network(network, self.destination), e.goto("refuse")])
         return found
 
 

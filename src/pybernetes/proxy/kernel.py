@@ -11,12 +11,13 @@ import contextlib
 import struct
 from collections.abc import Iterable
 
+from pybernetes.net.netlink.conntrack import Conntrack
 from pybernetes.network.nftables import expressions as e
 from pybernetes.network.nftables.batch import Batch
 from pybernetes.network.nftables.client import Nftables
 from pybernetes.network.nftables.objects import Table, element
 
-from . import frontends
+from . import conntrack, frontends
 from .chains import Rules, TableFacts
 from .frontends import Family, Route
 from .ruleset import Change, Ruleset
@@ -32,8 +33,8 @@ def table(family: Family) -> Table:
 class Kernel:
     """The proxy's tables."""
 
-    def __init__(self, nftables: Nftables, families: Iterable[Family]) -> None:
-        self._nft = nftables
+    def __init__(self, nftables: Nftables, tracked: Conntrack, families: Iterable[Family]) -> None:
+        self._nft, self._tracked = nftables, tracked
         self.families = tuple(families)
         self._numbers: dict[Route, bytes] = {}
         """What maps have for a route; one for each that there ever was."""
@@ -78,6 +79,10 @@ class Kernel:
         for family in self.families:
             rulesets[family.name].committed()
         return count
+
+    def forget_udp(self, family: Family, targets: conntrack.Targets) -> int:
+        """Deletes the tracked connections to these frontends whose endpoint is gone; how many."""
+        return conntrack.clean(self._tracked, family, targets)
 
     def remove(self) -> None:
         """Removes the tables."""
