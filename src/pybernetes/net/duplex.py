@@ -1,13 +1,18 @@
-"""Connections that are no HTTP any more: bytes both ways.
+"""Connections after an HTTP upgrade: bytes both ways.
 
-A server of ours takes one over from a client (`Upgraded`), or makes one to another server (`dial`, `Dialed.upgrade`),
-and joins the two. Whoever writes faster than the other side reads is held up: `drain` waits, and what nobody has read
-yet is limited.
+A server takes one over from a client (`Upgraded`), or makes one to another server (`dial`), and joins the two. Whoever
+writes faster than the other side reads is held up: `drain` waits, and the number of unread bytes is limited.
+
+No byte is lost by a close. A client that writes and closes at once has its bytes passed on first (`join`): the end is
+passed on behind them as a half-close, and output that nobody can take any more is read and dropped until then, so that
+no unread bytes are left for which the kernel would send a reset.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import socket
 import ssl
 from collections import deque
@@ -18,10 +23,13 @@ import msgspec
 
 from .connecting import open_streams
 from .http import Connection
+from .tcp import unconfirmed
 
 UNREAD = 1 << 18  # bytes that may wait to be read before the other side is held up
 MOST_HEAD = 1 << 20  # bytes of an answer's head; Go's http.DefaultMaxHeaderBytes
 CONNECT_TIMEOUT = 30.0  # seconds; Go's default dialer
+LINGER = 300.0  # seconds for a server to end after its client has; meanwhile it may work on what the client sent
+_FLUSH_STEP = 0.1  # seconds between looks at whether the other side's machine has confirmed everything
 
 
 class Duplex(Protocol):
@@ -39,35 +47,52 @@ class Duplex(Protocol):
         """Wait until most of what was written is taken. Raises ConnectionError."""
         ...
 
+    async def flush(self) -> None:
+        """Wait until everything that was written has arrived at the other side's machine, or the other side is gone."""
+        ...
+
     def close(self) -> None:
         """Send what is written and end."""
         ...
 
 
 class Upgraded:
-    """The connection of a client that has left HTTP. When the client goes, the task that serves it is cancelled."""
+    """The connection of a client after an upgrade. `read` gives everything that the client has sent, then its end."""
 
-    def __init__(self, connection: Connection, head: bytes) -> None:
-        """Send `head`, the 101 answer."""
+    def __init__(self, connection: Connection, head: bytes, *, cancel: bool = False) -> None:
+        """Send `head`, the 101 answer.
+
+        `cancel`: the task that serves the client is cancelled when the client goes. For those who only write.
+        """
         self._connection = connection
         self._pieces: deque[bytes] = deque()
         self._unread = 0
+        self._ended = False
         self._waiter: asyncio.Future[None] | None = None
-        connection.upgrade(head, self._received)
+        connection.upgrade(head, self._received, None if cancel else self._end)
 
     def _received(self, data: bytes) -> None:
         self._pieces.append(data)
         self._unread += len(data)
         if self._unread > UNREAD:
             self._connection.transport.pause_reading()
+        self._wake()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._wake()
+
+    def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     async def read(self) -> bytes:
-        """What has arrived."""
-        while not self._pieces:
+        """What has arrived; empty at the end."""
+        while not self._pieces and not self._ended:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
+        if not self._pieces:
+            return b""
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         if self._unread > UNREAD and not self._connection.transport.is_closing():
@@ -82,6 +107,10 @@ class Upgraded:
     async def drain(self) -> None:
         """Wait until most of it is taken."""
         await self._connection.drain()
+
+    async def flush(self) -> None:
+        """Wait until all of it has arrived."""
+        await _confirmed(self._connection.transport)
 
     def close(self) -> None:
         """End."""
@@ -152,6 +181,21 @@ class Dialed:
         """Wait until most of it is taken."""
         await self._writer.drain()
 
+    async def flush(self) -> None:
+        """Wait until all of it has arrived."""
+        await _confirmed(self._writer.transport)
+
+    async def finish(self) -> None:
+        """Tell the other side that nothing more comes, behind all that was written; it can still be read from."""
+        await self.flush()
+        if self._writer.transport.is_closing():
+            return
+        # Of the socket, because a TLS transport of asyncio cannot half-close; everything is sent already.
+        with contextlib.suppress(OSError, AttributeError):
+            descriptor = os.dup(self._writer.get_extra_info("socket").fileno())
+            with socket.socket(fileno=descriptor) as same:
+                same.shutdown(socket.SHUT_WR)
+
     def close(self) -> None:
         """End."""
         self._writer.close()
@@ -170,26 +214,54 @@ async def dial(
         return Dialed(*await open_streams(tls=tls, server_name=name, limit=MOST_HEAD, host=host, port=port))
 
 
-async def join(one: Duplex, other: Duplex) -> None:
-    """Copy both ways until one side ends, then end both."""
-    tasks = [asyncio.create_task(_copy(one, other)), asyncio.create_task(_copy(other, one))]
+async def join(client: Duplex, backend: Dialed) -> None:
+    """Copy both ways until the backend ends, then end both.
+
+    When the client ends first, the backend is given everything that the client has sent, and then that end.
+    """
+    receiving = asyncio.create_task(_copy(backend, client))
+    sending = asyncio.create_task(_copy(client, backend))
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((receiving, sending), return_when=asyncio.FIRST_COMPLETED)
+        if not receiving.done():
+            await backend.finish()
+            await asyncio.wait((receiving,), timeout=LINGER)
+        else:
+            await client.flush()
     finally:
-        for task in tasks:
+        for task in (receiving, sending):
             task.cancel()
-        one.close()
-        other.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        client.close()
+        backend.close()
+        await asyncio.gather(receiving, sending, return_exceptions=True)
 
 
 async def _copy(source: Duplex, target: Duplex) -> None:
-    try:
-        while data := await source.read():
-            target.write(data)
-            await target.drain()
-    except ConnectionError:
-        pass
+    """Copy until the source ends.
+
+    What the target cannot take any more is dropped: whether the target has ended is seen where it is read from, when
+    everything it has sent is read.
+    """
+    gone = False
+    while data := await source.read():
+        if not gone:
+            try:
+                target.write(data)
+                await target.drain()
+            except ConnectionError:
+                gone = True
+
+
+async def _confirmed(transport: asyncio.WriteTransport) -> None:
+    """Wait until the other side's machine has confirmed everything, or the connection is closed.
+
+    Looks twice: between two rounds of the loop bytes may lie where neither the transport nor the kernel counts them.
+    """
+    rounds = quiet = 0
+    while quiet < 2 and not transport.is_closing():
+        quiet = 0 if unconfirmed(transport) else quiet + 1
+        rounds += 1
+        await asyncio.sleep(0 if quiet or rounds < 4 else min(rounds * 0.001, _FLUSH_STEP))
 
 
 def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:

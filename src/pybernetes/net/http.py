@@ -139,6 +139,7 @@ class Connection(asyncio.Protocol):
         self._keep_alive = True
         self._streaming = False
         self._upgraded: Callable[[bytes], None] | None = None
+        self._ended: Callable[[], None] | None = None  # called instead of cancelling the task when the client goes
         self.lasting = False
         """Whether what is served goes on for as long as the client likes: at its pace, and nobody waits for its end."""
         self._after: bytes | None = None  # what came behind a wish to leave HTTP that nobody has answered yet
@@ -178,7 +179,9 @@ class Connection(asyncio.Protocol):
             self._resume.set_exception(ConnectionResetError("the client went away"))
             self._resume.exception()  # nobody may be waiting
         self._waiting.clear()
-        if self._task:
+        if self._ended is not None and not self.server.draining:
+            self._ended()
+        elif self._task:
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
@@ -468,9 +471,13 @@ class Connection(asyncio.Protocol):
         self.write(b"".join(lines) + b"\r\n")
         return Stream(self)
 
-    def upgrade(self, head: bytes, receiver: Callable[[bytes], None]) -> None:
-        """Leave HTTP: send `head` (a 101 answer), and hand everything that arrives from now on to `receiver`."""
+    def upgrade(self, head: bytes, receiver: Callable[[bytes], None], ended: Callable[[], None] | None = None) -> None:
+        """Leave HTTP: send `head` (a 101 answer), and hand everything that arrives from now on to `receiver`.
+
+        When the connection ends `ended` is called; without it the task that serves the client is cancelled.
+        """
         self._upgraded = receiver
+        self._ended = ended
         self.server.serving -= 1
         self.lasting = True
         self.write(head)

@@ -52,13 +52,14 @@ class _BySPDYPorts:
     def __init__(self, duplex: Duplex, forward: Forward) -> None:
         self._forward = forward
         self._pairs: dict[str, dict[str, Stream]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Stream] = {}
         self._session = Session(duplex, server=True, accept=self._opened)
 
     async def run(self) -> None:
-        """Until the client goes."""
+        """Until the client goes, and its ports have everything that it sent."""
         try:
             await self._session.run()
+            await asyncio.gather(*(_delivered(task, data.exhausted) for task, data in self._tasks.items()))
         finally:
             for task in self._tasks:
                 task.cancel()
@@ -75,8 +76,8 @@ class _BySPDYPorts:
         if len(pair) == 2:
             self._pairs = {key: each for key, each in self._pairs.items() if each is not pair}
             task = asyncio.create_task(self._serve(int(port), pair["data"], pair["error"]))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = pair["data"]
+            task.add_done_callback(self._tasks.pop)
         return True
 
     async def _serve(self, port: int, data: Stream, error: Stream) -> None:
@@ -88,23 +89,52 @@ class _BySPDYPorts:
         error.finish()
 
 
+async def _delivered(serving: asyncio.Task[None], exhausted: asyncio.Event) -> None:
+    """Wait until a port has everything that its client sent, or has ended."""
+    waiting = asyncio.create_task(exhausted.wait())
+    try:
+        await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+
+
 class _Channel:
     """A forwarded port in WebSocket, as a `Duplex`."""
 
     def __init__(self, websocket: WebSocket, form: channels.Form, number: int) -> None:
-        self.arrived: asyncio.Queue[bytes] = asyncio.Queue(_BUFFERED)
+        self.exhausted = asyncio.Event()
+        """Set when everything that the client sent has been read."""
+        self._arrived: asyncio.Queue[bytes] = asyncio.Queue(_BUFFERED)
+        self._stopped = False
         self._websocket = websocket
         self._form = form
         self._number = number
 
+    async def put(self, data: bytes) -> None:
+        """What the client has sent; empty at the end. Waits for room, unless the port has ended."""
+        if not self._stopped:
+            await self._arrived.put(data)
+
+    def stop(self) -> None:
+        """The port has ended: what is sent to it is dropped, and does not hold up other ports."""
+        self._stopped = True
+        while not self._arrived.empty():
+            self._arrived.get_nowait()
+
     async def read(self) -> bytes:
-        return await self.arrived.get()
+        data = b"" if self.exhausted.is_set() else await self._arrived.get()
+        if not data:
+            self.exhausted.set()
+        return data
 
     def write(self, data: bytes) -> None:
         self._websocket.send(channels.encode(self._form, self._number, data), text=self._form.text)
 
     async def drain(self) -> None:
         await self._websocket.drain()
+
+    async def flush(self) -> None:
+        await self._websocket.flush()
 
     def close(self) -> None:
         """There is no end of a channel; the connection ends with the last of them."""
@@ -125,7 +155,10 @@ async def _forward_by_websocket(request: Request, ports: Sequence[int], forward:
         errors[index].write(struct.pack("<H", port))
 
     async def one(port: int, channel: _Channel, error: _Channel) -> None:
-        problem = await forward(port, channel)
+        try:
+            problem = await forward(port, channel)
+        finally:
+            channel.stop()
         if problem:
             error.write(problem.encode())
 
@@ -137,16 +170,25 @@ async def _forward_by_websocket(request: Request, ports: Sequence[int], forward:
                 except channels.BadMessage:
                     continue
                 if content and number in data:
-                    await data[number].arrived.put(content)
+                    await data[number].put(content)
         except (ProtocolError, ConnectionError):
             pass
 
     receiving = asyncio.create_task(receive())
     serving = [asyncio.create_task(one(*each)) for each in zip(ports, data.values(), errors, strict=True)]
-    everything = asyncio.gather(*serving)
+    ended = asyncio.create_task(_all(serving))
     try:
-        await asyncio.wait((receiving, everything), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((receiving, ended), return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():  # the client has gone; its ports get everything that it sent
+            for channel, task in zip(data.values(), serving, strict=True):
+                await channel.put(b"")
+                await _delivered(task, channel.exhausted)
     finally:
-        receiving.cancel()
-        everything.cancel()
+        for each in (receiving, ended, *serving):
+            each.cancel()
         websocket.close()
+
+
+async def _all(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for each in tasks:
+        await asyncio.wait((each,))

@@ -27,6 +27,8 @@ from .websocket import HandshakeError, ProtocolError, WebSocket, accept, is_webs
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 """What can be spoken in SPDY, best first; from the fourth on the error stream carries a Status."""
 _WITH_STATUS = PROTOCOLS[:2]
+_LINGER = 30.0  # seconds for a command to end by itself when its client has gone and its stdin is at its end
+_LINGER_TERMINAL = 1.0  # the same where a terminal's stdin has no end that the command could read
 _PING = 5.0  # seconds between pings to the server behind us; upstream's
 _MOST_ERROR = 1 << 20  # bytes of the error stream that are read
 _FORM = FORMS[V5]
@@ -64,7 +66,7 @@ async def translate(
         status = await _served(request, websocket, target, options, words)
         if status is not None:
             websocket.send(channels.encode(_FORM, ERROR, msgspec.json.encode(status)))
-            await websocket.drain()
+            await websocket.flush()
     finally:
         websocket.close()
     return None
@@ -134,6 +136,8 @@ class _Translation:
         pinging = asyncio.create_task(self._ping())
         try:
             await asyncio.wait((ended, receiving), return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done() and STDIN in self._inputs:
+                await self._deliver(ended)
             return ended.result() if ended.done() else None
         finally:
             for task in (*sending, ended, receiving, pinging):
@@ -147,10 +151,25 @@ class _Translation:
             return failure("stream reset")
         return result_of(said, with_status=self._protocol in _WITH_STATUS)
 
+    async def _deliver(self, ended: asyncio.Task[dict[str, Any]]) -> None:
+        """The client has gone: the command gets all of its stdin, its end, and time to take it.
+
+        There are servers that drop what a command has not read when the connection ends (moby/spdystream).
+        """
+        self._inputs[STDIN].finish()
+        await self._session.duplex.flush()
+        await asyncio.wait((ended,), timeout=_LINGER_TERMINAL if self._options.tty else _LINGER)
+
     async def _send(self, channel: int, stream: Stream) -> None:
+        """What the command writes; dropped when the client has gone, so that the command is not held up."""
+        gone = False
         while data := await stream.read():
-            self._websocket.send(channels.encode(_FORM, channel, data))
-            await self._websocket.drain()
+            if not gone:
+                try:
+                    self._websocket.send(channels.encode(_FORM, channel, data))
+                    await self._websocket.drain()
+                except ConnectionError:
+                    gone = True
 
     async def _receive(self) -> None:
         """What the client sends, until it ends."""

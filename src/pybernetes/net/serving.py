@@ -49,6 +49,10 @@ class RemoteCommand:
         raise NotImplementedError
         yield
 
+    async def gone(self) -> None:
+        """Return when the client has gone. What it has sent can still be read."""
+        raise NotImplementedError
+
     async def finish(self, status: dict[str, Any]) -> None:
         """Tell how it ended (`SUCCESS`, or a failure) and end."""
         raise NotImplementedError
@@ -133,11 +137,17 @@ class _BySPDY(RemoteCommand):
             self._complete.set()
         return True
 
+    async def gone(self) -> None:
+        await asyncio.wait((self._running,))
+
     async def ready(self) -> None:
         """Wait for the client's streams. Raises ConnectionResetError."""
+        self._running.add_done_callback(lambda _: self._complete.set())
         try:
             async with asyncio.timeout(STREAMS_TIMEOUT):
                 await self._complete.wait()
+            if not self._wanted <= self._streams.keys():
+                raise ConnectionResetError("the client went away")
         except TimeoutError:
             self.close()
             raise ConnectionResetError("timed out waiting for client to create streams") from None
@@ -188,7 +198,9 @@ class _ByWebSocket(RemoteCommand):
         self._websocket = websocket
         self._form = form
         self._outputs = {STDOUT: options.stdout, STDERR: options.stderr}
-        self._inputs: dict[int, asyncio.Queue[bytes]] = {RESIZE: asyncio.Queue(_BUFFERED)}
+        self._inputs: dict[int, asyncio.Queue[bytes]] = {}
+        if options.tty:
+            self._inputs[RESIZE] = asyncio.Queue(_BUFFERED)
         if options.stdin:
             self._inputs[STDIN] = asyncio.Queue(_BUFFERED)
         first = STDOUT if options.stdout else STDERR if options.stderr else ERROR
@@ -213,6 +225,9 @@ class _ByWebSocket(RemoteCommand):
         for queue in self._inputs.values():
             await queue.put(b"")
 
+    async def gone(self) -> None:
+        await asyncio.wait((self._receiving,))
+
     async def read_stdin(self) -> bytes:
         queue = self._inputs.get(STDIN)
         return await queue.get() if queue is not None else b""
@@ -223,7 +238,8 @@ class _ByWebSocket(RemoteCommand):
             await self._websocket.drain()
 
     async def resizes(self) -> AsyncIterator[tuple[int, int]]:
-        while data := await self._inputs[RESIZE].get():
+        queue = self._inputs.get(RESIZE)
+        while queue is not None and (data := await queue.get()):
             size = _size(data)
             if size is not None:
                 yield size

@@ -36,6 +36,8 @@ class Stream:
         self._ended = False  # nothing more will come
         self.was_reset = False
         self._finished = False  # we send nothing more
+        self.exhausted = asyncio.Event()
+        """Set when everything that came has been read, and nothing more will come."""
 
     async def read(self) -> bytes:
         """What has arrived; empty at the end."""
@@ -43,6 +45,7 @@ class Stream:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         if not self._pieces:
+            self.exhausted.set()
             return b""
         content = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
@@ -69,6 +72,10 @@ class Stream:
         if self.was_reset:
             raise StreamReset("stream reset")
         await self._session.duplex.drain()
+
+    async def flush(self) -> None:
+        """Wait until all of it has arrived at the other side's machine."""
+        await self._session.duplex.flush()
 
     def finish(self) -> None:
         """Say that nothing more comes from here."""

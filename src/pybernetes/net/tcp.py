@@ -15,7 +15,7 @@ import termios
 _BYTES_ACKED = 120  # where Linux's struct tcp_info has tcpi_bytes_acked
 
 
-def unconfirmed(transport: asyncio.Transport) -> int:
+def unconfirmed(transport: asyncio.WriteTransport) -> int:
     """Bytes that are written and not confirmed; 0 if the connection is closed."""
     try:
         queued = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))

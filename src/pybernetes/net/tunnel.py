@@ -6,6 +6,7 @@ the protocol inside; the server behind us is asked for that by SPDY itself.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from .duplex import Upgraded, join
@@ -46,6 +47,10 @@ class Tunnel:
         """Wait until most of it is taken."""
         await self._websocket.drain()
 
+    async def flush(self) -> None:
+        """Wait until all of it has arrived."""
+        await self._websocket.flush()
+
     def close(self) -> None:
         """Say goodbye."""
         self._websocket.close()
@@ -62,7 +67,8 @@ def tunneled(request: Request) -> list[str]:
 async def pass_tunnel(request: Request, target: Target, words: Callable[[BaseException], str] = str) -> Response | None:
     """Ask the other server for SPDY and join it with the client's WebSocket. Raises UpgradeFailed."""
     backend = await connect(target, words)
-    try:
+    with contextlib.ExitStack() as failing:
+        failing.callback(backend.abort)
         head = await ask(backend, spdy_request(request, target, tunneled(request)), words)
         if head.status != 101:
             return await refusal(backend, head)
@@ -75,7 +81,7 @@ async def pass_tunnel(request: Request, target: Target, words: Callable[[BaseExc
             return error.answer()
         if request.audit is not None:
             request.audit.started(101)
-        await join(Tunnel(WebSocket(Upgraded(request.connection, answer))), backend)
-        return None
-    finally:
-        backend.abort()
+        client = Tunnel(WebSocket(Upgraded(request.connection, answer)))
+        failing.pop_all()  # from here on `join` ends the connection, when everything is passed on
+    await join(client, backend)
+    return None

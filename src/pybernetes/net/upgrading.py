@@ -7,6 +7,7 @@ server agrees, its answer goes back and the two connections are joined; if not, 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import Callable, Iterable
 
@@ -49,16 +50,17 @@ async def pass_on(request: Request, target: Target, words: Callable[[BaseExcepti
     `words` tells why a server cannot be reached.
     """
     backend = await connect(target, words)
-    try:
+    with contextlib.ExitStack() as failing:
+        failing.callback(backend.abort)
         head = await ask(backend, request_head(request.method, target.path, headers_of(request)), words)
         if head.status != 101:
             return await refusal(backend, head)
         if request.audit is not None:
             request.audit.started(101)
-        await join(Upgraded(request.connection, head.raw), backend)
-        return None
-    finally:
-        backend.abort()
+        client = Upgraded(request.connection, head.raw)
+        failing.pop_all()  # from here on `join` ends the connection, when everything is passed on
+    await join(client, backend)
+    return None
 
 
 async def connect(target: Target, words: Callable[[BaseException], str] = str) -> Dialed:

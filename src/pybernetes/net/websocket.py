@@ -258,6 +258,10 @@ class WebSocket:
         """Wait until most of it is taken."""
         await self._duplex.drain()
 
+    async def flush(self) -> None:
+        """Wait until all of it has arrived."""
+        await self._duplex.flush()
+
     def close(self, code: int = 1000) -> None:
         """Say goodbye and end."""
         self._end(struct.pack("!H", code))

@@ -100,7 +100,7 @@ async def _messages(request: Request, backend: Backend) -> Response | None:
         return error.answer()
     if request.audit is not None:
         request.audit.started(101)
-    websocket = WebSocket(Upgraded(request.connection, answer))
+    websocket = WebSocket(Upgraded(request.connection, answer, cancel=True))
     text = _PROTOCOLS[protocol]
     websocket.send(b"", text=text)  # so that a client knows that it is connected
     ending = asyncio.create_task(_until_closed(websocket))

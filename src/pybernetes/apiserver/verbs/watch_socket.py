@@ -51,4 +51,4 @@ def watch_socket(request: Request) -> WatchSocket | Response:
         return Response(b"", error.status, "", error.headers)
     if request.audit is not None:
         request.audit.started(101)
-    return WatchSocket(WebSocket(Upgraded(request.connection, head)))
+    return WatchSocket(WebSocket(Upgraded(request.connection, head, cancel=True)))

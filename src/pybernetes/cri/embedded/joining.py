@@ -1,7 +1,8 @@
 """Joins a client's streams with the descriptors of a process: pipes, or its terminal.
 
-When a client goes, its process is not killed, as with other runtimes: what it reads ends, what it writes fails, and the
-end of a terminal is a hangup.
+When a client goes, its process is not killed, as with other runtimes. First the process gets everything that the client
+sent and the end of its stdin, and meanwhile its output is read and dropped; then what it writes fails, and the end of a
+terminal is a hangup.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import functools
 import os
 import struct
 import termios
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pybernetes.net.channels import STDERR, STDOUT
 from pybernetes.net.remotecommand import StreamOptions
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from .streaming import Attachment, Command
 
 _CHUNK = 1 << 16
+_GRACE = 10.0  # seconds for a process to work on the rest of its stdin before what it writes fails
+T = TypeVar("T")
 
 
 async def execute(
@@ -47,11 +50,20 @@ async def execute(
             finally:
                 _close(theirs)
         async with _Joined(client) as joined:
-            await joined.feed(stdin)
+            feeding = await joined.feed(stdin)
             if options.tty:
                 joined.resize(command.terminal)
-            await joined.copy(outputs)
-            return await command.wait()
+            running = joined.start(_run(joined.copy(outputs), command))
+            await joined.wait((running,), feeding, grace=0 if options.tty else _GRACE)
+            if not running.done():
+                raise ConnectionResetError("the client went away")
+            return running.result()
+
+
+async def _run(copying: Awaitable[None], command: Command) -> int:
+    """The command's exit code, when it has ended and all its output is sent."""
+    await copying
+    return await command.wait()
 
 
 async def attach(
@@ -78,7 +90,8 @@ async def attach(
         opened.callback(_close, (attachment.terminal,))
         async with _Joined(client) as joined:
             joined.resize(attachment.terminal)
-            waiting: list[asyncio.Future[None]] = []
+            waiting: list[asyncio.Task[Any]] = []
+            feeding = None
             if options.stdin:
                 feeding = await joined.feed(attachment.stdin)
                 if once:
@@ -87,14 +100,10 @@ async def attach(
                     waiting.append(feeding)
             else:
                 _close((attachment.stdin,))
-            copying = asyncio.ensure_future(joined.copy([(stdout, STDOUT), (stderr, STDERR)]))
+            copying = joined.start(joined.copy([(stdout, STDOUT), (stderr, STDERR)]))
             if options.stdout or options.stderr:
                 waiting.append(copying)
-            try:
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                copying.cancel()
-                await asyncio.gather(copying, return_exceptions=True)
+            await joined.wait(waiting, feeding)
 
 
 class _Joined:
@@ -102,7 +111,7 @@ class _Joined:
 
     def __init__(self, client: RemoteCommand) -> None:
         self._client = client
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[Any]] = []
         self._transports: list[asyncio.BaseTransport] = []
 
     async def __aenter__(self) -> _Joined:
@@ -113,32 +122,55 @@ class _Joined:
             task.cancel()
         for transport in self._transports:
             transport.close()  # what is written goes out first
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def feed(self, descriptor: int) -> asyncio.Task[None]:
-        """Begins to give a process what the client sends; the task ends with that. The descriptor is closed then."""
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begins a task that ends with the client at the latest."""
+        task = asyncio.create_task(work)
+        self._tasks.append(task)
+        return task
+
+    async def wait(
+        self, tasks: Sequence[asyncio.Task[Any]], feeding: asyncio.Task[bool] | None, grace: float = 0
+    ) -> None:
+        """Returns when one of the tasks has ended, or the client has gone and its process has had all it sent."""
+        gone = self.start(self._client.gone())
+        await asyncio.wait((*tasks, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not gone.done() or feeding is None or any(each.done() for each in tasks):
+            return
+        await asyncio.wait((*tasks, feeding), return_when=asyncio.FIRST_COMPLETED)
+        if grace and feeding.done() and feeding.result():
+            await asyncio.wait(tasks, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+
+    async def feed(self, descriptor: int) -> asyncio.Task[bool]:
+        """Begins to give a process what the client sends; the task ends with that. The descriptor is closed then.
+
+        Its result is whether there is something that the process can still read from a pipe, and its end.
+        """
         transport = None
         if descriptor >= 0:
             file = os.fdopen(descriptor, "wb", 0)
             loop = asyncio.get_running_loop()
             transport, protocol = await loop.connect_write_pipe(_Flow, file)
             self._transports.append(transport)
-            task = asyncio.create_task(self._feed(transport, protocol))
-        else:
-            task = asyncio.create_task(self._feed(None, _Flow()))
-        self._tasks.append(task)
-        return task
+            return self.start(self._feed(transport, protocol))
+        return self.start(self._feed(None, _Flow()))
 
-    async def _feed(self, transport: asyncio.WriteTransport | None, flow: _Flow) -> None:
+    async def _feed(self, transport: asyncio.WriteTransport | None, flow: _Flow) -> bool:
         """What a process does not want to read any more is dropped: it must not hold up the client's other streams."""
+        fed = False
         while data := await self._client.read_stdin():
             if transport is not None and not transport.is_closing():
+                fed = True
                 transport.write(data)
                 await flow.room()
-        if transport is not None:
-            transport.close()
+        if transport is None or transport.is_closing():
+            return False
+        transport.close()
+        return fed
 
     async def copy(self, outputs: Sequence[tuple[int, int]]) -> None:
-        """Sends what a process writes, until it ends. Raises ConnectionError if the client is gone."""
+        """Sends what a process writes, until it ends."""
         readers = []
         for descriptor, channel in outputs:
             if descriptor >= 0:
@@ -152,6 +184,7 @@ class _Joined:
         await asyncio.gather(*readers)
 
     async def _copy(self, reader: asyncio.StreamReader, channel: int) -> None:
+        gone = False
         while True:
             try:
                 data = await reader.read(_CHUNK)
@@ -159,11 +192,15 @@ class _Joined:
                 return  # EIO: nobody holds the terminal any more
             if not data:
                 return
-            await self._client.write(channel, data)
+            if not gone:
+                try:
+                    await self._client.write(channel, data)
+                except ConnectionError:
+                    gone = True
 
     def resize(self, terminal: int) -> None:
         """Gives a terminal the client's size whenever it changes; the descriptor stays the caller's."""
-        self._tasks.append(asyncio.create_task(self._resize(terminal)))
+        self.start(self._resize(terminal))
 
     async def _resize(self, terminal: int) -> None:
         async for width, height in self._client.resizes():
