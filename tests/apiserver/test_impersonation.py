@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from apiserver.client import Client
@@ -111,7 +112,7 @@ def _try(authorizer: _Only, requestor: User, headers: dict[str, str]) -> User:
     async def on(request: Request) -> None:
         assert not any(name.startswith("impersonate-") for name in request.headers)
 
-    asyncio.run(Impersonation(on, [authorizer])(request))  # type: ignore[arg-type]
+    asyncio.run(Impersonation(on, SimpleNamespace(authorizers=[authorizer]))(request))  # type: ignore[arg-type]
     user: User = request.user
     return user
 
@@ -122,8 +123,9 @@ def test_nobody_impersonates_without_permission() -> None:
 
     request = _request({"impersonate-user": "jane"})
     request.user = User("joe")
+    denying = SimpleNamespace(authorizers=[AlwaysDeny()])
     with pytest.raises(Forbidden) as refused:
-        asyncio.run(Impersonation(never, [AlwaysDeny()])(request))  # type: ignore[arg-type]
+        asyncio.run(Impersonation(never, denying)(request))  # type: ignore[arg-type]
     assert refused.value.message == (
         'pods is forbidden: User "joe" cannot impersonate-on:user-info:list resource "pods" in API group "" '
         "at the cluster scope: Everything is forbidden."
@@ -215,7 +217,7 @@ def test_a_refusal_names_what_was_lacking_for_the_way_that_was_taken_last() -> N
     async def on(request: Request) -> None:
         pass
 
-    filter_ = Impersonation(on, [_Only(("impersonate", "users", "jane"))])
+    filter_ = Impersonation(on, SimpleNamespace(authorizers=[_Only(("impersonate", "users", "jane"))]))
 
     def become(name: str) -> str:
         request = _request({"impersonate-user": name})

@@ -6,13 +6,14 @@ import base64
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybernetes.store.base import Ciphertext, RevisionMismatch, Store
+from pybernetes.store.base import Ciphertext, Page, RevisionMismatch, Store
 from pybernetes.store.encryption.configuration import ResourceConfiguration, Rules, read
 from pybernetes.store.encryption.providers import AESCBC, AESGCM, Identity, Provider, Secretbox, Undecipherable
 from pybernetes.store.encryption.store import EncryptedStore
@@ -202,6 +203,29 @@ async def test_the_first_provider_writes_all_read_and_writing_again_changes_the_
             kind, _, name = providers[0].partition(":")
             expected = b"value" if kind == "identity" else f"k8s:enc:{kind}:v1:{name}:".encode()
             assert raw.value.startswith(expected)
+
+
+async def test_an_operation_goes_on_with_the_rules_it_began_with(opened: Opened, prefix: str) -> None:
+    key = f"{prefix}secrets/a"
+    async with opened() as inner:
+        old, new = rules((["secrets"], ["aesgcm:k1"])), rules((["secrets"], [f"aesgcm:k1:{OTHER}"]))
+        fresh: list[Rules] = []
+        store = EncryptedStore(inner, old, of, lambda: fresh.pop() if fresh else None)
+        await store.create(key, b"value")
+        read = inner.range
+
+        async def change_meanwhile(*args: Any, **kwargs: Any) -> Page:
+            page = await read(*args, **kwargs)
+            fresh.append(new)
+            store.stale(key)  # somebody else uses the store, and so the new rules
+            return page
+
+        inner.range = change_meanwhile  # type: ignore[method-assign]
+        (entry,) = (await store.range(prefix)).entries
+        assert entry.value == b"value"
+        inner.range = read  # type: ignore[method-assign]
+        (entry,) = (await store.range(prefix)).entries
+        assert isinstance(entry.value, Ciphertext)
 
 
 async def test_what_nobody_reads_comes_as_it_is_kept_with_the_reason(opened: Opened, prefix: str) -> None:

@@ -56,8 +56,8 @@ async def test_the_plugin_is_asked_for_seeds_and_not_for_values(opened: Opened, 
         seen = [event.value for event in await anext(aiter(watch))]
         assert seen[0] == b"value a"
         await watch.close()
-        await store._rules.close()
-        await fresh._rules.close()
+        await store._plan.rules.close()
+        await fresh._plan.rules.close()
 
 
 async def test_a_new_key_of_the_plugin_is_used_and_old_values_are_stale(
@@ -87,9 +87,9 @@ async def test_a_new_key_of_the_plugin_is_used_and_old_values_are_stale(
             assert "no such key" in entry.value.why
         plugin.lost.clear()
         assert [entry.value for entry in (await forgetful.range(prefix)).entries] == [b"value", b"other"]
-        await forgetful._rules.close()
-        await store._rules.close()
-        await fresh._rules.close()
+        await forgetful._plan.rules.close()
+        await store._plan.rules.close()
+        await fresh._plan.rules.close()
 
 
 async def test_a_plugin_that_is_ill_stops_writes_after_a_while_and_never_reads(
@@ -113,10 +113,10 @@ async def test_a_plugin_that_is_ill_stops_writes_after_a_while_and_never_reads(
         assert found is not None
         assert found.value == b"value"
         plugin.close()
-        store._rules.plugins[0]._timeout = 0.2
+        store._plan.rules.plugins[0]._timeout = 0.2
         with pytest.raises(StoreUnavailable, match="Status"):
             await store.create(f"{prefix}secrets/d", b"late")
-        await store._rules.close()
+        await store._plan.rules.close()
 
 
 async def test_a_plugin_is_not_asked_how_it_is_all_the_time(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,16 @@
 
 Counting is on the path of every request and therefore only adds to numbers in dicts; the library that knows
 Prometheus's format is imported when somebody asks for `/metrics`.
+
+All labels come from closed sets, as clients could fill the memory otherwise: verbs that are known, paths and resources
+that are served.
 """
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api import scheme
@@ -53,6 +56,11 @@ BUCKETS = (
 )  # upstream's apiserver_request_duration_seconds
 _WIDTH = len(BUCKETS) + 1
 _LABELS = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
+_OTHER = "OTHER"
+"""The verb of methods that are none of HTTP's or ours; upstream's word. Clients may send any."""
+_METHODS = frozenset(("get", "head", "post", "put", "patch", "delete", "options", "connect", "trace"))
+_UNKNOWN = ("", "", "", "", "")
+"""Group, version, resource, subresource and scope of what is not there."""
 _VERBS = {
     "get": "GET",
     "list": "LIST",
@@ -86,6 +94,11 @@ class Metrics:
     def __init__(self) -> None:
         self._series: dict[tuple[str, ...], _Series] = {}
         self.registry: Registry | None = None
+        self.paths: Callable[[], Container[str]] = tuple
+        """The paths that are served and are no resources; requests to others are counted together."""
+        self._paths: tuple[int, Container[str]] | None = None
+        self._cleaned = 0
+        """The generation of what is served by which series were dropped last."""
         self.in_flight: MaxInFlight | PriorityAndFairness | None = None
         self.flows: FlowController | None = None
         self.watchdog: LoopWatchdog | None = None
@@ -97,7 +110,7 @@ class Metrics:
         head = request.head
         series: _Series | None = head.series if head is not None else None
         if series is None:
-            series = self._series_of(request.info, code)
+            series = self._series_of(request.info)
             if head is not None and series.named:
                 head.series = series
         series.codes[code] = series.codes.get(code, 0) + 1
@@ -105,19 +118,38 @@ class Metrics:
             series.buckets[bisect_left(BUCKETS, seconds)] += 1
             series.total += seconds
 
-    def _series_of(self, info: RequestInfo, code: int) -> _Series:
+    def _series_of(self, info: RequestInfo) -> _Series:
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
         dry_run = "All" if info.query and info.query.get("dryRun") == "All" else ""
         resource, subresource = (info.resource, info.subresource) if info.is_resource else ("", info.path)
         if not info.is_resource:
             scope = ""
-        key = (info.verb, dry_run, info.group, info.version, resource, subresource, scope)
+        verb = info.verb if info.verb in _VERBS or info.verb in _METHODS else _OTHER
+        key = (verb, dry_run, info.group, info.version, resource, subresource, scope)
         series = self._series.get(key)
         if series is None:
-            if not _exists(info, code, self.registry):  # a client that asks for nonsense must not fill the memory
-                key = (info.verb, dry_run, "", "", "", "", "")
+            if not self._exists(info):  # a client that asks for nonsense must not fill the memory
+                key = (verb, dry_run, *_UNKNOWN)
+            elif info.is_resource and self.registry is not None and self._cleaned != self.registry.generation:
+                self._forget_what_is_not_served(self.registry)
             series = self._series.setdefault(key, _Series(any(key[2:]), info.verb != "watch"))
         return series
+
+    def _exists(self, info: RequestInfo) -> bool:
+        """Whether there is what was asked for: a path that is served by itself, or a resource."""
+        if not info.is_resource:
+            generation = self.registry.generation if self.registry is not None else 0
+            if self._paths is None or self._paths[0] != generation:
+                self._paths = generation, self.paths()
+            return info.path in self._paths[1]
+        return _is_served(self.registry, info.group, info.version, info.resource, info.subresource)
+
+    def _forget_what_is_not_served(self, registry: Registry) -> None:
+        """Drop the series of custom resources that are gone; otherwise definitions that come and go would gather."""
+        self._cleaned = registry.generation
+        gone = [key for key in self._series if key[4] and not _is_served(registry, *key[2:6])]
+        for key in gone:
+            del self._series[key]
 
     def render(self) -> bytes:
         """Everything in Prometheus's text format."""
@@ -213,14 +245,11 @@ def text_of(*collectors: Any, registering: Iterable[Callable[..., object]] = ())
     return text
 
 
-def _exists(info: RequestInfo, code: int, registry: Registry | None) -> bool:
-    """Whether there is what was asked for; paths are finitely many only where they could be answered."""
-    if not info.is_resource:
-        return not 400 <= code < 500
-    resource = scheme.resource(info.group, info.version, info.resource)
+def _is_served(registry: Registry | None, group: str, version: str, plural: str, subresource: str) -> bool:
+    resource = scheme.resource(group, version, plural)
     if resource is None and registry is not None:
-        resource = registry.served(info.group, info.version, info.resource)
-    return resource is not None and (not info.subresource or resource.subresource(info.subresource) is not None)
+        resource = registry.served(group, version, plural)
+    return resource is not None and (not subresource or resource.subresource(subresource) is not None)
 
 
 def _number(limit: float | None) -> str:

@@ -60,6 +60,11 @@ class Paths:
         self._more += listed
 
     @property
+    def countable(self) -> frozenset[str]:
+        """Every path that may be counted by itself: all but those of folders and of what is not there."""
+        return frozenset((*self._exact, *self._prefixes, *self._more, *self._discovery.paths, *self._health.paths))
+
+    @property
     def listed(self) -> list[str]:
         """What the index tells of."""
         exact = set(self._exact) - self._unlisted

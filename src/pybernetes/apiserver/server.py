@@ -142,16 +142,16 @@ class APIServer:
         for path, debugging in log_level.handlers().items():
             paths.add(path, debugging, listed=False)
         authn.publish_keys(paths, options, self._address)
+        self.metrics.paths = lambda: paths.countable
         handler = Dispatcher(self.registry, paths, options.request_timeout)
         self._authorization = AuthorizerChain(self.registry, options)
-        self.registry.authorizers = self._authorization.authorizers
-        authorization = Authorization(handler, self.registry.authorizers)
+        authorization = Authorization(handler, self.registry)
         limited = self._limited = self._limit(authorization)
         self.metrics.in_flight = limited
         if self._flows is not None:
             for path, dump in dumps.handlers(self._flows).items():
                 paths.add(path, dump, listed=False)
-        acting: Handler = Impersonation(limited, self.registry.authorizers)
+        acting: Handler = Impersonation(limited, self.registry)
         self._auditing: Auditing | None = None
         if options.audit_policy_file or options.audit_log_path or options.audit_webhook_config_file:
             from .audit.setup import auditing

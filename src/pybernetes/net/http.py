@@ -16,6 +16,7 @@ Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 import zlib
@@ -48,6 +49,8 @@ __all__ = [
     "Timeouts",
 ]
 
+log = logging.getLogger(__name__)
+
 MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
 GZIP_MINIMUM = 128 * 1024  # upstream compresses answers from this size on
 PIECE = 256 * 1024  # what is written of a large answer before looking whether the client takes it
@@ -57,13 +60,37 @@ _DRAIN_STEP = 0.01  # seconds between looks at the connections that are left
 _DRAIN_STUCK = 5.0  # seconds in which a client must take something then
 _THREAD_FROM = 1 << 20  # compress in a thread from this size on: zlib frees the GIL
 
-_REASON = {status.value: status.phrase.encode() for status in HTTPStatus}
+
+class _Reasons(dict[int, bytes]):
+    """Reason phrases; codes without one (a webhook may refuse with 450) have the words that Go uses for them."""
+
+    def __missing__(self, code: int) -> bytes:
+        return b"status code %d" % code
+
+
+_REASON = _Reasons((status.value, status.phrase.encode()) for status in HTTPStatus)
 _CACHING = "no-cache, private"  # what the API says may be kept by nobody, unless the answer itself says otherwise
-_HEAD = {
-    code: b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: %b\r\nAudit-Id: "
-    % (code, reason, _CACHING.encode())
-    for code, reason in _REASON.items()
-}
+
+
+class _Heads(dict[int, bytes]):
+    """The first lines of the usual answers by code, made when first needed. No code takes more than three digits."""
+
+    def __missing__(self, code: int) -> bytes:
+        head = b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nCache-Control: %b\r\nAudit-Id: " % (
+            *status_line(code),
+            _CACHING.encode(),
+        )
+        if 100 <= code <= 999:
+            self[code] = head
+        return head
+
+
+def status_line(code: int) -> tuple[int, bytes]:
+    """A code and its reason phrase; 500 for what is no code."""
+    return (code, _REASON[code]) if 100 <= code <= 999 else (500, _REASON[500])
+
+
+_HEAD = _Heads()
 
 OVERDUE = "the answer takes too long"
 """Why the task of a request was cancelled, if it was not because the client is gone."""
@@ -368,6 +395,9 @@ class Connection(asyncio.Protocol):
             if self._streaming or cancelled.args == (OVERDUE,):
                 self.transport.abort()
             raise
+        except Exception:  # there is no answer, or it cannot be written: the client must not wait for it
+            log.exception("%s %s cannot be answered", request.method, request.path)
+            self.transport.abort()
         finally:
             if not self._streaming and not self._upgraded:
                 server.serving -= 1
@@ -434,7 +464,7 @@ class Connection(asyncio.Protocol):
             await self.turn()
 
     def _head(self, request: Request, status: int, content_type: str, headers: Headers | None) -> list[bytes]:
-        lines = [b"HTTP/1.1 %d %s\r\n" % (status, _REASON.get(status, b"Unknown"))]
+        lines = [b"HTTP/1.1 %d %b\r\n" % status_line(status)]
         pairs = [("Content-Type", content_type)] if content_type else []
         pairs += headers or ()
         pairs += request.response_headers

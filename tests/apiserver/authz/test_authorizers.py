@@ -115,7 +115,7 @@ async def test_the_filter_passes_on_what_is_allowed(kind: type[Says], said: tupl
     request = Request(connection, "GET", "/api/v1/pods", "", {}, b"", user=ALICE, info=get("/api/v1/pods"))
     request.audit = SimpleNamespace(annotations={})
     before = attempts()
-    pending = Authorization(handler, [kind(*said)])(request)
+    pending = Authorization(handler, SimpleNamespace(authorizers=[kind(*said)]))(request)
     assert bool(passed) is (kind is SaysAtOnce and result == "allowed"), "at once or when awaited"
     if result == "allowed":
         answer = await pending
@@ -137,7 +137,7 @@ async def test_nobody_who_can_decide_is_our_fault() -> None:
     connection: Any = None
     request = Request(connection, "GET", "/a<b", "", {}, b"", user=ALICE, info=get("/a<b"))
     before = attempts()
-    answer = await Authorization(_never, [Says(NO_OPINION, error="away")])(request)
+    answer = await Authorization(_never, SimpleNamespace(authorizers=[Says(NO_OPINION, error="away")]))(request)
     assert answer is not None
     assert (answer.status, answer.body) == (500, b'Internal Server Error: "/a&lt;b": away\n')
     assert attempts() == {**before, "error": before.get("error", 0) + 1}

@@ -12,11 +12,14 @@ import pytest
 from apiserver.client import Client
 from backends import kubeconfig_of
 
+from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.authz import configuration
-from pybernetes.apiserver.authz.authorizer import AlwaysAllow, AlwaysDeny
+from pybernetes.apiserver.authz.authorizer import AlwaysAllow, AlwaysDeny, Decision
 from pybernetes.apiserver.authz.chain import AuthorizerChain
+from pybernetes.apiserver.authz.union import decide
 from pybernetes.apiserver.authz.webhook import Webhook
 from pybernetes.apiserver.options import parse
+from pybernetes.apiserver.requestinfo import RequestInfo
 from tools import api_server, wait_until
 
 ALWAYS = {"type": "AlwaysAllow", "name": "alwaysallow"}
@@ -107,28 +110,68 @@ def test_what_is_wrong_with_a_webhook(kubeconfig: Path, changes: dict[str, Any],
     assert problem in str(failed.value)
 
 
-def chain(file: Path) -> AuthorizerChain:
+def chain(file: Path, registry: Any = None) -> AuthorizerChain:
     options = argparse.Namespace(authorization_config=file, authorization_mode=[], authorization_policy_file=None)
-    return AuthorizerChain(None, options)  # type: ignore[arg-type]
+    return AuthorizerChain(registry or argparse.Namespace(), options)
 
 
 def test_a_changed_file_is_read_again_and_a_bad_one_is_not_used(tmp_path: Path, kubeconfig: Path) -> None:
     file = tmp_path / "authorization.yaml"
     file.write_bytes(document(ALWAYS))
-    made = chain(file)
-    kept = made.authorizers
-    assert isinstance(kept[1], AlwaysAllow)
+    registry = argparse.Namespace()
+    made = chain(file, registry)
+    assert isinstance(registry.authorizers[1], AlwaysAllow)
     file.write_bytes(document(ALWAYS, {"type": "AlwaysDeny", "name": "alwaysdeny"}, hook(kubeconfig)))
     asyncio.run(made.reload())
-    assert [type(each) for each in kept[1:]] == [AlwaysAllow, AlwaysDeny, Webhook]
+    assert [type(each) for each in registry.authorizers[1:]] == [AlwaysAllow, AlwaysDeny, Webhook]
     file.write_bytes(b"{")
     asyncio.run(made.reload())
     file.write_bytes(document(hook(kubeconfig)))  # what there was at the start may not go
     asyncio.run(made.reload())
-    assert [type(each) for each in kept[1:]] == [AlwaysAllow, AlwaysDeny, Webhook]
+    assert [type(each) for each in registry.authorizers[1:]] == [AlwaysAllow, AlwaysDeny, Webhook]
     file.write_bytes(document(ALWAYS))  # what came later may
     asyncio.run(made.reload())
-    assert [type(each) for each in kept[1:]] == [AlwaysAllow]
+    assert [type(each) for each in registry.authorizers[1:]] == [AlwaysAllow]
+
+
+class _Denies:
+    """An authorizer that takes its time."""
+
+    kind, name = "Webhook", "slow"
+
+    def __init__(self) -> None:
+        self.asked, self.answer = asyncio.Event(), asyncio.Event()
+
+    async def authorize(self, user: User, info: RequestInfo) -> tuple[Decision, str]:
+        self.asked.set()
+        await self.answer.wait()
+        return Decision.NO_OPINION, ""
+
+    def rules(self, user: User, namespace: str) -> Any:
+        raise NotImplementedError
+
+
+def test_a_decision_that_waits_for_an_authorizer_goes_on_with_those_it_began_with(tmp_path: Path) -> None:
+    """A configuration that changes meanwhile must not let a denying authorizer be skipped."""
+    file = tmp_path / "authorization.yaml"
+    deny = {"type": "AlwaysDeny", "name": "alwaysdeny"}
+    file.write_bytes(document(deny))
+
+    async def scenario() -> Decision:
+        registry = argparse.Namespace()
+        made = chain(file, registry)
+        slow = _Denies()
+        registry.authorizers = (registry.authorizers[0], slow, *registry.authorizers[1:])
+        question = RequestInfo("/x", "get", {})
+        deciding = asyncio.create_task(decide(registry.authorizers, User("jane"), question))
+        await slow.asked.wait()
+        file.write_bytes(document(deny, ALWAYS))
+        await made.reload()
+        assert isinstance(registry.authorizers[2], AlwaysAllow)
+        slow.answer.set()
+        return (await deciding)[0]
+
+    assert asyncio.run(scenario()) is Decision.NO_OPINION, "as all that it began with"
 
 
 def test_a_file_that_is_not_used_is_told_of_once_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

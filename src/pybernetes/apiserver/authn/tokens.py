@@ -58,6 +58,8 @@ class Tokens:
         self.audiences = tuple(audiences)
         """Whom tokens for this server are meant for."""
         self._known: dict[str, _Known] = {}
+        self._forgotten = 0
+        """How often everything was forgotten."""
 
     def known(self, token: str) -> TokenUser | None:
         """What was found out about a token lately, if it still holds."""
@@ -73,9 +75,12 @@ class Tokens:
         known = self.known(token)
         if known is not None:
             return known
+        began = self._forgotten
         answer = await self.review(token, self.audiences)
         if answer is None or answer.lifetime <= 0:
             self._known.pop(token, None)
+            return answer
+        if began != self._forgotten:  # the answer is by a configuration that is no more: good for this request alone
             return answer
         if len(self._known) >= _KEPT:
             self._make_room()
@@ -90,6 +95,7 @@ class Tokens:
 
     def forget(self) -> None:
         """Whatever was known may be wrong now: keys or configuration have changed."""
+        self._forgotten += 1
         self._known.clear()
 
     async def review(self, token: str, audiences: Sequence[str]) -> TokenUser | None:

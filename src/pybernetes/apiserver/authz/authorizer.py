@@ -6,7 +6,7 @@ answers do. Those that ask somebody else are awaited, and only they may fail to 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -53,6 +53,15 @@ class Authorizer(Protocol):
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
         """What the user may do in a namespace, as far as it can be said in rules."""
+        ...
+
+
+class Authorizers(Protocol):
+    """Who has the authorizers of now; they are replaced as a whole."""
+
+    @property
+    def authorizers(self) -> Sequence[Authorizer]:
+        """All of them, in order."""
         ...
 
 

@@ -1,7 +1,7 @@
 """The authorizers of a server, in the order of its flags or of its configuration file.
 
-system:masters always comes first. The list is one and the same for the life of the server: when the configuration file
-changes, its contents do.
+system:masters always comes first. When the configuration file changes, the authorizers are replaced as a whole
+(`Registry.authorizers`): a decision that waits for one of the old ones goes on with the old ones.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..reloads import Reloads
 from .authorizer import AlwaysAllow, AlwaysDeny, Authorizer, Decision
+from .metrics import retire
 from .privileged import PrivilegedGroups
 
 if TYPE_CHECKING:
@@ -37,16 +38,17 @@ class AuthorizerChain:
         self._started: frozenset[str] | None = None
         """The modes at the start, but for webhooks: they stay, and those that follow objects cannot come later."""
         self._trouble = ""
-        self.authorizers: list[Authorizer] = [PrivilegedGroups()]
+        privileged: Authorizer = PrivilegedGroups()
         self._file: Path | None = options.authorization_config
         self._data = b""
         if self._file is None:
-            self.authorizers += [self._by_mode(mode) for mode in options.authorization_mode]
+            made = [self._by_mode(mode) for mode in options.authorization_mode]
         else:
             self._data = self._file.read_bytes()
-            self.authorizers += self._configured(self._read(self._data))
+            made = self._configured(self._read(self._data))
             self._started = frozenset(self._made)
             self._reloads = Reloads("authorization", self._data)
+        registry.authorizers = (privileged, *made)
 
     @property
     def reloads(self) -> bool:
@@ -77,14 +79,14 @@ class AuthorizerChain:
             self._reloads.failed()
             return
         self._trouble = ""
-        old = self.authorizers[1:]
-        self.authorizers[1:] = fresh
+        privileged, *old = self._registry.authorizers
+        self._registry.authorizers = (privileged, *fresh)
+        # Connections of old webhooks are not closed: decisions may wait for them, and idle ones close themselves.
+        for each in old:
+            if each not in fresh:
+                retire(each)
         self._reloads.succeeded(data)
         log.info("the authorization configuration %s was read again", self._file)
-        for each in old:
-            close = getattr(each, "close", None)
-            if close is not None and each not in fresh:
-                await close()
 
     def _read(self, data: bytes) -> AuthorizationConfiguration:
         from . import configuration

@@ -43,9 +43,23 @@ ALLOWED: defaultdict[Authorizer, int] = defaultdict(int)
 DENIED: defaultdict[Authorizer, int] = defaultdict(int)
 """How often an authorizer had the last word. That of system:masters is nobody's, as upstream."""
 
+_RETIRED = 256  # counts of authorizers of earlier configurations that are kept
 _KEPT = 256  # times that are kept, to be counted at once
 _kept: list[float] = []
 """How long it took lately to allow something."""
+
+
+_retired: dict[tuple[str, str, str], int] = {}
+"""What authorizers had counted that are no more in the configuration, by kind, name and decision."""
+
+
+def retire(authorizer: Authorizer) -> None:
+    """Keep the counts of an authorizer that is no more in the configuration, and not the authorizer."""
+    for word, counts in (("allowed", ALLOWED), ("denied", DENIED)):
+        labels = (authorizer.kind, authorizer.name, word)
+        _retired[labels] = _retired.get(labels, 0) + counts.pop(authorizer, 0)
+        if len(_retired) > _RETIRED:
+            del _retired[next(iter(_retired))]
 
 
 def attempted(decision: Decision, error: str, seconds: float) -> None:
@@ -74,6 +88,9 @@ def collect() -> Iterator[Metric]:
         "Decisions by the authorizer that made them.",
         ("type", "name", "decision"),
     )
+    for labels, count in _retired.items():
+        if count:
+            decisions.add(*labels, times=count)
     for word, counts in (("allowed", ALLOWED), ("denied", DENIED)):
         for authorizer, count in counts.items():
             if authorizer.kind:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from time import perf_counter
 
 from pybernetes.api.quote import quote
 from pybernetes.net.http import Answer, Handler, Request, Response
 
-from ..authz.authorizer import ALLOW, Authorizer, Decision
+from ..authz.authorizer import ALLOW, Authorizers, Decision
 from ..authz.metrics import attempted
 from ..authz.union import Verdict, ask, forbidden
 
@@ -20,13 +20,13 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 class Authorization:
     """Lets a request pass or says who may not do what, where."""
 
-    def __init__(self, next_: Handler, authorizers: Sequence[Authorizer]) -> None:
+    def __init__(self, next_: Handler, source: Authorizers) -> None:
         self._next = next_
-        self._authorizers = authorizers
+        self._source = source
 
     def __call__(self, request: Request) -> Answer:
         started = perf_counter()
-        verdict = ask(self._authorizers, request.user, request.info)
+        verdict = ask(self._source.authorizers, request.user, request.info)
         if isinstance(verdict, tuple):
             return self._judged(request, verdict, started)
         return self._wait(request, verdict, started)

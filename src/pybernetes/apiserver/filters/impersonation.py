@@ -24,7 +24,7 @@ from pybernetes.net.messages import NOSNIFF, as_utf8
 
 from ..authn.serviceaccount import NODE_NAME, USER_PREFIX
 from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User, extra_key
-from ..authz.authorizer import Authorizer
+from ..authz.authorizer import Authorizer, Authorizers
 from ..authz.union import forbidden, require
 from ..requestinfo import RequestInfo
 
@@ -44,9 +44,9 @@ Ask = Callable[[RequestInfo], Awaitable[object]]
 class Impersonation:
     """Puts the impersonated user in the place of the one who asked, if that one may."""
 
-    def __init__(self, next_: Handler, authorizers: Sequence[Authorizer]) -> None:
+    def __init__(self, next_: Handler, source: Authorizers) -> None:
         self._next = next_
-        self._authorizers = authorizers
+        self._source = source
         self._taken: dict[str, str] = {}  # the mode in which a user last became another
 
     def __call__(self, request: Request) -> Answer:
@@ -72,9 +72,10 @@ class Impersonation:
         Raises Forbidden, with what was lacking for the way that the requestor took last, else for the first.
         """
         refusals: dict[str, Forbidden] = {}
+        authorizers = self._source.authorizers
         for mode in modes(wanted, requestor):
             try:
-                user = await self._try(mode, wanted, requestor, info)
+                user = await self._try(mode, wanted, requestor, info, authorizers)
             except Forbidden as refused:
                 refusals[mode] = refused
                 continue
@@ -90,14 +91,16 @@ class Impersonation:
                 del taken[next(iter(taken))]
             taken[name] = mode
 
-    async def _try(self, mode: str, wanted: User, requestor: User, info: RequestInfo) -> User:
+    async def _try(
+        self, mode: str, wanted: User, requestor: User, info: RequestInfo, authorizers: Sequence[Authorizer]
+    ) -> User:
         if mode == "associated-node":
             # What is allowed must not depend on the node: it is the requestor's own, whichever that is.
             keys = {"authentication.kubernetes.io/associated-node-keys": sorted(requestor.extra)}
             requestor = msgspec.structs.replace(requestor, extra=keys)
 
         async def ask(question: RequestInfo) -> object:
-            return await require(self._authorizers, requestor, question)
+            return await require(authorizers, requestor, question)
 
         if mode:
             await ask(msgspec.structs.replace(info, verb=f"impersonate-on:{mode}:{info.verb}"))

@@ -105,10 +105,9 @@ class Level:
         queuing = limited.limit_response.queuing if limited.limit_response else None
         form = (queuing.queues or 0, queuing.hand_size or 0, queuing.queue_length_limit or 0) if queuing else None
         self.hand = form[1] if form else 0
-        if form != self._form:
+        if form != self._form and (self.queues is None or not self.queues.waiting):
             self._form = form
-            if self.queues is None or not self.queues.waiting:
-                self.queues = QueueSet(*form) if form else None
+            self.queues = QueueSet(*form) if form else None
 
     def enter(self, seats: int) -> bool:
         """Take seats if there are any and nobody waits for them."""

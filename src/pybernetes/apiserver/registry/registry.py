@@ -39,7 +39,8 @@ class Registry:
         self.token_policy: TokenPolicy | None = None
         self.authentication_info: Callable[[], dict[str, str]] | None = None
         """What `extension-apiserver-authentication` is to say."""
-        self.authorizers: list[Authorizer] = []
+        self.authorizers: tuple[Authorizer, ...] = ()
+        """Replaced as a whole when the configuration changes; who asks several questions takes them once."""
         self.rule_resolver: RuleResolver | None = None
         self.service_cidrs: tuple[str, ...] = ()
         self.node_ports = (30000, 32767)

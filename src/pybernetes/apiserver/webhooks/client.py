@@ -6,7 +6,6 @@ may hang, send without end, close in the middle or speak no HTTP; each of these 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import ssl
@@ -90,8 +89,7 @@ class WebhookClient:
 
         http = HTTPClient(origin, _tls(config.ca_bundle, identity), max_body=MAX_ANSWER, dial=dial, replay=True)
         if len(self._servers) >= _KEPT:
-            oldest = next(iter(self._servers))
-            asyncio.get_running_loop().create_task(self._servers.pop(oldest)[0].close())
+            del self._servers[next(iter(self._servers))]  # calls under way go on; idle connections close themselves
         self._servers[key] = (http, identity)
         return http, identity
 

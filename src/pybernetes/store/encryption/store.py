@@ -19,10 +19,43 @@ from .providers import PREFIX, Provider, Undecipherable
 
 log = logging.getLogger(__name__)
 
+_RESOURCES = 4096  # resources whose providers are remembered
 _TRANSFORMERS = {"aesgcm": "AES", "aescbc": "AES", "secretbox": "Secretbox"}
 
 ResourceOf = Callable[[str], tuple[str, str] | None]
 """From a key to the group and plural of the resource that is kept there; None if it is no resource."""
+
+
+class _Plan:
+    """Rules, and what follows from them for each resource.
+
+    An operation uses one plan from its beginning to its end: other rules would not have the keys that it has fetched.
+    """
+
+    def __init__(self, rules: Rules, resource_of: ResourceOf) -> None:
+        self.rules = rules
+        self._resource_of = resource_of
+        self._by_resource: dict[tuple[str, str], tuple[Provider, ...] | None] = {}
+
+    def providers(self, key: str) -> tuple[Provider, ...] | None:
+        """Who encrypts and decrypts the value of a key, the first of them when it is written; None: nobody."""
+        resource = self._resource_of(key)
+        if resource is None:
+            return None
+        if resource not in self._by_resource:
+            if len(self._by_resource) >= _RESOURCES:
+                self._by_resource.clear()
+            self._by_resource[resource] = self.rules.providers(*resource)
+        return self._by_resource[resource]
+
+    async def fetch_keys(self, entries: Iterable[Entry]) -> None:
+        """Have the keys of values whose keys are kept elsewhere, as far as they are to be had."""
+        if not self.rules.plugins:
+            return
+        for entry in entries:
+            for provider in self.providers(entry.key) or ():
+                if isinstance(provider, KMS) and entry.value.startswith(provider.prefix):
+                    await provider.prepare_read(entry.value[len(provider.prefix) :])
 
 
 class EncryptedStore:
@@ -32,10 +65,9 @@ class EncryptedStore:
         self, inner: Store, rules: Rules, resource_of: ResourceOf, reload: Callable[[], Rules | None] | None = None
     ) -> None:
         self._inner = inner
-        self._rules = rules
+        self._plan = _Plan(rules, resource_of)
         self._resource_of = resource_of
         self._reload = reload
-        self._by_resource: dict[tuple[str, str], tuple[Provider, ...] | None] = {}
         self._written_by: dict[str, bytes] = {}
         """The prefix of every value that was seen, of the resources that there is a rule for."""
         self.exclusive = inner.exclusive
@@ -44,7 +76,7 @@ class EncryptedStore:
         await self._inner.start()
 
     async def close(self) -> None:
-        await self._rules.close()
+        await self._plan.rules.close()
         await self._inner.close()
 
     async def create(self, key: str, value: bytes, *, ttl: int | None = None) -> int:
@@ -67,18 +99,20 @@ class EncryptedStore:
 
     async def get(self, key: str) -> Entry | None:
         """See `Store`."""
+        plan = self._plan
         entry = await self._inner.get(key)
         if entry is None:
             return None
-        await self._fetch_keys([entry])
-        return self._up(entry)
+        await plan.fetch_keys([entry])
+        return self._up(entry, plan)
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         """See `Store`."""
         self._refresh()
+        plan = self._plan
         page = await self._inner.range(prefix, after=after, limit=limit, revision=revision)
-        await self._fetch_keys(page.entries)
-        return Page([self._up(entry) for entry in page.entries], page.revision, page.remaining)
+        await plan.fetch_keys(page.entries)
+        return Page([self._up(entry, plan) for entry in page.entries], page.revision, page.remaining)
 
     def watch(self, prefix: str, *, after: int, receive: Receive | None = None) -> Watch:
         """See `Store`. Nothing is received before its writer is told: a key may have to be fetched first."""
@@ -96,13 +130,13 @@ class EncryptedStore:
     @property
     def has_plugins(self) -> bool:
         """Whether anybody keeps keys for us."""
-        return bool(self._rules.plugins)
+        return bool(self._plan.rules.plugins)
 
     async def check_plugins(self) -> None:
         """Whether all who keep keys are well. Raises StoreUnavailable."""
         self._refresh()
         problems = []
-        for number, plugin in enumerate(self._rules.plugins):
+        for number, plugin in enumerate(self._plan.rules.plugins):
             try:
                 await plugin.check()
             except StoreUnavailable as error:
@@ -113,30 +147,21 @@ class EncryptedStore:
     def stale(self, key: str) -> bool:
         """Whether the value would be written in another way now."""
         self._refresh()
-        providers = self._providers(key)
+        providers = self._plan.providers(key)
         written = self._written_by.get(key)
         if providers is None or written is None:
             return False
         now = current(providers[0])
         return now is not None and written != now
 
-    def _providers(self, key: str) -> tuple[Provider, ...] | None:
-        resource = self._resource_of(key)
-        if resource is None:
-            return None
-        if resource not in self._by_resource:
-            self._by_resource[resource] = self._rules.providers(*resource)
-        return self._by_resource[resource]
-
     def _refresh(self) -> None:
         rules = self._reload() if self._reload is not None else None
         if rules is not None:
-            self._rules = rules
-            self._by_resource.clear()
+            self._plan = _Plan(rules, self._resource_of)
 
     async def _down(self, key: str, value: bytes) -> bytes:
         self._refresh()
-        providers = self._providers(key)
+        providers = self._plan.providers(key)
         if providers is None:
             return value
         first = providers[0]
@@ -144,13 +169,13 @@ class EncryptedStore:
             await first.prepare_write()
         return first.prefix + first.encrypt(value, key)
 
-    def _up(self, entry: Entry) -> Entry:
-        value = self._decrypted(entry.key, entry.value)
+    def _up(self, entry: Entry, plan: _Plan) -> Entry:
+        value = self._decrypted(entry.key, entry.value, plan)
         return entry if value is entry.value else Entry(entry.key, value, entry.revision)
 
-    def _decrypted(self, key: str, data: bytes) -> bytes:
+    def _decrypted(self, key: str, data: bytes, plan: _Plan) -> bytes:
         """The value, or the `Ciphertext` that it is to us."""
-        providers = self._providers(key)
+        providers = plan.providers(key)
         if providers is None:
             return data
         problems = []
@@ -167,32 +192,24 @@ class EncryptedStore:
         self._written_by.pop(key, None)
         return Ciphertext.of(data, "; ".join(problems) or _unmatched(data, providers))
 
-    async def _fetch_keys(self, entries: Iterable[Entry]) -> None:
-        """Have the keys of values whose keys are kept elsewhere, as far as they are to be had."""
-        if not self._rules.plugins:
-            return
-        for entry in entries:
-            for provider in self._providers(entry.key) or ():
-                if isinstance(provider, KMS) and entry.value.startswith(provider.prefix):
-                    await provider.prepare_read(entry.value[len(provider.prefix) :])
-
     async def _events(self, batch: list[Event]) -> list[Event]:
-        if self._rules.plugins:
+        plan = self._plan
+        if plan.rules.plugins:
             for event in batch:
                 entries = [] if event.value is None else [Entry(event.key, event.value, event.revision)]
-                await self._fetch_keys([*entries, *([event.previous] if event.previous else [])])
-        return [self._event(event) for event in batch]
+                await plan.fetch_keys([*entries, *([event.previous] if event.previous else [])])
+        return [self._event(event, plan) for event in batch]
 
-    def _event(self, event: Event) -> Event:
+    def _event(self, event: Event, plan: _Plan) -> Event:
         if event.value is None:
             value = None
             self._written_by.pop(event.key, None)
         else:
-            value = self._decrypted(event.key, event.value)
+            value = self._decrypted(event.key, event.value, plan)
         previous = event.previous
         if previous is not None:
             written = self._written_by.get(event.key)
-            previous = self._up(previous)
+            previous = self._up(previous, plan)
             if written is not None:
                 self._written_by[event.key] = written
             elif value is None:
@@ -203,8 +220,9 @@ class EncryptedStore:
         found = mismatch.current
         if found is None:
             return mismatch
-        await self._fetch_keys([found])
-        return RevisionMismatch(mismatch.key, self._up(found))
+        plan = self._plan
+        await plan.fetch_keys([found])
+        return RevisionMismatch(mismatch.key, self._up(found, plan))
 
 
 class _PlainWatch:

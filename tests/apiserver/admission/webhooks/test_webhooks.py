@@ -90,6 +90,8 @@ def test_the_question_is_whole(api: Client, hooks: WebhookServer, place: str, re
         ({"reason": "Forbidden"}, 400, "Forbidden", ": Forbidden"),
         ({"message": "odd", "code": 418, "reason": "Teapot"}, 418, "Teapot", ": odd"),
         ({"message": "fine?", "code": 200, "status": "Success"}, 400, "", ": fine?"),
+        ({"message": "nameless", "code": 450}, 450, "", ": nameless"),
+        ({"message": "nameless", "code": 599}, 599, "", ": nameless"),
     ],
 )
 def test_a_refusal_is_passed_on(
