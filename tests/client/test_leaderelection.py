@@ -171,3 +171,35 @@ async def test_times_that_make_no_sense_are_refused(
                 renew_deadline=renew,
                 retry_period=retry,
             )
+
+
+async def test_a_lease_with_odd_contents_is_taken_when_it_has_expired(connect: Connect) -> None:
+    async with connect() as client:
+        body = {
+            "metadata": {"name": "odd"},
+            "spec": {"holderIdentity": "nobody", "leaseDurationSeconds": 1, "leaseTransitions": 2**31 - 1},
+        }
+        await client.call("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", body)
+        one = Candidate(client, "odd", "one")
+        await one.until_leading(step=1)
+        found = (await lease(client, "odd")).spec
+        assert (found.holder_identity, found.lease_transitions) == ("one", 2**31 - 1)
+        await one.stop()
+
+
+async def test_an_unexpected_error_in_an_attempt_is_not_the_end_of_the_election(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connect() as client:
+        attempt, failures = LeaderElector._try_once, [RuntimeError("a mistake"), RuntimeError("another")]
+
+        async def broken(self: LeaderElector) -> bool:
+            if failures:
+                raise failures.pop()
+            return await attempt(self)
+
+        monkeypatch.setattr(LeaderElector, "_try_once", broken)
+        one = Candidate(client, "unexpected", "one")
+        await one.until_leading(step=1)
+        assert not failures
+        await one.stop()

@@ -8,16 +8,24 @@ import ssl
 import subprocess
 
 import pytest
+from waiting import wait_for
 
 import tools
 from pybernetes.api.core.v1 import ConfigMap
-from pybernetes.client import config
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.client import component, config
+from pybernetes.client.checks import Checks
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
 from pybernetes.client.events import EventBroadcaster
 from pybernetes.client.informers import InformerFactory
+from pybernetes.client.keys import Key
+from pybernetes.client.metrics import Registry
+from pybernetes.component import tasks
+from pybernetes.component.watchdog import LoopWatchdog
 from pybernetes.controllers import manager
 from pybernetes.controllers.base import Controller, ControllerContext
+from pybernetes.controllers.command import _checks
 from pybernetes.controllers.manager import ABSENT, REGISTRY, Manager, available, choose, load
 from pybernetes.controllers.options import Options, parse
 
@@ -102,24 +110,60 @@ def test_bad_flags_are_refused(flag: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 class Broken(Controller[ConfigMap]):
-    """Fails outside of its workers."""
+    """Fails outside of its workers, as long as it is told to."""
 
     name = "broken-controller"
+    fails = True
 
     async def run(self) -> None:
-        raise RuntimeError("broken")
+        if self.fails:
+            raise RuntimeError("broken")
+        await super().run()
 
 
-async def test_a_controller_whose_loop_fails_ends_the_manager_loudly(
+class Working(Controller[ConfigMap]):
+    """Notes the names of what it was woken for."""
+
+    name = "working-controller"
+    kind = ConfigMap
+
+    def setup(self) -> None:
+        self.seen: list[str] = []
+
+    async def reconcile(self, key: Key) -> float | None:
+        self.seen.append(key.name)
+        return None
+
+
+async def test_a_controller_that_fails_is_shown_in_healthz_restarted_and_stops_no_other(
     server: tools.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(manager, "load", lambda name: Broken)
+    classes: dict[str, type[Controller[ConfigMap]]] = {each.name: each for each in (Broken, Working)}
+    monkeypatch.setattr(manager, "load", classes.__getitem__)
+    monkeypatch.setattr(Broken, "fails", True)
     async with Client(config.load(server.kubeconfig)) as client:
         clock = SystemClock()
         context = ControllerContext(client, InformerFactory(client), EventBroadcaster(client, clock), clock)
-        with pytest.raises(ExceptionGroup) as caught:
-            await asyncio.wait_for(Manager(context, ["broken-controller"]).run(), 30)
-        assert caught.group_contains(RuntimeError, match="broken")
+        running = Manager(context, list(classes))
+        checks = Checks(_checks(list(classes), running, None))
+        task = asyncio.create_task(running.run())
+        try:
+            await asyncio.wait_for(running.started.wait(), 30)
+            broken = "[-]broken-controller failed: reason withheld\n[+]working-controller ok\nhealthz check failed\n"
+            await wait_for(lambda: checks.answer("/healthz") == (500, broken), "it is shown by its name")
+            assert checks.answer("/healthz/broken-controller") == (500, "internal server error: broken\n")
+            assert tasks.failures["broken-controller"] >= tasks.TOLERATED_FAILURES
+            await client.create(ConfigMap(metadata=ObjectMeta(name="canary", namespace="default")))
+            working = running.controllers["working-controller"]
+            assert isinstance(working, Working)
+            await wait_for(lambda: "canary" in working.seen, "the other controller works")
+            Broken.fails = False
+            restarted = [each for each in asyncio.all_tasks() if each.get_name() == "controllers: broken-controller"]
+            assert len(restarted) == 1
+            assert not task.done()
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
 
 async def test_health_is_for_everybody_and_metrics_for_whom_the_server_allows(server: tools.ApiServer) -> None:
@@ -199,3 +243,16 @@ def test_a_flag_that_a_controller_refuses_is_one_line_and_exit_code_1(
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [f"pyb controller-manager: {words}"]
+
+
+def test_metrics_show_the_event_loop_and_failures_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(component, "failures", {"deployment-controller": 3})
+    registry, watchdog = Registry(), LoopWatchdog()
+    watchdog.stalls, watchdog.max_lag = 2, 1.5
+    component.add_process_metrics(registry, watchdog)
+    text = registry.render().decode()
+    assert "# TYPE pybernetes_task_failures_total counter\n" in text
+    assert 'pybernetes_task_failures_total{task="deployment-controller"} 3\n' in text
+    assert "pybernetes_event_loop_stalls_total 2\n" in text
+    assert "pybernetes_event_loop_lag_seconds 1.5\n" in text
+    assert "pybernetes_event_loop_lag_seconds 0\n" in registry.render().decode()

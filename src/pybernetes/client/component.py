@@ -15,15 +15,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from pybernetes.api import errors
+from pybernetes.component.tasks import Tasks, failures
+from pybernetes.component.watchdog import LoopWatchdog
 
 from .client import Client
 from .clock import Clock
 from .health import HealthServer, serving_tls
 from .leaderelection import LeaderElector, LeadershipLost
+from .metrics import CounterFunction, GaugeFunction, Registry
 
 SERVER_TIMEOUT = 10.0  # upstream's
 log = logging.getLogger(__name__)
@@ -83,11 +87,15 @@ async def serve_and_work(
     if options.secure_port:
         tls = component_tls(program, options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         await health.start(options.bind_address, options.secure_port, tls)
+    watchdog = LoopWatchdog()
+    watchdog.start()
+    add_process_metrics(health.metrics, watchdog)
+    tasks = Tasks(program)
+    tasks.start("freezing of what is there after the start", partial(freeze_when_started, worker), restart=False)
     work = asyncio.create_task(elector.run(worker.run) if elector else worker.run())
-    freezing = asyncio.create_task(freeze_when_started(worker))
     end_on_signals(work)
     try:
-        await work
+        await work  # its failure is the process's
     except asyncio.CancelledError:
         return 0
     except LeadershipLost as error:
@@ -95,9 +103,38 @@ async def serve_and_work(
         print(f"{command}: {error}", file=sys.stderr)
         return 1
     finally:
-        freezing.cancel()
+        watchdog.stop()
+        await tasks.stop()
         await health.stop()
     return 0
+
+
+def add_process_metrics(registry: Registry, watchdog: LoopWatchdog) -> None:
+    """How late the event loop is, and which long-lived tasks have failed how often."""
+    registry.add(
+        GaugeFunction(
+            "pybernetes_event_loop_lag_seconds",
+            "How late the event loop was at most since the last time somebody asked.",
+            (),
+            lambda: [((), watchdog.take_max_lag())],
+        )
+    )
+    registry.add(
+        CounterFunction(
+            "pybernetes_event_loop_stalls_total",
+            "How often the event loop was more than a second late.",
+            (),
+            lambda: [((), watchdog.stalls)],
+        )
+    )
+    registry.add(
+        CounterFunction(
+            "pybernetes_task_failures_total",
+            "Failures of long-lived tasks, which are started again.",
+            ("task",),
+            lambda: [((name,), count) for name, count in sorted(failures.items())],
+        )
+    )
 
 
 async def freeze_when_started(worker: Worker) -> None:

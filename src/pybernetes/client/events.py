@@ -30,6 +30,7 @@ from .keys import resource_of
 from .ratelimit import TokenBucket
 
 NORMAL, WARNING = "Normal", "Warning"
+MAX_NAME = 253
 
 # client-go's numbers
 CACHE_SIZE = 4096
@@ -193,7 +194,7 @@ class EventBroadcaster:
         now = self._clock.now()
         event = Event(
             metadata=ObjectMeta(
-                name=f"{reference.name}.{int(now * 1e9):x}",
+                name=event_name(reference.name or "", now),
                 namespace=reference.namespace or "default",
                 annotations=annotations,
             ),
@@ -291,6 +292,12 @@ class EventRecorder:
     ) -> None:
         """Something happened to the object. `type` is Normal or Warning, `reason` one CamelCase word for machines."""
         self._broadcaster.emit(self.component, obj, type, reason, message, annotations)
+
+
+def event_name(of: str, now: float) -> str:
+    """The object's name and the time, cut so that it is a name itself."""
+    suffix = f".{int(now * 1e9):x}"
+    return of[: MAX_NAME - len(suffix)].rstrip("-.") + suffix
 
 
 def reference_to(obj: Kind) -> ObjectReference:

@@ -60,7 +60,7 @@ class HealthServer:
     ) -> None:
         """`checks` by path (`healthz`); `pages` are answered below these paths, to those who may get the path."""
         self._pages = pages or {}
-        self._metrics = metrics
+        self.metrics = metrics
         self._checks = Checks(checks)
         self._client = client
         self._about = about
@@ -115,7 +115,7 @@ class HealthServer:
             if path == prefix or path.startswith(f"{prefix}/"):
                 return await page(path, query)
         if path == "/metrics":
-            return "200 OK", _METRICS, self._metrics.render()
+            return "200 OK", _METRICS, self.metrics.render()
         if path == "/metrics/slis":
             return "200 OK", _METRICS, self._checks.slis()
         if self._about and path in ("/configz", "/flagz", "/statusz"):

@@ -23,6 +23,8 @@ from .keys import copy
 
 LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 15.0, 10.0, 2.0  # upstream's defaults
 JITTER = 1.2
+MAX_TRANSITIONS = 2**31 - 1
+"""What the field holds."""
 TOLERANCE = 20.0
 """Seconds that a lease may be overdue before health checks tell; upstream's."""
 log = logging.getLogger(__name__)
@@ -134,6 +136,8 @@ class LeaderElector:
             log.debug("somebody else was faster: %s", error)
         except (errors.APIError, OSError, TimeoutError) as error:
             log.warning("the Lease cannot be taken: %s", error or type(error).__name__)
+        except Exception:  # whatever is in the Lease: it may be another the next time
+            log.exception("the Lease cannot be taken")
         return False
 
     async def _try_once(self) -> bool:
@@ -173,7 +177,9 @@ class LeaderElector:
             lease_duration_seconds=int(self._lease_duration),
             acquire_time=(before.acquire_time if ours else None) or now,
             renew_time=now,
-            lease_transitions=transitions if ours or before.holder_identity is None else transitions + 1,
+            lease_transitions=min(
+                transitions if ours or before.holder_identity is None else transitions + 1, MAX_TRANSITIONS
+            ),
         )
 
     async def _write(self, lease: Lease, spec: LeaseSpec) -> None:

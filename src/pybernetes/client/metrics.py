@@ -63,6 +63,12 @@ class GaugeFunction:
             yield f"{self.name}{_text(self.labels, values)} {_number(number)}"
 
 
+class CounterFunction(GaugeFunction):
+    """Numbers that only grow and are kept elsewhere, asked for when somebody looks."""
+
+    kind = "counter"
+
+
 class Histogram:
     """How often a measure fell below each bound, for each combination of labels."""
 

@@ -14,6 +14,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from pybernetes.component.tasks import Tasks
+
 from .base import Controller, ControllerContext
 
 log = logging.getLogger(__name__)
@@ -182,28 +184,36 @@ class Manager:
         self.classes = {name: load(name) for name in names}
         """Imported before there is a server to ask."""
         self.controllers: dict[str, Controller[Any]] = {}
+        self.tasks = Tasks("controllers")
+        """Every controller by its name, and the sender of events."""
         self.started = asyncio.Event()
         """Set when every controller works."""
 
     async def run(self) -> None:
-        """Run until cancelled. An exception that leaves a controller's `run` ends all, and is raised."""
+        """Run until cancelled. A controller that fails is restarted with back-off and stops no other one.
+
+        What a controller refuses when it is made, such as a flag, is raised.
+        """
         context = self.context
-        async with asyncio.TaskGroup() as group:
-            events = group.create_task(context.events.run(), name="events")
+        try:
+            self.tasks.start("events", context.events.run)
             for name, controller_class in self.classes.items():
                 self.controllers[name] = controller_class(context)
             context.informers.start()
-            try:
-                for name, controller in self.controllers.items():
-                    group.create_task(controller.run(), name=name)
-                    if context.options.controller_start_interval:
-                        await context.clock.sleep(context.options.controller_start_interval)
-                for controller in self.controllers.values():
-                    await controller.wait_synced()
-                self.started.set()
-                await asyncio.Event().wait()
-            finally:
-                events.cancel()
-                for controller in self.controllers.values():
-                    controller.queue.shut_down()
-                await context.informers.stop()
+            for name, controller in self.controllers.items():
+                self.tasks.start(name, controller.run)
+                if context.options.controller_start_interval:
+                    await context.clock.sleep(context.options.controller_start_interval)
+            for controller in self.controllers.values():
+                await controller.wait_synced()
+            self.started.set()
+            await asyncio.Event().wait()
+        finally:
+            for controller in self.controllers.values():
+                controller.queue.shut_down()
+            await self.tasks.stop()
+            await context.informers.stop()
+
+    def problem(self, name: str) -> str:
+        """Why a controller does not work, for its health check; no text if it does."""
+        return self.tasks.failed.get(name, "")

@@ -102,10 +102,11 @@ class TaintEvictionController(Controller[Node]):
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.work(self.queue, self.reconcile, self.workers))
                 group.create_task(self.work(self._evictions, self._evict, WORKERS))
-        finally:
+        except asyncio.CancelledError:
             for eviction in self.scheduled.values():
                 if eviction.timer:
                     eviction.timer.cancel()
+            raise
 
     async def reconcile(self, key: Key) -> float | None:
         """Decide about a pod, or about all pods of a node."""

@@ -21,16 +21,17 @@ from pybernetes.api.base import Kind
 from pybernetes.api.times import rfc3339_micro
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
+from pybernetes.client.events import NORMAL, WARNING, event_name
 from pybernetes.client.keys import resource_of
 
-NORMAL, WARNING = "Normal", "Warning"
 QUEUE_SIZE = 10_000
 # client-go's numbers
+__all__ = ["NORMAL", "WARNING", "EventSink", "ProfileRecorder"]
+
 FINISH_SECONDS = 360.0
 TRIES = 12
 RETRY_SECONDS = 10.0
 MAX_NOTE = 1024
-MAX_NAME = 253
 
 MOST_KNOWN = 4096
 """Events that may become a series; what comes again after so many others is a new event."""
@@ -89,7 +90,7 @@ class EventSink:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {
-                "name": _name(regarding.get("name", ""), now),
+                "name": event_name(regarding.get("name", ""), now),
                 "namespace": regarding.get("namespace") or "default",
             },
             "eventTime": moment,
@@ -220,8 +221,3 @@ def _reference(obj: Kind) -> Reference:
         "resourceVersion": metadata.resource_version or "",
     }
     return {name: value for name, value in found.items() if value}
-
-
-def _name(of: str, now: float) -> str:
-    suffix = f".{int(now * 1e9):x}"
-    return of[: MAX_NAME - len(suffix)] + suffix

@@ -12,6 +12,7 @@ meanwhile is not spoken of.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from pybernetes.client.clock import Clock
@@ -19,6 +20,7 @@ from pybernetes.client.ratelimit import TokenBucket
 
 QPS = 50.0
 BURST = 100
+log = logging.getLogger(__name__)
 
 
 class Failures:
@@ -55,7 +57,10 @@ class Failures:
                 if self._waiting:
                     uid = next(iter(self._waiting))
                     say = self._waiting.pop(uid)
-                    if not self._placed(uid):
-                        say()
+                    try:
+                        if not self._placed(uid):
+                            say()
+                    except Exception:  # one pod's; the others are told of theirs
+                        log.exception("the failure of pod %s could not be reported", uid)
         finally:
             self._task = None

@@ -76,6 +76,8 @@ class StatusWriter:
         try:
             while uid in self._waiting:
                 await self._send(self._waiting.pop(uid))
+        except Exception:
+            log.exception("the status of pod %s could not be written", uid)
         finally:
             del self._writing[uid]
 

@@ -95,3 +95,26 @@ async def test_without_the_flag_nothing_happens(harness: MakeHarness) -> None:
         name = await nodes.add()
         await h.settled()
         assert await ranges(nodes, name) == []
+
+
+async def test_nodes_with_ranges_that_are_not_the_clusters_get_an_event_and_the_others_their_ranges(
+    harness: MakeHarness,
+) -> None:
+    async with harness(kubelet=False) as h, nodes_of(h) as nodes:
+        strange = {}
+        for index, cidr in enumerate(("192.168.0.0/24", "0.0.0.0/0", "10.0.0.0/8", "fd00::/64")):
+            name = f"strange-{index}-{h.namespace}"
+            nodes.names.append(name)
+            strange[name] = cidr
+            body = {"metadata": {"name": name}, "spec": {"podCIDR": cidr, "podCIDRs": [cidr]}}
+            await h.client.call("POST", "/api/v1/nodes", body)
+        async with harness(NAME, options=flags(), kubelet=False) as running:
+            assert await given(h, nodes, await nodes.add()) == ["10.10.0.0/24"]
+
+            async def told() -> bool:
+                await running.manager.context.events.flush()
+                found = await h.client.list(Event, "default", field_selector="reason=InvalidPodCIDR")
+                return strange.keys() <= {(each.involved_object and each.involved_object.name) for each in found.items}
+
+            await h.until(told, "there is an event on each of them")
+            assert not running.manager.tasks.failed

@@ -1,4 +1,5 @@
-"""`pyb status`: the processes of a cluster, where its API is, and whether it answers. Exit code 1 if not running.
+"""`pyb status`: the processes of a cluster, where its API is, and whether it answers. Exit code 1 if one of
+the processes does not run.
 
 The programs of a node are shown below it, as `node-1/kubelet`; they count like the others.
 """
@@ -120,9 +121,10 @@ def _resident(pid: int) -> int:
 
 
 def _table(status: dict[str, object]) -> str:
-    state = "ready" if status["ready"] else "running, not ready" if status["running"] else "not running"
-    lines = [f"Cluster {status['name']!r}: {state}"]
-    if status["running"]:
+    lines = [f"Cluster {status['name']!r}: {_state(status)}"]
+    processes = status["components"]
+    assert isinstance(processes, list)
+    if any(process["running"] for process in processes):
         lines += [f"  {key:8} {status[field]}" for key, field in _FACTS.items()]
         nodes = status["nodes"]
         assert isinstance(nodes, list)
@@ -130,13 +132,20 @@ def _table(status: dict[str, object]) -> str:
         differences = status["differences"]
         assert isinstance(differences, (list, tuple))
         lines += [f"  rootless {each}" for each in differences]
-    processes = status["components"]
-    assert isinstance(processes, list)
-    if any(process["running"] for process in processes):
         rows = [("COMPONENT", "STATE", "PID", "UPTIME", "RSS", "RESTARTS"), *map(_row, processes)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines += ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)]
     return "\n".join(lines)
+
+
+def _state(status: dict[str, object]) -> str:
+    """One line about the cluster. Where some processes run and others do not, it names those that do not."""
+    if status["running"]:
+        return "ready" if status["ready"] else "running, not ready"
+    processes = status["components"]
+    assert isinstance(processes, list)
+    down = [str(process["name"]) for process in processes if not process["running"]]
+    return "not running" if len(down) == len(processes) else f"running, without {', '.join(down)}"
 
 
 _FACTS = {"server": "server", "store": "store", "context": "context", "data": "dataDir"}

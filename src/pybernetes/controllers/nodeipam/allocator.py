@@ -35,6 +35,9 @@ class RangeAllocator:
         """What the node says it has is taken; `CIDRError` if that is not ours to give."""
         for index, (text, network) in enumerate(self._ranges(node)):
             try:
+                whole = self.sets[index].network
+                if network.prefixlen < whole.prefixlen and network.overlaps(whole):
+                    raise CIDRError(f"cidr {network} is larger than cluster cidr {whole}")
                 self.sets[index].occupy(network)
             except CIDRError as error:
                 raise CIDRError(

@@ -2,7 +2,8 @@
 
 Runs with `--allocate-node-cidrs`. Woken by: nodes. Writes: `spec.podCIDRs` of nodes, once for each: the API does not
 let them change. What nodes have is read before the first range is given, so a restart gives nothing twice; the range
-of a node that is deleted is free again.
+of a node that is deleted is free again. A node with a range that is not of the cluster's gets an event, the others
+get their ranges.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from typing import Final
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import Node
+from pybernetes.client.events import WARNING
 from pybernetes.client.keys import Key, key_of, uid_of
 from pybernetes.client.metrics import Counter
 
 from ..base import Controller
 from ..consistency import CHECK_AGAIN, Consistency
 from ..meta import is_deleting
-from ..nodes import tell_status
+from ..nodes import node_reference, tell_status
 from .allocator import RangeAllocator, ranges_of
 from .cidrset import CIDRError
 from .settings import check_allocator, settings
@@ -60,7 +62,7 @@ class NodeIpamController(Controller[Node]):
             return
         await self.wait_synced()
         for node in self.nodes.items():
-            self.allocator.occupy(node)
+            self._occupy(node)
         self._count()
         await self.work(self.queue, self.reconcile, self.workers)
 
@@ -112,11 +114,17 @@ class NodeIpamController(Controller[Node]):
         if given is not None and given != ranges_of(node):
             self._give_back(given)
         self.waiting.discard(key_of(node))
+        self._occupy(node)
+        self._count()
+
+    def _occupy(self, node: Node) -> None:
+        """What the node has is taken. A range that is not ours to give is left alone, and the node is told."""
+        assert self.allocator is not None
         try:
             self.allocator.occupy(node)
         except CIDRError as error:
             self.log.error("%s", error)
-        self._count()
+            self.recorder.event(node_reference(node), WARNING, "InvalidPodCIDR", str(error))
 
     def _seen(self, node: Node) -> None:
         self.queue.add(key_of(node))
