@@ -26,7 +26,7 @@ for number, usual in (
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, usual)
 
-pytest_plugins = ["plugins.determinism"]
+pytest_plugins = ["plugins.determinism", "plugins.order", "plugins.time_limit"]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import functools
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from plugins import inner_pytest
 
-import tools
+run = functools.partial(inner_pytest.run, plugin="determinism")
 
 CASES = """
 import random
@@ -26,15 +25,6 @@ def test_random(run_seed):
 """
 
 
-def run(folder: Path, *arguments: str, **environment: str) -> str:
-    """The output of a pytest of its own with the plugin."""
-    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "plugins.determinism", "--rootdir", str(folder)]
-    environ = {**os.environ, "PYTHONPATH": str(tools.ROOT / "tests"), "PYTHONHASHSEED": "0", **environment}
-    environ.pop("PYTEST_XDIST_WORKER", None)
-    result = subprocess.run([*command, *arguments], cwd=folder, env=environ, capture_output=True, text=True)
-    return result.stdout + result.stderr
-
-
 def drawn(output: str) -> str:
     found = re.search("DRAWN .*", output)
     assert found is not None, output
@@ -48,25 +38,25 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_ordinary_run_draws_the_same_cases_each_time_and_keeps_none(folder: Path) -> None:
-    first = run(folder)
-    assert drawn(first) == drawn(run(folder))
+    first = run(folder, "-s")
+    assert drawn(first) == drawn(run(folder, "-s"))
     assert "--seed" not in first
     assert not (folder / ".hypothesis" / "examples").exists()
 
 
 def test_tests_and_modules_that_came_before_change_nothing(folder: Path) -> None:
-    alone = drawn(run(folder))
+    alone = drawn(run(folder, "-s"))
     (folder / "constants.py").write_text("A = 'some constant'; B = 123456789; C = ['another', 987654321]")
     (folder / "test_before.py").write_text("import constants, random\ndef test_before(): random.random()")
-    assert drawn(run(folder)) == alone
+    assert drawn(run(folder, "-s")) == alone
 
 
 def test_a_soak_draws_other_cases_and_its_seed_brings_them_back(folder: Path) -> None:
-    first, second = run(folder, "--soak"), run(folder, "--soak")
+    first, second = run(folder, "-s", "--soak"), run(folder, "-s", "--soak")
     assert drawn(first) != drawn(second)
     seed = re.search(r"random cases: --seed (\d+)", first)
     assert seed is not None
-    again = run(folder, "--seed", seed[1])
+    again = run(folder, "-s", "--seed", seed[1])
     assert drawn(again) == drawn(first)
     assert again.count(f"random cases: --seed {seed[1]}") == 2
 
