@@ -182,6 +182,15 @@ async def test_a_container(builder: ConfigBuilder, tmp_path: Path) -> None:
     assert _mode(message.host_path) == 0o666
 
 
+@pytest.mark.parametrize("text", ["$(LONG)$(LONG)", "x" * 131_072])
+async def test_an_argument_that_the_kernel_would_not_take_is_refused(builder: ConfigBuilder, text: str) -> None:
+    env = [EnvVar(name="LONG", value="x" * 100_000)]
+    with pytest.raises(ConfigError, match=r"^command\[1\]: "):
+        await _config(builder, _pod(Container(name="main", command=["sh", text], env=env)))
+    with pytest.raises(ConfigError, match=r"^args\[0\]: "):
+        await _config(builder, _pod(Container(name="main", args=[text], env=env)))
+
+
 async def test_volumes_become_mounts(builder: ConfigBuilder, tmp_path: Path) -> None:
     mounts = [
         VolumeMount(name="data", mount_path="/data", mount_propagation="Bidirectional"),

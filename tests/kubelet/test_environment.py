@@ -37,7 +37,7 @@ from pybernetes.kubelet.config_error import ConfigError
 from pybernetes.kubelet.downward import format_map
 from pybernetes.kubelet.env_file import EnvFileError, variable_of
 from pybernetes.kubelet.environment import Environments
-from pybernetes.kubelet.expansion import expand_known, expand_subpath
+from pybernetes.kubelet.expansion import TooLong, expand_known, expand_subpath
 from pybernetes.kubelet.node_facts import NodeFacts
 from pybernetes.kubelet.service_links import service_environment
 from pybernetes.kubelet.volumes.base import MountedVolume
@@ -111,6 +111,35 @@ def _from(name: str, **source: Any) -> EnvVar:
 )
 def test_references_are_replaced_once_and_left_alone_where_unknown(text: str, expected: str) -> None:
     assert expand_known(text, {"A": "1", "L": "$(A)"}, {"A": "x", "B": "2"}) == expected
+
+
+def test_a_long_text_costs_no_more_than_its_length() -> None:
+    assert expand_known("$a" * 60_000, {}) == "$a" * 60_000
+    assert expand_known("$(E)" * 300_000 + "$(" * 60_000, {"E": ""}) == "$(" * 60_000
+
+
+@pytest.mark.parametrize("text", ["$a" * 1_400_000, "$(A)" * 14, "$$" * 140_000])
+def test_an_expansion_ends_where_the_kernels_limit_is(text: str) -> None:
+    with pytest.raises(TooLong, match="more than 131071 bytes after expansion"):
+        expand_known(text, {"A": "x" * 10_000})
+
+
+async def test_variables_that_double_fail_the_container() -> None:
+    env = [EnvVar(name="A0", value="x"), *(EnvVar(name=f"A{i}", value=f"$(A{i - 1})" * 10) for i in range(1, 20))]
+    with pytest.raises(ConfigError, match='environment variable "A6": more than 131071 bytes'):
+        await _env(env)
+
+
+async def test_a_variable_has_as_many_bytes_as_the_kernel_takes() -> None:
+    assert len((await _env([EnvVar(name="A", value="ä" * 65534)]))["A"]) == 65534
+    with pytest.raises(ConfigError, match='environment variable "A": 131072 bytes with its name'):
+        await _env([EnvVar(name="A", value="ä" * 65535)])
+
+
+async def test_all_variables_together_are_bounded() -> None:
+    env = [EnvVar(name="A", value="x" * 100_000), *(EnvVar(name=f"B{i}", value="$(A)") for i in range(100))]
+    with pytest.raises(ConfigError, match="have more than the 6291456 bytes"):
+        await _env(env)
 
 
 def test_a_subpath_needs_all_of_its_variables() -> None:

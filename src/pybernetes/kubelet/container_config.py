@@ -19,8 +19,8 @@ from . import labels, mounts, security
 from .cgroups.container import ContainerSettings, linux_resources, overhead_resources, sandbox_resources
 from .config_error import ConfigError
 from .dns import ClusterDNS, DNSError, pod_dns
-from .environment import Environments
-from .expansion import expand_known
+from .environment import Environments, check_size, string_size
+from .expansion import MAX_STRING, TooLong, expand_known
 from .hostname import HostnameError, kernel_hostname, pod_hostname
 from .node_facts import NodeFacts
 from .objects import Objects
@@ -170,6 +170,8 @@ class ConfigBuilder:
         extras = extras or ContainerExtras()
         settings = self._settings
         variables = dict(extras.envs) | await self._environments.of(pod, container, pod_ips, volumes)
+        command, args = _expanded("command", container.command, variables), _expanded("args", container.args, variables)
+        check_size(sum(map(string_size, (*command, *args, *variables, *variables.values()))))
         security.verify_non_root(pod, container, image_user.uid, image_user.username)
         context = security.container_security(
             pod,
@@ -189,8 +191,8 @@ class ConfigBuilder:
         return cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=name, attempt=restart_count),
             image=cri.ImageSpec(image=image_ref, user_specified_image=container.image or ""),
-            command=[expand_known(each, variables) for each in container.command or ()],
-            args=[expand_known(each, variables) for each in container.args or ()],
+            command=command,
+            args=args,
             working_dir=container.working_dir or "",
             envs=[
                 cri.KeyValue(key=key, value=value.encode(errors="surrogateescape")) for key, value in variables.items()
@@ -250,6 +252,19 @@ class ConfigBuilder:
             *mounts.hosts_mount(folder, pod, container, pod_ips, hostname),
             *mounts.termination_message_mount(folder, container),
         ]
+
+
+def _expanded(field: str, texts: Sequence[str] | None, variables: Mapping[str, str]) -> list[str]:
+    """Arguments with their variables. Raises `ConfigError` for one that is longer than the kernel takes."""
+    found = []
+    for index, text in enumerate(texts or ()):
+        try:
+            found.append(expand_known(text, variables))
+        except TooLong as error:
+            raise ConfigError(f"{field}[{index}]: {error}") from None
+        if len(found[-1]) > MAX_STRING // 4 and string_size(found[-1]) - 9 > MAX_STRING:
+            raise ConfigError(f"{field}[{index}]: {string_size(found[-1]) - 9} bytes; the kernel takes {MAX_STRING}")
+    return found
 
 
 def pod_logs_folder(pod_logs_dir: Path, pod: Pod) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import ConfigMap, EnvVarSource, FileKeySelector, Pod, PodSpec, Secret, Service
@@ -20,7 +20,7 @@ from pybernetes.api.quote import quote
 from .config_error import ConfigError
 from .downward import DownwardError, field_value, resource_value
 from .env_file import EnvFileError, variable_of
-from .expansion import expand_known
+from .expansion import MAX_STRING, TooLong, expand_known
 from .labels import CONFIG_SOURCE
 from .node_facts import NodeFacts
 from .objects import Objects
@@ -29,6 +29,9 @@ from .types import AnyContainer
 from .volumes.base import Volumes
 from .volumes.safeopen import read_inside
 from .wording import why
+
+MAX_TOTAL: Final = 6 << 20
+"""Bytes of all arguments and variables: the most that Linux takes, with any limit of the stack (3/4 of _STK_LIM)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,10 @@ class Environments:
     """All Services; None while they have not been read."""
 
     async def of(self, pod: Pod, container: AnyContainer, pod_ips: Sequence[str], volumes: Volumes) -> dict[str, str]:
-        """All variables of a container. Bytes that are no UTF-8 are there as surrogates. Raises `ConfigError`."""
+        """All variables of a container. Bytes that are no UTF-8 are there as surrogates. Raises `ConfigError`.
+
+        Each variable must be short enough for the kernel, and all of them together (`check_size`).
+        """
         metadata, spec = pod.metadata or ObjectMeta(), pod.spec or PodSpec()
         namespace = metadata.namespace or ""
         from_services = self._of_services(pod, namespace, spec.enable_service_links is not False)
@@ -53,14 +59,20 @@ class Environments:
                 kind: type[Any] = ConfigMap if source.config_map_ref else Secret
                 data = await self._data(kind, namespace, reference.name or "", bool(reference.optional)) or {}
                 variables |= {f"{source.prefix or ''}{key}": value for key, value in data.items()}
+        size = sum(_variable_size(name, value) for name, value in variables.items())
         for variable in container.env or ():
             value: str | None = variable.value or ""
             if variable.value:
-                value = expand_known(variable.value, variables, from_services)
+                try:
+                    value = expand_known(variable.value, variables, from_services)
+                except TooLong as error:
+                    raise ConfigError(f"environment variable {quote(variable.name or '')}: {error}") from None
             elif variable.value_from:
                 value = await self._value(variable.value_from, pod, container, pod_ips, volumes)
             if value is not None:
                 variables[variable.name or ""] = value
+                size += _variable_size(variable.name or "", value)
+                check_size(size)  # as it grows: variables that use others can double with each one
         return variables | {name: value for name, value in from_services.items() if name not in variables}
 
     def _of_services(self, pod: Pod, namespace: str, links: bool) -> dict[str, str]:
@@ -112,6 +124,28 @@ class Environments:
         if value is None and not reference.optional:
             raise ConfigError(f"couldn't find key {reference.key} in {kind.__name__} {namespace}/{reference.name}")
         return value
+
+
+def check_size(size: int) -> None:
+    """Raises `ConfigError` for more bytes of arguments and variables than the kernel takes."""
+    if size > MAX_TOTAL:
+        raise ConfigError(
+            f"arguments and environment variables have more than the {MAX_TOTAL} bytes that the kernel takes"
+        )
+
+
+def string_size(text: str) -> int:
+    """Bytes that the kernel needs for a string of `execve`, with the pointer to it."""
+    return len(text.encode(errors="surrogateescape")) + 9
+
+
+def _variable_size(name: str, value: str) -> int:
+    size = string_size(name) + len(value.encode(errors="surrogateescape")) + 1
+    if size - 9 > MAX_STRING:
+        raise ConfigError(
+            f"environment variable {quote(name)}: {size - 9} bytes with its name; the kernel takes {MAX_STRING}"
+        )
+    return size
 
 
 def _from_file(reference: FileKeySelector, volumes: Volumes) -> str | None:

@@ -1,32 +1,50 @@
 """`$(NAME)` in commands, arguments, variables and subpaths: replaced where it is known, left as it is where not.
 
 `$$` is one dollar, so `$$(NAME)` comes out as the text `$(NAME)`. Nothing nests and nothing is expanded twice.
+Variables that use others can double with each one, so the result is bounded by what Linux takes for one string.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
+
+MAX_STRING: Final = 131071
+"""Bytes of one argument, or of one variable with its name: Linux's MAX_ARG_STRLEN without the final zero byte."""
+
+
+class TooLong(ValueError):
+    """A value is longer than the kernel takes."""
 
 
 def expand(text: str, lookup: Callable[[str], str]) -> str:
-    """The text with every reference replaced by what `lookup` says."""
-    if "$" not in text:
-        return text
+    """The text with every reference replaced by what `lookup` says, in linear time. Raises `TooLong`."""
     pieces: list[str] = []
-    rest = text
-    while True:
-        before, dollar, rest = rest.partition("$")
-        pieces.append(before)
-        if not dollar:
-            return "".join(pieces)
-        if rest.startswith("$"):
-            pieces.append("$")
-            rest = rest[1:]
-        elif rest.startswith("(") and ")" in rest:
-            name, _, rest = rest[1:].partition(")")
-            pieces.append(lookup(name))
+    length = 0
+
+    def add(piece: str) -> None:
+        nonlocal length
+        length += len(piece)
+        if length > MAX_STRING:
+            raise TooLong(f"more than {MAX_STRING} bytes after expansion")
+        pieces.append(piece)
+
+    at, last = 0, text.rfind(")")
+    while (dollar := text.find("$", at)) >= 0:
+        add(text[at:dollar])
+        follows = text[dollar + 1 : dollar + 2]
+        if follows == "$":
+            add("$")
+            at = dollar + 2
+        elif follows == "(" and last > dollar:
+            end = text.index(")", dollar)
+            add(lookup(text[dollar + 2 : end]))
+            at = end + 1
         else:  # no reference: the dollar and what follows are meant as they are
-            pieces.append("$")
+            add("$")
+            at = dollar + 1
+    add(text[at:])
+    return "".join(pieces)
 
 
 def expand_known(text: str, *variables: Mapping[str, str]) -> str:

@@ -104,6 +104,33 @@ async def test_what_cannot_be_run_is_a_start_error_that_names_it(machine: Embedd
         await cri_pods.remove(runtime, sandbox)
 
 
+def _memory(machine: EmbeddedMachine) -> int:
+    """Bytes that the runtime has in memory."""
+    pid = machine.run("sh", "-c", f"pgrep -of 'runtime --root {machine.folder}/lib'").split()[0]
+    found = machine.run("sh", "-c", f"grep VmRSS /proc/{pid}/status").split()
+    return int(found[1]) << 10
+
+
+async def test_a_probe_that_writes_without_end_leaves_neither_process_nor_memory(machine: EmbeddedMachine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", linux=ALONE)
+
+        async def probe() -> None:
+            with pytest.raises(CRIError, match="timeout 1s exceeded"):
+                await execute(runtime, id, "cat", "/dev/zero", limit=1)
+
+        await probe()
+        before = _memory(machine)
+        for _ in range(3):
+            await probe()
+        assert _memory(machine) - before < 12 << 20
+        async with asyncio.timeout(30):
+            while b"/dev/zero" in (await execute(runtime, id, "ps")).stdout:
+                await asyncio.sleep(0.01)
+        await cri_pods.remove(runtime, sandbox)
+
+
 async def test_a_container_is_asked_to_stop_and_killed_after_its_grace(machine: EmbeddedMachine) -> None:
     async with machine.runtime() as runtime:
         config, sandbox = await cri_pods.run(runtime, machine)

@@ -16,8 +16,8 @@ from pybernetes.cri.errors import CRIError
 from .containers import UNKNOWN_END, Containers
 from .launching import LauncherError, Launching
 
-LARGEST = 16 << 20
-"""Bytes of output that are kept of each stream: upstream's limit of a message."""
+LARGEST = 8 << 20
+"""Bytes of output that are kept of each stream: both fit into a message of CRI, which has 16 MiB at most."""
 LINGER = 0.5
 """Seconds that output may come after the command's end, from children that it left behind."""
 
@@ -65,6 +65,7 @@ class Commands:
         out, err = _Output(), _Output()
         try:
             await asyncio.wait_for(self._run(id, name, command, end, out, err), limit or None)
+            return cri.ExecSyncResponse(stdout=bytes(out.data), stderr=bytes(err.data), exit_code=end.result())
         except asyncio.CancelledError:  # who asked has gone
             with contextlib.suppress(LauncherError):
                 await asyncio.shield(self._launching.signal(name, signal.SIGKILL))
@@ -81,7 +82,6 @@ class Commands:
             self._running.pop(name, None)
             out.close()
             err.close()
-        return cri.ExecSyncResponse(stdout=bytes(out.data), stderr=bytes(err.data), exit_code=end.result())
 
     async def _run(
         self, id: str, name: str, command: list[str], end: asyncio.Future[int], out: _Output, err: _Output
@@ -155,6 +155,8 @@ class _Output:
             self.write = -1
 
     def close(self) -> None:
+        """Forget the output too: a traceback may refer to it until the garbage collector runs."""
+        self.data = bytearray()
         self.close_write()
         asyncio.get_running_loop().remove_reader(self._read)
         os.close(self._read)

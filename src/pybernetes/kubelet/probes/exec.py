@@ -8,7 +8,7 @@ from pybernetes.api.core.v1 import Container
 from pybernetes.cri.errors import CRIError
 
 from ..commands import CommandFailed, CommandRunner, CommandTimedOut, run_in_container
-from ..expansion import expand_known
+from ..expansion import TooLong, expand_known
 from .outcome import Outcome, ProbeError, Verdict
 
 MAX_OUTPUT: Final = 10 * 1024  # upstream's
@@ -20,14 +20,14 @@ async def exec_probe(
     """Run the command. Raises ProbeError if the runtime cannot."""
     # Only what the spec itself says: variables that come from elsewhere are empty here, as with upstream.
     known = {each.name or "": each.value or "" for each in container.env or ()}
-    command = [expand_known(each, known) for each in command]
     try:
+        command = [expand_known(each, known) for each in command]
         output = await run_in_container(runtime, container_id, command, within)
     except CommandFailed as error:
         return Outcome(Verdict.FAILURE, _text(error.output))
     except CommandTimedOut as error:
         return Outcome(Verdict.FAILURE, str(error))
-    except CRIError as error:
+    except (CRIError, TooLong) as error:
         raise ProbeError(str(error)) from error
     return Outcome(Verdict.SUCCESS, _text(output))
 
