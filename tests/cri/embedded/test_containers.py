@@ -126,7 +126,7 @@ async def test_a_probe_that_writes_without_end_leaves_neither_process_nor_memory
             await probe()
         assert _memory(machine) - before < 12 << 20
         async with asyncio.timeout(30):
-            while b"/dev/zero" in (await execute(runtime, id, "ps")).stdout:
+            while b"/dev/zero" in (await execute(runtime, id, "ps")).stdout:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await cri_pods.remove(runtime, sandbox)
 
