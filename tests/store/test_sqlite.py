@@ -203,7 +203,7 @@ async def test_what_was_acknowledged_is_in_the_files_as_they_were_at_its_sync(
 
 WRITER = """
 import asyncio, os, sys
-from pybernetes.store import sqlite
+from pybernetes.store import sqlite, sqlite_file
 sqlite.FOLD_AFTER = 100_000
 
 async def main():
@@ -421,3 +421,22 @@ async def test_an_expiry_that_the_disk_refused_is_tried_again(path: str, monkeyp
         await until(lambda: refusals > 1)
         monkeypatch.setattr(store._file, "append", append)
         await until(lambda: "/a" not in store._index)
+
+
+async def test_values_that_are_too_large_for_one_result_are_read_in_parts(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite's limit of 10^9 bytes for a result is lowered here to 1 MB."""
+    monkeypatch.setattr(sqlite_file, "CHUNK_SIZE", 500_000)
+    values = {f"/registry/p/{number:03d}": bytes([65 + number % 26]) * (20_000 + number) for number in range(200)}
+    values["/registry/p/large"] = b"L" * 900_000
+    store = SQLiteStore(path)
+    await store.start()
+    await asyncio.gather(*(store.create(key, value) for key, value in values.items()))
+    await store.close()
+    store = SQLiteStore(path)
+    await store.start()
+    store._file._reader.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)
+    page = await store.range("/registry/")
+    assert {entry.key: entry.value for entry in page.entries} == values
+    await store.close()

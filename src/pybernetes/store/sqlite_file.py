@@ -41,6 +41,8 @@ WAL_LIMIT = 64 << 20
 """Bytes: SQLite's log, if a reader in the way has made it longer, is cut when it begins anew."""
 CHUNK = 1000
 """Values fetched by one statement."""
+CHUNK_SIZE = 64 << 20
+"""Bytes of values fetched by one statement. SQLite refuses a result of more than 1,000,000,000."""
 PAGE = 16 << 10
 """Bytes of a page of a new file. Rows of 2.3 KB take two thirds of the room and of the time that they take in pages of
 4 KB."""
@@ -80,6 +82,10 @@ INSERT_TOGETHER = INSERT + ", (?, ?, ?, ?, ?, ?)" * (TOGETHER - 1)
 
 # Reading row by row in a thread asks for the GIL once a row, and a busy event loop gives it up every 5 ms: 500 rows
 # took 1.6 s. One statement that glues a thousand rows together asks once: 10,000 rows of 5 KB took 0.18 s beside it.
+SIZES = """SELECT group_concat(kv.revision || ':' || length(kv.value))
+FROM json_each(?) AS wanted CROSS JOIN kv ON kv.revision = wanted.value"""
+"""How long the values of some revisions are; SQLite knows it without reading them."""
+
 GLUED = """SELECT COUNT(*), group_concat(revision), group_concat(length(value)), group_concat(CAST(value AS TEXT), '')
 FROM (SELECT kv.revision, kv.value FROM json_each(?) AS wanted CROSS JOIN kv ON kv.revision = wanted.value)"""
 
@@ -223,12 +229,27 @@ class SQLiteFile:
         found: dict[int, bytes] = {}
         with self._errors():
             for start in range(0, len(revisions), CHUNK):
-                found |= self._glued(revisions[start : start + CHUNK])
+                for part in self._parts(revisions[start : start + CHUNK]):
+                    found |= self._glued(part)
         return found
 
+    def _parts(self, revisions: Sequence[int]) -> Iterator[Sequence[int]]:
+        """Revisions in parts whose values fit into one result; a value that is larger than that has one for itself."""
+        (listed,) = self._reader.execute(SIZES, (_array(revisions),)).fetchone()
+        part: list[int] = []
+        size = 0
+        for each in listed.split(b",") if listed else ():
+            revision, _, length = each.partition(b":")
+            size += int(length or 0)
+            if part and size > CHUNK_SIZE:
+                yield part
+                part, size = [], int(length or 0)
+            part.append(int(revision))
+        if part:
+            yield part
+
     def _glued(self, revisions: Sequence[int]) -> dict[int, bytes]:
-        wanted = "[" + ",".join(map(str, revisions)) + "]"
-        count, numbers, lengths, glued = self._reader.execute(GLUED, (wanted,)).fetchone()
+        count, numbers, lengths, glued = self._reader.execute(GLUED, (_array(revisions),)).fetchone()
         if not count:
             return {}
         # What is glued together in one statement is glued in the same order, whichever that is.
@@ -415,6 +436,10 @@ class SQLiteFile:
                 return StoreUnavailable(f"{self.path} is damaged: {error}")
             case _:
                 return StoreUnavailable(f"{self.path}: {error}")
+
+
+def _array(revisions: Sequence[int]) -> str:
+    return "[" + ",".join(map(str, revisions)) + "]"
 
 
 def end_of(prefix: str) -> str | bytes:

@@ -4,6 +4,9 @@
     .items[0]  .items[-1]  .items[0:4:2]  .items[*]  .items[0,2]  .spec['a.b']  ..name
 
 A path is a list of steps, each from a list of values to another; what is not there is left out.
+
+Paths and objects are other people's, and `..` or `[*,*]` often enough in a row would take for ever. So every value that
+a step looks at or gives is charged to the evaluation, which ends with PathError when it has become too expensive.
 """
 
 from __future__ import annotations
@@ -13,12 +16,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-Values = list[Any]
-Step = Callable[[Values], Values]
-
 _END: Final = frozenset(" \t\r\n.,[]$@{}")
 _KEY: Final = re.compile(r"'([^']*)'")
 _SLICE: Final = re.compile(r"(-?\d*)(:-?\d*)?(:-?\d*)?")
+_DIGITS: Final = 20
+"""Digits of an index: Go's integers have no more."""
 _FILTER: Final = re.compile("([^!<>=]+)([!<>=]+)(.+)", re.DOTALL)
 _NUMBER: Final = re.compile(r"[+-]?[\d.]+")
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -35,19 +37,48 @@ class PathError(ValueError):
     """A path that cannot be read, or does not fit the value."""
 
 
+class TooExpensive(PathError):
+    """A path that takes too long."""
+
+
+COST: Final = 10_000
+"""Values that one evaluation may look at, a few milliseconds: many times what a column needs of an ordinary object."""
+
+Values = list[Any]
+
+
+class Budget:
+    """What an evaluation may still cost."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = COST) -> None:
+        self.left = left
+
+    def spend(self, cost: int) -> None:
+        """Raises PathError when there is not enough left."""
+        self.left -= cost
+        if self.left < 0:
+            raise TooExpensive("the path is too expensive for this object")
+
+
+Step = Callable[[Values, Budget], Values]
+
+
 def compile_path(text: str) -> Callable[[Any], Values]:
     """The function from a document to what is at the path. Raises PathError; so does the function."""
     steps = _Parser(text).steps()
 
     def find(document: Any) -> Values:
-        return _walk([document], steps)
+        return _walk([document], steps, Budget())
 
     return find
 
 
-def _walk(values: Values, steps: list[Step]) -> Values:
+def _walk(values: Values, steps: list[Step], budget: Budget) -> Values:
     for step in steps:
-        values = step(values)
+        values = step(values, budget)
+        budget.spend(len(values) + 1)
     return values
 
 
@@ -119,7 +150,7 @@ class _Parser:
         parts = inside.split(",")
         if len(parts) > 1:
             ways = [_Parser(f"[{part.strip(' ')}]").steps() for part in parts]
-            return [lambda values: [found for way in ways for found in _walk(values, way)]]
+            return [lambda values, budget: [found for way in ways for found in _walk(values, way, budget)]]
         if key := _KEY.fullmatch(inside):
             return _Parser(f".{key[1]}").steps()
         return [_slice(":" if inside == "*" else inside)]
@@ -156,11 +187,11 @@ def _number(text: str) -> int | float:
 
 
 def _constant(value: Any) -> Step:
-    return lambda values: [value] * len(values)
+    return lambda values, budget: [value] * len(values)
 
 
 def _field(name: str) -> Step:
-    return lambda values: [value[name] for value in values if type(value) is dict and name in value]
+    return lambda values, budget: [value[name] for value in values if type(value) is dict and name in value]
 
 
 def _inside(value: Any) -> Values:
@@ -169,17 +200,26 @@ def _inside(value: Any) -> Values:
     return value if type(value) is list else []
 
 
-def _wildcard(values: Values) -> Values:
-    return [found for value in values for found in _inside(value)]
-
-
-def _recursive(values: Values) -> Values:
+def _wildcard(values: Values, budget: Budget) -> Values:
     result: Values = []
     for value in values:
         inside = _inside(value)
+        budget.spend(len(inside))
+        result += inside
+    return result
+
+
+def _recursive(values: Values, budget: Budget) -> Values:
+    """Every value that has others inside, before these, however deep."""
+    result: Values = []
+    left = values[::-1]
+    while left:
+        value = left.pop()
+        inside = _inside(value)
         if inside:
+            budget.spend(len(inside))
             result.append(value)
-            result += _recursive(inside)
+            left += inside[::-1]
     return result
 
 
@@ -190,10 +230,12 @@ def _slice(text: str) -> Step:
     numbers = [(part or "").removeprefix(":") for part in parts.groups()]
     if "-" in numbers:
         raise PathError(f"array index {text} is not a number")
+    if max(map(len, numbers)) > _DIGITS:
+        raise PathError(f"array index {text[:_DIGITS]}... is out of range")
     first, last, step = (int(number) if number else None for number in numbers)
     single = parts[2] is None
 
-    def cut(values: Values) -> Values:
+    def cut(values: Values, budget: Budget) -> Values:
         result: Values = []
         for value in values:
             if value is None:
@@ -219,14 +261,16 @@ def _compared(text: str) -> Step:
     found = _FILTER.fullmatch(text)
     if found is None:
         exists = _Parser(text).steps()
-        return lambda values: [item for value in values for item in _items(value) if _there(item, exists)]
+        return lambda values, budget: [
+            item for value in values for item in _items(value, budget) if _there(item, exists, budget)
+        ]
     compare = _COMPARE.get(found[2])
     if compare is None:
         raise PathError(f"unrecognized filter operator {found[2]}")
     left, right = _Parser(found[1]).steps(), _Parser(found[3]).steps()
 
-    def passes(item: Any) -> bool:
-        ours, theirs = _walk([item], left), _walk([item], right)
+    def passes(item: Any, budget: Budget) -> bool:
+        ours, theirs = _walk([item], left, budget), _walk([item], right, budget)
         if not ours or not theirs:
             return False
         if len(ours) > 1 or len(theirs) > 1:
@@ -236,17 +280,20 @@ def _compared(text: str) -> Step:
         except TypeError:
             raise PathError("incompatible types for comparison") from None
 
-    return lambda values: [item for value in values for item in _items(value) if passes(item)]
+    return lambda values, budget: [item for value in values for item in _items(value, budget) if passes(item, budget)]
 
 
-def _there(item: Any, steps: list[Step]) -> bool:
+def _there(item: Any, steps: list[Step], budget: Budget) -> bool:
     try:
-        return bool(_walk([item], steps))
+        return bool(_walk([item], steps, budget))
+    except TooExpensive:
+        raise
     except PathError:
         return False
 
 
-def _items(value: Any) -> Values:
+def _items(value: Any, budget: Budget) -> Values:
     if type(value) is not list:
         raise PathError("not an array, and cannot be filtered")
+    budget.spend(len(value))
     return value
