@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def pod(name: str, node: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": {"app": "pair"}},
         "spec": {"nodeName": node, "containers": [container]},
     }
 
@@ -121,11 +122,37 @@ def test_pods_of_two_nodes_reach_each_other_under_their_own_addresses(two_nodes:
     assert reached == "two\n", "the API server reaches pods too"
 
 
+def test_a_service_reaches_pods_of_both_nodes_from_pods_and_from_outside(two_nodes: Cluster) -> None:
+    port = {"port": 80, "targetPort": 8080, "nodePort": 30180}
+    spec = {"type": "NodePort", "selector": {"app": "pair"}, "ports": [port]}
+    two_nodes.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "pair"}, "spec": spec})
+    address = two_nodes.get("service", "pair")["spec"]["clusterIP"]
+    found: set[str] = set()
+
+    def from_pods() -> bool:
+        for here in ("one", "two"):
+            command = ["exec", here, "--", "timeout", "5", "wget", "-qO-", f"http://{address}/"]
+            found.add(f"{here} {two_nodes.kubectl(*command, check=False)}".strip())
+        return {"one one", "one two", "two one", "two two"} <= found
+
+    tools.wait_until(from_pods, f"each pod reaches both through the Service: {found}", 60.0)
+    nodes = [two_nodes.machine(name).address for name in two_nodes.nodes]
+    answers = {(node, _get(node, 30180)) for _ in range(20) for node in nodes}
+    assert answers == {(node, pod) for node in nodes for pod in ("one\n", "two\n")}
+
+
+def _get(address: str, port: int) -> str:
+    """The body that a web server sends; the machine's gateway may accept any connection, but sends none."""
+    with urllib.request.urlopen(f"http://{address}:{port}/", timeout=10) as answer:
+        return str(answer.read().decode())
+
+
 def test_status_shows_every_node_with_its_programs(two_nodes: Cluster) -> None:
     status = json.loads(two_nodes.pyb("status", "--output=json"))
     assert [node["name"] for node in status["nodes"]] == ["node-1", "node-2"]
     names = [each["name"] for each in status["components"]]
-    assert names[-3:] == ["node-2", f"node-2/{PROGRAMS[two_nodes.runtime]}", "node-2/kubelet"]
+    programs = [PROGRAMS[two_nodes.runtime], "kubelet", "node-network"]
+    assert names[-4:] == ["node-2", *(f"node-2/{each}" for each in programs)]
 
 
 def test_a_second_start_finds_the_pods_and_runs_them_again(two_nodes: Cluster) -> None:

@@ -137,6 +137,7 @@ async def running(lab: Lab, server: tools.ApiServer, **fields: Any) -> AsyncIter
             finally:
                 work.cancel()
                 await asyncio.wait([work])
+                await informers.stop()
                 path = f"/api/v1/namespaces/{harness.namespace}/services"
                 await client.call("DELETE", path)
 

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "scheduler": ("pybernetes.scheduler.command", "run the scheduler in the foreground (likewise)"),
     "simulated-nodes": ("pybernetes.kubelet.simulated.command", "pretend nodes, with pods that behave by rules"),
     "kubelet": ("pybernetes.kubelet.command", "run a node's kubelet in the foreground (likewise)"),
+    "node-network": ("pybernetes.network.node_network", "run a node's network: Services (likewise)"),
     "proxy": ("pybernetes.proxy.command", "serve Services on this node in the foreground (kube-proxy's flags)"),
     "runtime": ("pybernetes.cri.embedded.command", "run a node's container runtime in the foreground (CRI)"),
     "dns": ("pybernetes.dns.command", "run a resolver for cluster names in the foreground"),

@@ -76,10 +76,15 @@ def configuration(options: Options) -> KubeProxyConfiguration:
 async def _run(options: Options, config: KubeProxyConfiguration) -> int:
     async with connect(config, options.master) as client:
         await component.wait_for_server(client)
-        work = asyncio.create_task(serve(client, InformerFactory(client), config))
+        informers = InformerFactory(client)
+        work = asyncio.create_task(serve(informers, config))
         component.end_on_signals(work)
-        with contextlib.suppress(asyncio.CancelledError):
+        try:
             await work
+        except asyncio.CancelledError:
+            return 0
+        finally:
+            await informers.stop()
     return 0
 
 
@@ -93,7 +98,7 @@ def connect(config: KubeProxyConfiguration, master: str = "") -> Client:
     return Client(settings, program=PROGRAM, qps=connection.qps or 0.0, burst=connection.burst or 10)
 
 
-async def serve(client: Client, informers: InformerFactory, config: KubeProxyConfiguration) -> None:
+async def serve(informers: InformerFactory, config: KubeProxyConfiguration) -> None:
     """The proxy of this node with its pages, until cancelled."""
     clock, metrics = SystemClock(), Metrics()
     with Nftables() as nftables, Conntrack() as tracked:

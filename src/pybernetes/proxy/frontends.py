@@ -44,7 +44,6 @@ INTERNAL_OFFSET = 1 << 16
 endpoints than those from outside."""
 PROTOCOLS = {"TCP": socket.IPPROTO_TCP, "UDP": socket.IPPROTO_UDP, "SCTP": socket.IPPROTO_SCTP}
 PROXY_NAME_LABEL = "service.kubernetes.io/service-proxy-name"
-HEADLESS_LABEL = "service.kubernetes.io/headless"
 SOURCE_RANGES_ANNOTATION = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _DEFAULT_AFFINITY_SECONDS = 10800
 _index = struct.Struct("=I")

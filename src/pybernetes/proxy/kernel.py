@@ -62,7 +62,7 @@ class Kernel:
             rules.add_base(batch)
             count += self._add(batch, family, rules, ruleset.everything())
             batch.add_elements(table(family), frontends.AFFINITY, kept)
-        self._nft.commit(batch)
+        self._nft.commit_in_parts(batch)
         for family in self.families:
             rulesets[family.name].committed()
         return count

@@ -14,12 +14,14 @@ import ipaddress
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pybernetes.api.core.v1 import Node, Service
 from pybernetes.api.discovery.v1 import EndpointSlice
 from pybernetes.api.networking.v1 import ServiceCIDR
 from pybernetes.api.times import parse_time
 from pybernetes.client.clock import Clock, Timer
+from pybernetes.client.event_handlers import Handler
 from pybernetes.client.informers import InformerFactory
 from pybernetes.client.keys import Key, key_of
 
@@ -34,7 +36,6 @@ from .ruleset import Ruleset
 
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
-SELECTOR = f"!{frontends.PROXY_NAME_LABEL},!{frontends.HEADLESS_LABEL}"
 BY_SERVICE = "service"
 FIRST_RETRY, LAST_RETRY = 1.0, 30.0
 REPAIR_INTERVAL = 1.0
@@ -74,8 +75,9 @@ class Proxier:
         self.eligible = True
         """Whether load balancers should send packets here: not if the node is about to be deleted."""
         self.last_synced = self.last_queued = 0.0
-        self._services = informers.informer(Service, label_selector=SELECTOR)
-        self._slices = informers.informer(EndpointSlice, label_selector=SELECTOR)
+        # All of them, not only those it serves: whatever else runs in the process shares the caches.
+        self._services = informers.informer(Service)
+        self._slices = informers.informer(EndpointSlice)
         self._node = informers.informer(Node, field_selector=f"metadata.name={settings.node_name}")
         self._ranges = informers.informer(ServiceCIDR)
         self._slices.add_index(BY_SERVICE, _service_names)
@@ -94,15 +96,16 @@ class Proxier:
     async def run(self) -> None:
         """Work until cancelled. The tables stay when it ends: so do connections."""
         self._informers.start()
-        await self._informers.wait_synced()
-        self._services.add_handler(
-            self._service_changed, lambda _, new: self._service_changed(new), self._service_changed
-        )
-        self._slices.add_handler(self._slice_changed, self._slice_updated, self._slice_changed)
-        self._node.add_handler(self._node_changed, lambda _, new: self._node_changed(new))
-        self._ranges.add_handler(*[lambda *_: self._ranges_changed()] * 3)
-        self._node_changed(next(iter(self._node.items()), None))
-        self._ranges_changed()
+        for informer in (self._services, self._slices, self._node, self._ranges):
+            await informer.wait_synced()
+        handlers: list[Handler[Any]] = [
+            self._services.add_handler(
+                self._service_changed, lambda _, new: self._service_changed(new), self._service_changed
+            ),
+            self._slices.add_handler(self._slice_changed, self._slice_updated, self._slice_changed),
+            self._node.add_handler(self._node_changed, lambda _, new: self._node_changed(new)),
+            self._ranges.add_handler(*[lambda *_: self._ranges_changed()] * 3),
+        ]
         loop, watched = asyncio.get_running_loop(), self._kernel.watch()
         loop.add_reader(watched, self._disturbed)
         try:
@@ -110,10 +113,11 @@ class Proxier:
             await asyncio.Event().wait()
         finally:
             loop.remove_reader(watched)
+            for handler in handlers:
+                handler.remove()
             if self._timer:
                 self._timer.cancel()
             await self._health_checks.close()
-            await self._informers.stop()
 
     def problem(self) -> str:
         """Why the rules are not those of the cluster; empty if they are."""

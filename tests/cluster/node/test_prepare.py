@@ -17,6 +17,7 @@ from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, objects, prepare
 from pybernetes.cluster.node.machine import Machine
 from pybernetes.cluster.node.network import Network
+from pybernetes.cluster.rootless.shared import SharedNetwork
 
 NETWORK = Network(7)
 
@@ -86,8 +87,31 @@ def test_a_node_keeps_its_machine_id_and_is_described_by_one_file(layout: Layout
     assert first.cgroup == second.cgroup
     other = Layout("test", layout.data / "elsewhere")
     assert prepare.cgroup(other, "node-1") != first.cgroup, "clusters of the same name in other folders do not meet"
-    rules = Path(second.rules).read_text()
-    assert rules.count("ip daddr 10.96.0.1 tcp dport 443 dnat to 10.245.7.1:6444") == 2
+
+
+def test_a_description_that_an_older_version_wrote_can_be_read(layout: Layout) -> None:
+    machine = prepare.prepare(layout, NETWORK, 1, 6443)
+    path = layout.node("node-1") / "machine.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"rules": "rules.nft"}))
+    assert Machine.read(str(path)) == machine
+
+
+def test_the_network_process_serves_the_cluster_of_its_node(layout: Layout) -> None:
+    machine = prepare.prepare(layout, NETWORK, 2, 16443)
+    folder = layout.node("node-2")
+    program = machine.programs[2]
+    assert program.name == "node-network"
+    assert f"--kubeconfig={folder / 'node-network.kubeconfig'}" in program.argv
+    kubeconfig = json.loads((folder / "node-network.kubeconfig").read_text())
+    assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://10.245.7.1:16443"
+    assert kubeconfig["users"][0]["name"] == "system:kube-proxy"
+    config = json.loads((folder / "kube-proxy.json").read_text())
+    assert (config["hostnameOverride"], config["clusterCIDR"]) == ("node-2", NETWORK.pods)
+
+
+def test_a_node_without_a_network_of_its_own_has_no_network_process(layout: Layout) -> None:
+    machine = prepare.prepare(layout, SharedNetwork(0, "127.0.0.1"), 1, 6443, "embedded", "none")
+    assert [each.name for each in machine.programs] == ["runtime", "kubelet"]
 
 
 @pytest.mark.skipif(containerd.missing() is not None, reason="needs containerd")

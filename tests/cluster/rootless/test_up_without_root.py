@@ -17,7 +17,6 @@ from cluster.rootless.somebody import UID, Somebody, somebody
 import tools
 from pybernetes.cluster import pidfile
 from pybernetes.cluster.images import oci
-from pybernetes.cluster.node.programs import find
 
 SHELL = "shell"
 LEVELS = ("user-namespaces", "none")
@@ -200,8 +199,10 @@ def test_pods_have_networks_of_their_own_only_in_namespaces(him: Somebody) -> No
             r"printf 'CONNECT 127.0.0.1:22 HTTP/1.1\r\n\r\n' | nc -w 5 10.245.0.1 3128",
         )
         assert answer.startswith("HTTP/1.1 403")
-        if find("nft"):  # which leads the Service to the API server
-            him.kubectl("exec", "net", "--", "sh", "-c", "echo | nc -w 5 10.96.0.1 443")
+        connect = ["exec", "net", "--", "sh", "-c", "echo | nc -w 5 10.96.0.1 443"]
+        tools.wait_until(
+            lambda: "exit code" not in him.kubectl(*connect, code=None), "the Service kubernetes is reached"
+        )
     else:
         assert status["podIP"] == status["hostIP"]
     him.kubectl("delete", "pod", "net", "--wait=false")

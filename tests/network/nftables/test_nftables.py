@@ -371,3 +371,19 @@ def test_tables_are_listed_and_lists_of_what_is_not_there_are_empty_or_refused(
     assert nft.tables() == [TABLE]
     parsed: list[dict[str, Any]] = json.loads(machine.output("nft", "-j", "list", "tables"))["nftables"]
     assert [each["table"]["name"] for each in parsed if "table" in each] == ["t"]
+
+
+def test_a_batch_that_the_socket_has_no_room_for_is_made_in_parts(
+    machine: NetworkNamespace, nft: Nftables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Nftables, "_buffer", lambda *_: 100_000)  # it stays as it was made
+    batch = begun()
+    batch.add_set(TABLE, Set("many", IPV4))
+    batch.add_elements(TABLE, "many", [element(struct.pack(">I", n)) for n in range(50_000)])
+    with pytest.raises(OSError, match="Message too long"):
+        nft.commit(batch)
+    nft.commit_in_parts(batch)
+    assert len(nft.elements(TABLE, "many")) == 50_000
+    batch.delete_chain(TABLE, "none")
+    with pytest.raises(NftablesError, match="delete chain ip t none"):
+        nft.commit_in_parts(batch)

@@ -1,10 +1,10 @@
 """`pyb node MACHINE_FILE` (internal): a node, as namespaces with an init process in them.
 
 The process that the supervisor starts goes into new namespaces and forks: the child is PID 1 there, mounts what the
-node has of its own, connects it to the switch and keeps its programs (runtime, kubelet) running, as systemd would. The
-parent waits for it, and serves the cluster's images to it (`mirror.py`). Killing either is a power failure: the kernel
-ends everything in the PID namespace, and mounts, links and addresses go with their namespaces. The supervisor then
-starts the node again.
+node has of its own, connects it to the switch and keeps its programs (runtime, kubelet, node-network) running, as
+systemd would. The parent waits for it, and serves the cluster's images to it (`mirror.py`). Killing either is a power
+failure: the kernel ends everything in the PID namespace, and mounts, links and addresses go with their namespaces. The
+supervisor then starts the node again.
 
 Everything else of the machine (programs, /home, /tmp) is the host's, at the same places.
 """
@@ -24,7 +24,7 @@ from pybernetes.cluster.node import cgroups, mirror, syscalls
 from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, KERNEL_BOOT_ID, RUN, Machine
 from pybernetes.cluster.node.netlink import Netlink
 from pybernetes.cluster.node.network import mac
-from pybernetes.cluster.node.programs import PATH, find
+from pybernetes.cluster.node.programs import PATH
 from pybernetes.cluster.rootless import plain
 
 NAMESPACES = syscalls.NEWNS | syscalls.NEWUTS | syscalls.NEWIPC | syscalls.NEWPID | syscalls.NEWNET | syscalls.NEWCGROUP
@@ -37,6 +37,9 @@ SYSCTLS = {
     "net/ipv4/conf/eth0/proxy_arp": "1",
     "net/ipv4/neigh/eth0/proxy_delay": "0",
 }
+# Where the kernel has them: what pods of this node send each other passes the packet rules too, else an answer would
+# come back with the endpoint's address instead of the Service's.
+BRIDGE_SYSCTLS = {"net/bridge/bridge-nf-call-iptables": "1", "net/bridge/bridge-nf-call-ip6tables": "1"}
 
 
 def main(argv: list[str]) -> int:
@@ -91,11 +94,8 @@ def _init(machine: Machine, found: list[cgroups.Hierarchy], parent: int) -> int:
     children: list[supervisor.Child] = [
         _Program(_spec(program.name, program.argv, program.log)) for program in machine.programs
     ]
-    rules = _start_rules(machine)
     keeper = supervisor.Supervisor(children, notify=-1)
-    print(
-        f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {machine.name} is up, its rules are set by process {rules}", flush=True
-    )
+    print(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {machine.name} is up", flush=True)
     keeper.run()
     return 0
 
@@ -195,18 +195,15 @@ def _connect(machine: Machine) -> None:
         node.add_address("eth0", f"{machine.address}/24")
         for name, value in SYSCTLS.items():
             _write(f"/proc/sys/{name}", value)
+        for name, value in BRIDGE_SYSCTLS.items():
+            with contextlib.suppress(OSError):
+                _write(f"/proc/sys/{name}", value)
         node.up("eth0")
         node.add_route("0.0.0.0/0", "eth0", gateway=machine.gateway)
         node.add_route(machine.pods, "eth0", source=machine.address)
         # With a MAC of its own: CNI's plugin cannot give one to a bridge that it finds without ports.
         node.add_bridge("cni0", mac(machine.address).replace("0a:58", "0a:59", 1))
         node.up("cni0")
-
-
-def _start_rules(machine: Machine) -> int:
-    """Sets the node's packet rules while its programs start; 0 if there is no nft."""
-    nft = find("nft")
-    return os.posix_spawn(nft, [nft, "-f", machine.rules], os.environ) if nft is not None else 0
 
 
 def _write(path: str, text: str) -> None:

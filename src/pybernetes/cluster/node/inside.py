@@ -8,7 +8,7 @@ from pybernetes.cluster import pidfile
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node.machine import RUN
 
-PROGRAMS = ("containerd", "runtime", "kubelet")
+PROGRAMS = ("containerd", "runtime", "kubelet", "node-network")
 
 
 def init_process(layout: Layout, name: str, *, plain: bool = False) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 # Where a node has a folder of its own, and what it is called in the node's folder.
@@ -51,7 +51,6 @@ class Machine:
     address: str
     gateway: str
     pods: str
-    rules: str
     keep: list[str]
     images: str
     programs: list[Program]
@@ -76,4 +75,5 @@ class Machine:
         with open(path) as file:
             content = json.load(file)
         programs = [Program(**each) for each in content.pop("programs")]
-        return cls(programs=programs, **content)
+        known = {each.name for each in fields(cls)}  # one that an older version wrote may have more
+        return cls(programs=programs, **{name: value for name, value in content.items() if name in known})

@@ -1,7 +1,8 @@
 """Writes everything a node reads when it starts: who it is, its certificates, the configuration of its programs.
 
-DATA/nodes/NAME/   machine.json, containerd.toml, kubelet.json, kubelet.kubeconfig, pki/, and the folders that the
-                   node has in place of the host's (machine.FOLDERS): images, containers, volumes, logs
+DATA/nodes/NAME/   machine.json, containerd.toml, kubelet.json, kubelet.kubeconfig, kube-proxy.json,
+                   node-network.kubeconfig, pki/, and the folders that the node has in place of the host's
+                   (machine.FOLDERS): images, containers, volumes, logs
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pybernetes
 from pybernetes import pki
 from pybernetes.cluster import certificates, files
 from pybernetes.cluster.addresses import free_port
-from pybernetes.cluster.components import CLUSTER_DOMAIN, KUBERNETES_SERVICE_IP
+from pybernetes.cluster.components import CLUSTER_DOMAIN
 from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, embedded, mirror
@@ -73,8 +74,9 @@ def prepare(
     flags = [] if root else [f"--root-dir={folder / 'lib-kubelet'}", f"--node-labels={LABEL}={isolation}"]
     kubelet = Program("kubelet", _kubelet_command(folder, name, address) + flags, str(layout.log(f"{name}-kubelet")))
     program = _write_runtime(layout, folder, name, runtime, socket, root=root, plain_address=address if plain else "")
-    rules = folder / "rules.nft"
-    rules.write_text(service_rules(KUBERNETES_SERVICE_IP, 443, network.gateway, server_port))
+    programs = [program, kubelet]
+    if not plain:  # who has no network of its own may set no rules in it
+        programs.append(_write_node_network(layout, folder, name, f"https://{network.gateway}:{server_port}", network))
     machine = Machine(
         name=name,
         folder=str(folder),
@@ -84,10 +86,9 @@ def prepare(
         address=address,
         gateway=network.gateway,
         pods=network.pods,
-        rules=str(rules),
         keep=[str(layout.data), str(Path(pybernetes.__file__).parents[1]), sys.prefix],
         images=str(layout.images),
-        programs=[program, kubelet],
+        programs=programs,
         socket=socket,
         isolation=isolation,
         run=run,
@@ -122,24 +123,6 @@ def ensure_certificates(layout: Layout, name: str, address: str, now: datetime.d
         certificates.write(folder, "serving", pki.issue_server(authority, f"system:node:{name}", sorted(names)))
         made = True
     return made
-
-
-def service_rules(service: str, port: int, server: str, server_port: int) -> str:
-    """nft rules by which the Service `kubernetes` leads to the API server, from the node and from its pods."""
-    target = f"ip daddr {service} tcp dport {port} dnat to {server}:{server_port}"
-    return f"""table ip pybernetes
-delete table ip pybernetes
-table ip pybernetes {{
-  chain prerouting {{
-    type nat hook prerouting priority dstnat; policy accept;
-    {target}
-  }}
-  chain output {{
-    type nat hook output priority -100; policy accept;
-    {target}
-  }}
-}}
-"""
 
 
 def _kubelet_command(folder: Path, name: str, address: str) -> list[str]:
@@ -190,17 +173,38 @@ def _write_kubelet(
     }
     (folder / "etc-kubernetes" / "manifests").mkdir(parents=True, exist_ok=True)
     files.write_private(folder / "kubelet.json", json.dumps(config, indent=2).encode() + b"\n")
+    _write_kubeconfig(layout, folder / "kubelet.kubeconfig", server, f"system:node:{name}", own / "client")
+
+
+def _write_kubeconfig(layout: Layout, path: Path, server: str, name: str, certificate: Path) -> None:
+    """A kubeconfig for a program of the node; JSON, which is YAML and quicker to read."""
     cluster = {"certificate-authority": str(layout.pki / "ca.crt"), "server": server}
-    user = {"client-certificate": str(own / "client.crt"), "client-key": str(own / "client.key")}
+    user = {"client-certificate": f"{certificate}.crt", "client-key": f"{certificate}.key"}
     kubeconfig = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "cluster", "cluster": cluster}],
-        "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": f"system:node:{name}"}}],
-        "users": [{"name": f"system:node:{name}", "user": user}],
+        "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": name}}],
+        "users": [{"name": name, "user": user}],
         "current-context": "context",
     }
-    files.write_private(folder / "kubelet.kubeconfig", json.dumps(kubeconfig, indent=2).encode() + b"\n")
+    files.write_private(path, json.dumps(kubeconfig, indent=2).encode() + b"\n")
+
+
+def _write_node_network(layout: Layout, folder: Path, name: str, server: str, network: Network) -> Program:
+    """What the node's network process reads; how it is started."""
+    kubeconfig, config = folder / "node-network.kubeconfig", folder / "kube-proxy.json"
+    _write_kubeconfig(layout, kubeconfig, server, "system:kube-proxy", layout.pki / certificates.PROXY)
+    proxy = {
+        "kind": "KubeProxyConfiguration",
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "mode": "nftables",
+        "clusterCIDR": network.pods,
+        "hostnameOverride": name,
+    }
+    files.write_private(config, json.dumps(proxy, indent=2).encode() + b"\n")
+    command = [*PYTHON, "node-network", f"--kubeconfig={kubeconfig}", f"--proxy-config={config}"]
+    return Program("node-network", command, str(layout.log(f"{name}-node-network")))
 
 
 def _write_runtime(

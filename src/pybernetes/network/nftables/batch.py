@@ -135,6 +135,20 @@ class Batch:
         self._messages.append(b"".join((header, table.header, content)))
         self._subjects.append(subject)
 
+    def split(self, room: int) -> list[Batch]:
+        """The same changes as several batches of at most so many bytes, for a socket that takes no more at once."""
+        found, size = [Batch()], 0
+        for each, subject in zip(self._messages, self._subjects, strict=True):
+            if found[-1] and size + len(each) > room:
+                found.append(Batch())
+                size = 0
+            last, number = found[-1], len(found[-1]) + 1
+            length, kind, flags, _, port = HEADER.unpack_from(each)
+            last._messages.append(HEADER.pack(length, kind, flags, number, port) + each[HEADER.size :])
+            last._subjects.append(subject)
+            size += len(each)
+        return found
+
     def messages(self) -> list[bytes]:
         """The messages; the sequence number of the first is 1."""
         return self._messages

@@ -8,6 +8,7 @@ numbers show whether somebody else's change fell into that gap.
 
 from __future__ import annotations
 
+import errno
 import socket
 import struct
 from collections.abc import Callable
@@ -110,7 +111,7 @@ class Nftables:
             except BlockingIOError:
                 return errors
             except OSError as error:
-                if error.errno != 105:  # ENOBUFS
+                if error.errno != errno.ENOBUFS:
                     raise
                 self._missed = True
                 continue
@@ -129,6 +130,17 @@ class Nftables:
         except PermissionError:
             self._socket.setsockopt(socket.SOL_SOCKET, plain, size)
         return self._socket.getsockopt(socket.SOL_SOCKET, plain) // 2
+
+    def commit_in_parts(self, batch: Batch) -> None:
+        """Makes the changes all at once, or where the socket has no room for that, as in the user namespace of somebody
+        without rights, in several batches one after another."""
+        try:
+            self.commit(batch)
+        except OSError as error:
+            if error.errno != errno.EMSGSIZE:
+                raise
+            for part in batch.split(self._room - 4096):
+                self.commit(part)
 
     # What others change
 

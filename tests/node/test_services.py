@@ -1,0 +1,117 @@
+"""Services on a node with real pods: what answers is checked by its body."""
+
+from __future__ import annotations
+
+import os
+import signal
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from node.cluster import Cluster
+from node.pods import Namespace, container
+
+import tools
+from pybernetes.cluster.node import inside
+
+WEB = "hostname > /tmp/index.html; trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp & wait"
+
+
+@pytest.fixture(scope="module")
+def space(node: Cluster) -> Iterator[Namespace]:
+    """Two web servers behind a Service, and a client."""
+    made = Namespace(node, "services")
+    tools.wait_until(
+        lambda: made.kubectl("get", "serviceaccount", "default", check=False).startswith("NAME"), "an account", 60.0
+    )
+    made.apply(*(web(name) for name in ("web-1", "web-2")), web("client", app="client"))
+    made.apply(service("web", type="NodePort"), service("nobody", {"app": "nobody"}))
+    made.kubectl("wait", "pod", "--all", "--for=condition=Ready", "--timeout=110s")
+    yield made
+    node.kubectl("delete", "namespace", "services", "--wait=false")
+
+
+def web(name: str, app: str = "web") -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": app}},
+        "spec": {"containers": [container(WEB)], "terminationGracePeriodSeconds": 1},
+    }
+
+
+def service(name: str, selector: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    ports = [{"port": 80, "targetPort": 8080}]
+    spec = {"selector": selector or {"app": "web"}, "ports": ports, **spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+
+
+def address(space: Namespace, name: str = "web") -> str:
+    return space.kubectl("get", "service", name, "-o", "jsonpath={.spec.clusterIP}")
+
+
+def fetch(space: Namespace, url: str, pod: str = "client") -> str:
+    return space.kubectl("exec", pod, "--", "timeout", "5", "wget", "-qO-", url, check=False).strip()
+
+
+def reaches(space: Namespace, url: str, want: set[str], pod: str = "client") -> None:
+    """Waits until a URL is answered by all of these."""
+    found: set[str] = set()
+
+    def all_of_them() -> bool:
+        found.add(fetch(space, url, pod))
+        return want <= found
+
+    tools.wait_until(all_of_them, f"{url} is answered by {want}: {found}", 60.0)
+
+
+def test_a_cluster_ip_leads_to_every_pod_behind_it(space: Namespace) -> None:
+    reaches(space, f"http://{address(space)}/", {"web-1", "web-2"})
+
+
+def test_a_pod_reaches_itself_through_its_service(space: Namespace) -> None:
+    reaches(space, f"http://{address(space)}/", {"web-1", "web-2"}, pod="web-1")
+
+
+def test_a_service_without_endpoints_refuses(space: Namespace) -> None:
+    said = fetch(space, f"http://{address(space, 'nobody')}/")
+    assert "Connection refused" in said
+
+
+def test_a_node_port_is_reached_from_outside_the_node(node: Cluster, space: Namespace) -> None:
+    port = space.kubectl("get", "service", "web", "-o", "jsonpath={.spec.ports[0].nodePort}")
+    url = f"http://{node.machine().address}:{port}/"
+
+    def answer() -> str:
+        with urllib.request.urlopen(url, timeout=10) as got:
+            return str(got.read().decode()).strip()
+
+    tools.wait_until(lambda: answer() == "web-1", "one pod answers")
+    tools.wait_until(lambda: answer() == "web-2", "the other pod answers")
+
+
+def test_a_service_works_while_and_after_its_proxy_is_killed(node: Cluster, space: Namespace) -> None:
+    url = f"http://{address(space)}/"
+    reaches(space, url, {"web-1"})
+    before = node.find("node-network")
+    assert before is not None
+    os.kill(before, signal.SIGKILL)
+    assert fetch(space, url) in ("web-1", "web-2")
+    tools.wait_until(lambda: node.find("node-network") not in (None, before), "another process", 60.0)
+    space.apply(service("later"))
+    reaches(space, f"http://{address(space, 'later')}/", {"web-1", "web-2"})
+
+
+def test_rules_that_are_removed_on_the_node_come_back(node: Cluster, space: Namespace) -> None:
+    url = f"http://{address(space)}/"
+    reaches(space, url, {"web-1"})
+    node.inside("nft", "delete", "table", "ip", "kube-proxy")
+    reaches(space, url, {"web-1", "web-2"})
+
+
+def test_the_process_reports_health_and_metrics_on_the_node(node: Cluster, space: Namespace) -> None:
+    assert inside.programs(node.init())["node-network"]
+    assert '"nodeEligible": true' in node.inside("busybox", "wget", "-qO-", "http://127.0.0.1:10256/healthz")
+    metrics = node.inside("busybox", "wget", "-qO-", "http://127.0.0.1:10249/metrics")
+    assert "kubeproxy_sync_proxy_rules_last_timestamp_seconds" in metrics
