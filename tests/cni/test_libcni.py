@@ -105,6 +105,17 @@ def test_add_goes_forward_and_delete_back_with_the_result_handed_on(recorded: Re
     assert all("prevResult" not in config for _, _, config in recorded.calls())
 
 
+def test_a_container_is_detached_with_the_configuration_that_it_was_attached_with(recorded: Recorded) -> None:
+    runtime = RuntimeConf("box", "/netns", "eth0")
+    assert not recorded.cni.delete_cached(runtime)
+    recorded.cni.add(network({"type": "first", "mtu": 1400, "print": PRINTED}), runtime)
+    recorded.calls()
+    assert recorded.cni.delete_cached(RuntimeConf("box", "/netns"))
+    ((plugin, environment, conf),) = recorded.calls()
+    assert (plugin, environment["CNI_COMMAND"], conf["mtu"]) == ("first", "DEL", 1400)
+    assert not recorded.cni.delete_cached(runtime)
+
+
 def test_what_was_added_is_kept_in_libcnis_form(recorded: Recorded, tmp_path: Path) -> None:
     pods = network({"type": "first", "print": PRINTED})
     recorded.cni.add(pods, RUNTIME)

@@ -191,6 +191,19 @@ async def test_an_argument_that_the_kernel_would_not_take_is_refused(builder: Co
         await _config(builder, _pod(Container(name="main", args=[text], env=env)))
 
 
+async def test_a_mount_is_recursively_read_only_once_the_runtime_says_that_it_can(
+    builder: ConfigBuilder, tmp_path: Path
+) -> None:
+    mount = VolumeMount(name="data", mount_path="/x", read_only=True, recursive_read_only="Enabled")
+    builder._settings.recursive_read_only = lambda: True
+    found = await _config(
+        builder,
+        _pod(Container(name="main", volume_mounts=[mount])),
+        volumes={"data": MountedVolume("data", tmp_path)},
+    )
+    assert [each.recursive_read_only for each in found.mounts if each.container_path == "/x"] == [True]
+
+
 async def test_volumes_become_mounts(builder: ConfigBuilder, tmp_path: Path) -> None:
     mounts = [
         VolumeMount(name="data", mount_path="/data", mount_propagation="Bidirectional"),

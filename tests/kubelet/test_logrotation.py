@@ -47,6 +47,16 @@ async def test_a_small_log_stays_as_it_is(tmp_path: Path) -> None:
     assert (container.reopened, _names(tmp_path)) == (0, ["0.log"])
 
 
+async def test_all_files_that_may_be_kept_are_kept(tmp_path: Path) -> None:
+    container, clock = Container(tmp_path), FakeClock(1_700_000_000.0)
+    rotator = _rotator(container, clock, max_files=5)
+    for turn in range(1, 8):
+        container.path.write_text(f"{turn}" * 10)
+        await rotator.rotate_all()
+        clock.advance(3600)
+        assert len(_names(tmp_path)) == min(turn + 1, 5)
+
+
 async def test_pieces_are_cut_compressed_and_removed_from_the_oldest_on(tmp_path: Path) -> None:
     container, clock = Container(tmp_path), FakeClock(1_700_000_000.0)
     rotator = _rotator(container, clock)

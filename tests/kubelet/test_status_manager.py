@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kubelet.conftest import Connect
@@ -23,7 +24,7 @@ from pybernetes.api.core.v1 import (
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, FakeClock, JumpingClock, SystemClock
-from pybernetes.client.keys import copy
+from pybernetes.client.keys import copy, uid_of
 from pybernetes.kubelet.status_manager import MAKING, StatusManager
 
 
@@ -212,6 +213,28 @@ async def test_a_pod_is_called_ended_when_nothing_runs_and_deleted_after_that(co
             while kubelet.statuses._tasks:
                 await asyncio.gather(*kubelet.statuses._tasks.values())
         assert not asked
+        await kubelet.statuses.stop()
+
+
+async def test_a_deletion_that_is_shown_while_the_last_status_is_being_sent_is_completed(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        kubelet = Kubelet(client)
+        kubelet.running = False
+        pod = kubelet.see(await make(client, namespace))
+        patch = client.patch
+
+        async def patch_and_delete(*args: Any, **more: Any) -> Any:
+            """The deletion comes after the server has answered, and is shown before the answer is here."""
+            answer = await patch(*args, **more)
+            await client.delete(Pod, "p", namespace)
+            kubelet.see(await client.get(Pod, "p", namespace))
+            kubelet.statuses.pod_changed(uid_of(pod))
+            return answer
+
+        client.patch = patch_and_delete  # type: ignore[method-assign]
+        kubelet.statuses.terminate(pod)
+        with pytest.raises(errors.NotFound):
+            await until(lambda _: False, client, pod)
         await kubelet.statuses.stop()
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from . import names, results
+from . import config, names, results
 from .cache import DEFAULT, Attachment, Cache
 from .config import NetworkConfigList, PluginConfig
 from .errors import INVALID_NETWORK_CONFIG, CNIError
@@ -112,6 +112,19 @@ class CNI:
                 raise error.within(f"plugin {plugin.describe()} failed (delete)") from error
         self.cache.forget(network.name, *runtime.key)
 
+    def delete_cached(self, runtime: RuntimeConf) -> bool:
+        """Detaches the container with the configurations that it was attached with; whether there were any.
+
+        The configuration of today may be another one, or gone.
+        """
+        cached = [each for each in self.cache.attachments(runtime.container_id) if each.config]
+        for each in cached:
+            attached = replace(
+                runtime, ifname=each.ifname, args=each.args or runtime.args, capability_args=each.capability_args
+            )
+            self.delete(config.from_bytes(each.config), attached)
+        return bool(cached)
+
     def remembered(self, network: NetworkConfigList, runtime: RuntimeConf) -> RuntimeConf:
         """The runtime's words as they were at ADD, for a DEL by somebody who did not keep them."""
         cached = self.cache.get(network.name, *runtime.key)
@@ -173,17 +186,17 @@ class CNI:
         previous: results.Result | None,
         extra: Mapping[str, Any] | None = None,
     ) -> dict[str, Any] | None:
-        config = {**plugin.raw, "name": network.name, "cniVersion": network.version, **(extra or {})}
+        written = {**plugin.raw, "name": network.name, "cniVersion": network.version, **(extra or {})}
         if previous is not None:
-            config["prevResult"] = results.written(previous, network.version)
+            written["prevResult"] = results.written(previous, network.version)
         if runtime is None:
-            return self.plugins.call(plugin.type, Arguments(command, path=self.path).environ(), config)
+            return self.plugins.call(plugin.type, Arguments(command, path=self.path).environ(), written)
         offered = runtime.capability_args or {}
         used = {name: offered[name] for name in sorted(plugin.capabilities) if name in offered}
         if used:
-            config["runtimeConfig"] = used
+            written["runtimeConfig"] = used
         arguments = Arguments(command, runtime.container_id, runtime.netns, runtime.ifname, runtime.args, self.path)
-        return self.plugins.call(plugin.type, arguments.environ(), config)
+        return self.plugins.call(plugin.type, arguments.environ(), written)
 
 
 def _cached_result(cached: Attachment | None, network: NetworkConfigList) -> results.Result | None:

@@ -46,8 +46,8 @@ class Settings:
     resolv_conf: str = "/etc/resolv.conf"
     pod_logs_dir: Path = Path("/var/log/pods")
     seccomp_default: bool = False
-    recursive_read_only_mounts: bool = False
-    """Whether the runtime can do that."""
+    recursive_read_only: Callable[[], bool] = lambda: False
+    """Whether the runtime can make mounts recursively read-only; it says so when it has answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class ConfigBuilder:
                 volumes,
                 variables,
                 image_refs=image_refs,
-                recursive_read_only=self._settings.recursive_read_only_mounts,
+                recursive_read_only=self._settings.recursive_read_only(),
             ),
             *mounts.hosts_mount(folder, pod, container, pod_ips, hostname),
             *mounts.termination_message_mount(folder, container),

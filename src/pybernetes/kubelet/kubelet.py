@@ -215,6 +215,7 @@ class Kubelet:
                 resolv_conf=config.resolv_conf or "",
                 pod_logs_dir=settings.pod_logs_dir,
                 seccomp_default=bool(config.seccomp_default),
+                recursive_read_only=lambda: self.runtime_state.recursive_read_only,
             ),
             self.objects,
             lambda: self.services.items() if self.services.has_synced else None,

@@ -99,9 +99,10 @@ class LogRotator:
         for each in set(pieces) - set(used):
             os.unlink(each)
         keep = max(0, self._max_files - 2)  # the new log and the piece that it is cut from count too
-        for each in used[: len(used) - keep]:
+        first_kept = max(0, len(used) - keep)
+        for each in used[:first_kept]:
             os.unlink(each)
-        for each in used[len(used) - keep :] if keep else ():
+        for each in used[first_kept:]:
             if not each.endswith(COMPRESSED):
                 compress(each)
 

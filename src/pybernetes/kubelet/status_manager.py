@@ -199,6 +199,8 @@ class StatusManager:
         finally:
             if self._tasks.get(uid) is asyncio.current_task():
                 del self._tasks[uid]
+        if entry is not None and entry.reported is not None:
+            self.pod_changed(uid)  # what was shown while the last request was under way (a deletion) is acted on now
 
     async def _send(self, uid: str, entry: _Entry) -> None:
         assert self._client is not None

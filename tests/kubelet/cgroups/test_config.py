@@ -8,6 +8,7 @@ import pytest
 from kubelet.pods import container, pod, resources
 
 from pybernetes.api.core.v1 import Pod
+from pybernetes.cri.cpu_weight import shares_to_weight, weight_to_shares
 from pybernetes.kubelet.cgroups.config import (
     CgroupConfig,
     milli_cpu_to_quota,
@@ -16,8 +17,6 @@ from pybernetes.kubelet.cgroups.config import (
     pod_config,
     quota_to_milli_cpu,
     shares_to_milli_cpu,
-    shares_to_weight,
-    weight_to_shares,
 )
 from pybernetes.kubelet.cgroups.container import ContainerSettings, linux_resources, overhead_resources
 from pybernetes.kubelet.cgroups.oom import oom_score_adj
@@ -44,8 +43,9 @@ def test_quota_becomes_cpu_again() -> None:
 
 
 def test_shares_and_weights_are_two_scales_of_one_thing() -> None:
-    assert [shares_to_weight(each) for each in (2, 1024, 262144)] == [1, 39, 10000]
-    assert [weight_to_shares(each) for each in (1, 10000)] == [2, 262144]
+    assert [shares_to_weight(each) for each in (0, 2, 102, 512, 1024, 2048, 262144)] == [1, 1, 17, 59, 100, 174, 10000]
+    assert [weight_to_shares(each) for each in (1, 100, 10000)] == [2, 1024, 262144]
+    assert all(shares_to_weight(weight_to_shares(each)) == each for each in range(1, 10001))
 
 
 @pytest.mark.parametrize(

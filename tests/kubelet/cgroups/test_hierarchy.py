@@ -76,9 +76,9 @@ def test_version_2_hands_controllers_down_and_writes_its_own_files(unified: Path
     assert (unified / "handed").read_text() == "+cpuset +pids"
     assert (unified / "kubepods/handed").read_text() == "+cpu +cpuset +memory +pids"
     written = {each.name: each.read_text() for each in (unified / "kubepods/pod1").iterdir()}
-    assert written == {"cpu.weight": "39", "cpu.max": "150000 100000", "memory.max": "1073741824", "pids.max": "100"}
+    assert written == {"cpu.weight": "100", "cpu.max": "150000 100000", "memory.max": "1073741824", "pids.max": "100"}
     assert cgroups.read("/kubepods/pod1") == CgroupConfig(
-        cpu_shares=998, cpu_quota=150_000, cpu_period=100_000, memory=1 << 30, pids=100
+        cpu_shares=1024, cpu_quota=150_000, cpu_period=100_000, memory=1 << 30, pids=100
     )
 
 

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pybernetes.cri.cpu_weight import shares_to_weight
 from pybernetes.cri.errors import CRIError
 
 from . import devices
@@ -130,9 +131,7 @@ class Cgroup:
 
     def _limit_v2(self, wanted: Any) -> None:
         if wanted.cpu_shares:
-            # 2..262144 of v1 to 1..10000 of v2, as the OCI runtimes do it
-            weight = 1 + (max(2, wanted.cpu_shares) - 2) * 9999 // 262142
-            self._write("unified", "cpu.weight", weight)
+            self._write("unified", "cpu.weight", shares_to_weight(wanted.cpu_shares))
         if wanted.cpu_quota:
             quota = "max" if wanted.cpu_quota < 0 else str(wanted.cpu_quota)
             self._write("unified", "cpu.max", f"{quota} {wanted.cpu_period or 100000}")

@@ -90,7 +90,11 @@ class Network:
 
     def _delete(self, sandbox: Sandbox) -> None:
         try:
-            self._cni.delete(cni_config.first(self._conf_dir), self._conf(sandbox))
+            conf = self._conf(sandbox)
+            if not self._cni.delete_cached(conf):  # perhaps an ADD has failed half way
+                self._cni.delete(cni_config.first(self._conf_dir), conf)
+        except NoConfigError:
+            pass  # it was never attached
         except CNIError as error:
             raise CRIError("Unknown", f'failed to destroy network for sandbox "{sandbox.id}": {error}') from None
         self.let_go(sandbox.id)

@@ -61,16 +61,6 @@ def quota_to_milli_cpu(quota: int, period: int) -> int:
     return 0 if quota == UNLIMITED or not period else quota * 1000 // period
 
 
-def shares_to_weight(shares: int) -> int:
-    """From cgroup v1's scale (2 to 262144) to cgroup v2's (1 to 10000)."""
-    return 10000 if shares >= MAX_SHARES else 1 + (max(shares, MIN_SHARES) - MIN_SHARES) * 9999 // 262142
-
-
-def weight_to_shares(weight: int) -> int:
-    """The way back."""
-    return (weight - 1) * 262142 // 9999 + MIN_SHARES
-
-
 def pod_config(
     pod: Pod, *, cpu_cfs_quota: bool = True, period: int = QUOTA_PERIOD, pids: int = UNLIMITED
 ) -> CgroupConfig:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from .config import CgroupConfig, shares_to_weight, weight_to_shares
+from pybernetes.cri.cpu_weight import shares_to_weight, weight_to_shares
+
+from .config import CgroupConfig
 from .container import page_size_text
 from .hierarchy import (
     CgroupError,

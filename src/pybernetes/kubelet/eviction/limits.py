@@ -45,7 +45,7 @@ def _pod(pod: Pod, usage: PodUsage) -> str:
     memory = {
         each.name
         for each in (pod.spec or PodSpec()).volumes or ()
-        if (each.empty_dir is not None and each.empty_dir.medium == "Memory") or each.host_path is not None
+        if each.empty_dir is not None and each.empty_dir.medium == "Memory"
     }
     used = usage.disk(rootfs=True, logs=True, volumes=False).bytes + usage.other
     used += sum(each.bytes for name, each in usage.volumes.items() if name not in memory)

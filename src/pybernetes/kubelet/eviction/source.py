@@ -120,14 +120,10 @@ class NodeSource:
         folder = self._root / "pods" / (pod.metadata.uid or "")
         volumes = {}
         for volume in (pod.spec or PodSpec()).volumes or ():
-            if volume.host_path is not None:
-                path = Path(volume.host_path.path or "")
-            else:
-                found = list((folder / "volumes").glob(f"*/{volume.name}"))
-                if not found or volume.persistent_volume_claim is not None:
-                    continue
-                path = found[0]
-            volumes[volume.name or ""] = _usage(size_of(path))
+            found = list((folder / "volumes").glob(f"*/{volume.name}"))
+            # A hostPath is the node's and not the pod's, and may be of any size: it has no folder here.
+            if found and volume.persistent_volume_claim is None and volume.host_path is None:
+                volumes[volume.name or ""] = _usage(size_of(found[0]))
         logs = {}
         where = self._pod_logs(pod)
         for each in where.iterdir() if where.is_dir() else ():
