@@ -65,3 +65,37 @@ def test_a_cancelled_caller_leaves_the_call_behind() -> None:
         await wait_for(lambda: not offload.unfinished("pod"), "the calls have returned")
 
     asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_more_calls_than_an_owner_may_run_wait_for_their_turn() -> None:
+    async def main() -> None:
+        offload = Offload(limit=2)
+        most = 0
+
+        def work() -> int:
+            nonlocal most
+            most = max(most, offload.unfinished("pod"))
+            return 1
+
+        assert sum(await asyncio.gather(*(offload.run("pod", 30, work) for _ in range(50)))) == 50
+        assert most == 2
+        assert offload.unfinished("pod") == 0
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_call_whose_turn_does_not_come_is_overdue() -> None:
+    async def main() -> None:
+        release = threading.Event()
+        offload = Offload(limit=1)
+        first = asyncio.ensure_future(offload.run("pod", 60, release.wait))
+        await wait_for(lambda: offload.unfinished("pod"), "the call has begun")
+        with pytest.raises(Overdue, match="pod: 1 calls have not returned, abs is not tried"):
+            await offload.run("pod", 0.01, abs, -1)
+        second = asyncio.ensure_future(offload.run("pod", 60, abs, -1))
+        await asyncio.sleep(0)
+        release.set()
+        assert await first
+        assert await second == 1
+
+    asyncio.run(asyncio.wait_for(main(), 60))

@@ -2,16 +2,18 @@
 
 Such a call may never return: a stat below a hung FUSE or NFS mount waits until somebody kills the file system. So it
 runs in a daemon thread, the caller waits until a deadline, and a thread that does not come back is left behind. It
-counts against its owner (a pod, a volume, a plugin) until it returns, and an owner with too many of them is refused
-at once: a hung mount costs one pod, and a bounded number of threads.
+counts against its owner (a pod, a volume, a plugin) until it returns. An owner runs a few calls at a time, the others
+wait for their turn; one that has left too many behind is refused at once: a hung mount costs one pod, and a bounded
+number of threads.
 """
 
 from __future__ import annotations
 
 import _thread
 import asyncio
-from collections import Counter
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
 LIMIT = 4
@@ -26,32 +28,54 @@ class Overdue(TimeoutError):
     """A call did not return in time, or its owner has too many that have not."""
 
 
+@dataclass(slots=True)
+class _Owner:
+    """The calls of one owner."""
+
+    unfinished: int = 0
+    """Calls that have begun and not returned, whether or not a caller still waits for them."""
+    left_behind: int = 0
+    """Those of them that nobody waits for any more."""
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    """Callers whose turn has not come."""
+
+    def wake_one(self) -> None:
+        """Let the next caller that still waits try again."""
+        while self.waiting:
+            turn = self.waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+
 class Offload:
     """A thread for each blocking call, and who they belong to.
 
-    `_unfinished` has the number of calls of each owner that have begun and not returned, whether or not a caller
-    still waits for them. Only the event loop's thread changes it.
+    Invariant: `_owners` has an entry for each owner with an unfinished call or a waiting caller, and `_unfinished` is
+    the sum of their calls. Only the event loop's thread changes them.
     """
 
     def __init__(self, limit: int = LIMIT, total: int = TOTAL) -> None:
         self._limit, self._total = limit, total
-        self._unfinished: Counter[str] = Counter()
+        self._owners: dict[str, _Owner] = {}
+        self._unfinished = 0
 
     async def run(self, owner: str, within: float, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """What `function` returns or raises; `Overdue` after `within` seconds, or when the owner has too many calls.
 
         A caller that is cancelled leaves the call behind, as after the timeout.
         """
-        what = getattr(function, "__qualname__", repr(function))
-        if self._unfinished.get(owner, 0) >= self._limit or self._unfinished.total() >= self._total:
-            raise Overdue(f"{owner}: {self._unfinished.get(owner, 0)} calls have not returned, {what} is not tried")
         loop = asyncio.get_running_loop()
+        what, deadline = getattr(function, "__qualname__", repr(function)), loop.time() + within
+        while (calls := self._owners.get(owner)) is not None and calls.unfinished >= self._limit:
+            if calls.left_behind >= self._limit or not await _turn(calls, deadline):
+                raise Overdue(f"{owner}: {calls.unfinished} calls have not returned, {what} is not tried")
+        if self._unfinished >= self._total:
+            raise Overdue(f"{owner}: {self._unfinished} calls of all have not returned, {what} is not tried")
         result: asyncio.Future[T] = loop.create_future()
 
         def finish(value: T | None, error: BaseException | None) -> None:
-            self._unfinished[owner] -= 1
-            if not self._unfinished[owner]:
-                del self._unfinished[owner]
+            self._returned(owner, left_behind=result.cancelled())
             if result.done():
                 return
             if error is not None:
@@ -68,21 +92,54 @@ class Offload:
             try:
                 loop.call_soon_threadsafe(finish, value, failure)
             except RuntimeError:  # the loop is closed: nothing waits any more, and nobody else counts
-                self._unfinished[owner] -= 1
+                self._returned(owner, left_behind=result.cancelled())
 
-        self._unfinished[owner] += 1
-        _thread.start_new_thread(call, ())  # threading.Thread.start waits until the thread runs
+        calls = self._owners.setdefault(owner, _Owner())
+        calls.unfinished += 1
+        self._unfinished += 1
         try:
-            done, _ = await asyncio.wait((result,), timeout=within)
+            _thread.start_new_thread(call, ())  # threading.Thread.start waits until the thread runs
+        except RuntimeError as error:  # the process may have no more threads
+            self._returned(owner, left_behind=False)
+            raise Overdue(f"{owner}: {what} is not tried: {error}") from None
+        try:
+            done, _ = await asyncio.wait((result,), timeout=max(0.0, deadline - loop.time()))
             if done:
                 return result.result()
             raise Overdue(f"{owner}: {what} did not return within {within:g} s")
         finally:
-            result.cancel()
+            if result.cancel():
+                calls.left_behind += 1
+
+    def _returned(self, owner: str, *, left_behind: bool) -> None:
+        calls = self._owners[owner]
+        calls.unfinished -= 1
+        calls.left_behind -= left_behind
+        self._unfinished -= 1
+        calls.wake_one()
+        if not calls.unfinished and not calls.waiting:
+            del self._owners[owner]
 
     def unfinished(self, owner: str) -> int:
         """How many calls of an owner have not returned."""
-        return self._unfinished.get(owner, 0)
+        calls = self._owners.get(owner)
+        return calls.unfinished if calls else 0
+
+
+async def _turn(calls: _Owner, deadline: float) -> bool:
+    """Wait until one of an owner's calls returns; whether that was in time."""
+    turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    calls.waiting.append(turn)
+    try:
+        async with asyncio.timeout_at(deadline):
+            await turn
+        return True
+    except BaseException as error:
+        if turn.done() and not turn.cancelled():
+            calls.wake_one()  # it came too late for this caller
+        if isinstance(error, TimeoutError):
+            return False
+        raise
 
 
 process = Offload()

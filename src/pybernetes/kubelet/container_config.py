@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pybernetes.api import scheme
 from pybernetes.api.core.v1 import Container, ContainerPort, Pod, PodSpec, Service
 from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.quote import quote
+from pybernetes.component import offload
 
 from . import labels, mounts, security
 from .cgroups.container import ContainerSettings, linux_resources, overhead_resources, sandbox_resources
@@ -31,6 +34,9 @@ from .wording import why
 
 if TYPE_CHECKING:
     from pybernetes.cri import v1 as cri
+
+SUBPATH_WITHIN: Final = 10.0
+"""Seconds for opening and binding the parts of volumes that one container mounts."""
 
 Event = Callable[[Pod, str, str, str], None]
 """Pod, type, reason, message."""
@@ -185,6 +191,7 @@ class ConfigBuilder:
         name = container.name or ""
         _make(pod_logs_folder(settings.pod_logs_dir, pod) / name)
         volumes = await self._with_images(pod, container, volumes, image_refs or {})
+        mounted = await self._mounts(pod, container, pod_ips, volumes, variables, image_refs or {})
         resources = linux_resources(
             pod, container, settings.resources, cpuset=extras.cpuset_cpus, exclusive=extras.exclusive_cpus
         )
@@ -201,7 +208,7 @@ class ConfigBuilder:
             annotations=dict(extras.annotations) | container_annotations(pod, container, restart_count, hash),
             devices=[*extras.devices, *mounts.block_devices(container, volumes)],
             CDI_devices=[cri.CDIDevice(name=each) for each in extras.cdi_devices],
-            mounts=[*extras.mounts, *self._mounts(pod, container, pod_ips, volumes, variables, image_refs or {})],
+            mounts=[*extras.mounts, *mounted],
             log_path=f"{name}/{restart_count}.log",
             stdin=bool(container.stdin),
             stdin_once=bool(container.stdin_once),
@@ -225,7 +232,7 @@ class ConfigBuilder:
                 found[name] = await self._images.mount(uid, volume, image_refs.get(name, volume.image))
         return found
 
-    def _mounts(
+    async def _mounts(
         self,
         pod: Pod,
         container: AnyContainer,
@@ -240,15 +247,20 @@ class ConfigBuilder:
             hostname = pod_hostname(pod, self._settings.cluster_domain)
         except HostnameError as error:
             raise ConfigError(str(error)) from None
+        recursive = self._settings.recursive_read_only()
+        make = partial(mounts.volume_mounts, image_refs=image_refs, recursive_read_only=recursive)
+        if any(each.sub_path or each.sub_path_expr for each in container.volume_mounts or ()):
+            # Looks into volumes, which may be on a file system that does not answer.
+            owner = f"pod {(pod.metadata.uid if pod.metadata else None) or ''}"
+            try:
+                volume_mounts = await offload.run(owner, SUBPATH_WITHIN, make, folder, container, volumes, variables)
+            except offload.Overdue as error:
+                name = quote(container.name or "")
+                raise ConfigError(f"failed to prepare subPath for container {name}: {error}") from None
+        else:
+            volume_mounts = make(folder, container, volumes, variables)
         return [
-            *mounts.volume_mounts(
-                folder,
-                container,
-                volumes,
-                variables,
-                image_refs=image_refs,
-                recursive_read_only=self._settings.recursive_read_only(),
-            ),
+            *volume_mounts,
             *mounts.hosts_mount(folder, pod, container, pod_ips, hostname),
             *mounts.termination_message_mount(folder, container),
         ]

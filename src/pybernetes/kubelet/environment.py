@@ -16,6 +16,8 @@ from pybernetes.api import errors
 from pybernetes.api.core.v1 import ConfigMap, EnvVarSource, FileKeySelector, Pod, PodSpec, Secret, Service
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quote import quote
+from pybernetes.client.keys import uid_of
+from pybernetes.component import offload
 
 from .config_error import ConfigError
 from .downward import DownwardError, field_value, resource_value
@@ -32,6 +34,8 @@ from .wording import why
 
 MAX_TOTAL: Final = 6 << 20
 """Bytes of all arguments and variables: the most that Linux takes, with any limit of the stack (3/4 of _STK_LIM)."""
+FILE_WITHIN: Final = 10.0
+"""Seconds for reading a file of variables in a volume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,10 @@ class Environments:
         except DownwardError as error:
             raise ConfigError(str(error)) from None
         if source.file_key_ref:
-            return _from_file(source.file_key_ref, volumes)
+            try:  # in a thread: the volume may be on a file system that does not answer
+                return await offload.run(f"pod {uid_of(pod)}", FILE_WITHIN, _from_file, source.file_key_ref, volumes)
+            except offload.Overdue:
+                raise ConfigError("couldn't read env file: its volume does not answer") from None
         reference = source.config_map_key_ref or source.secret_key_ref
         if reference is None:
             return ""

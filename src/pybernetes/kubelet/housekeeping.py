@@ -9,6 +9,7 @@ from typing import Final
 
 from pybernetes.client.clock import Clock
 from pybernetes.client.keys import uid_of
+from pybernetes.component import offload
 
 from .backoff import BackOff
 from .cgroups.manager import CgroupManager
@@ -23,6 +24,7 @@ from .resources.allocation import AllocationManager
 from .volumes.manager import VolumeManager
 
 EVERY: Final = 30.0
+LOGS_WITHIN: Final = 60.0
 log = logging.getLogger(__name__)
 
 
@@ -76,5 +78,6 @@ class Housekeeping:
         self._actuator.remove_orphans(known)
         self._intake.retry_resizes()
         await self._mirrors.delete_orphans()
-        remove_orphaned_logs(self._pod_logs, self._container_logs, alive)
+        logs = self._pod_logs, self._container_logs
+        await offload.run("orphaned logs", LOGS_WITHIN, remove_orphaned_logs, *logs, alive)
         self._backoff.collect()

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from pybernetes.client.clock import Clock
+from pybernetes.component import offload
 from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.containerd_containers import is_known
@@ -40,6 +41,9 @@ SETTLING = 2.0
 """Seconds between the end of the last sandbox's making and the look at who has which network namespace."""
 EVERY = 20.0
 """Seconds between two looks."""
+LOOK_WITHIN = 30.0
+DELETE_WITHIN = 60.0
+"""Seconds for a shim's `delete`."""
 log = logging.getLogger(__name__)
 
 
@@ -81,10 +85,8 @@ class Leftovers:
         return [*await self._remove_bundles(self._places), *await self._remove_networks(self._places)]
 
     async def _remove_bundles(self, places: Places) -> list[str]:
-        shims = find_shims(self._runtime.socket)
-        started = _started(containerd_process(self._runtime.socket))
-        old = {name for name, pids in shims.items() if max(map(_started, pids)) < started}
-        old |= old_bundles(places.bundles, self._runtime.socket)
+        # In a thread: to read what a process is called takes a lock that a hung page fault holds.
+        shims, old = await offload.run("shims of containerd", LOOK_WITHIN, find_old, places, self._runtime.socket)
         before, self._unknown = self._unknown, set()
         removed = []
         for name in sorted((old | shims.keys()) - await self._known()):
@@ -161,6 +163,14 @@ async def find_places(runtime: Runtime) -> Places | None:
     return Places(state.parent / TASKS / NAMESPACE, root.parent / TASKS / NAMESPACE, state / "netns")
 
 
+def find_old(places: Places, address: Path) -> tuple[dict[str, list[int]], set[str]]:
+    """The shims of the containerd at this address, and the ids of those and of bundles that are older than it."""
+    shims = find_shims(address)
+    started = _started(containerd_process(address))
+    old = {name for name, pids in shims.items() if max(map(_started, pids)) < started}
+    return shims, old | old_bundles(places.bundles, address)
+
+
 def old_bundles(bundles: Path, address: Path) -> set[str]:
     """The ids of bundles that were there before this containerd was."""
     try:
@@ -189,17 +199,27 @@ async def remove_bundle(places: Places, name: str, address: Path) -> None:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
-        _, said = await process.communicate()
+        try:
+            async with asyncio.timeout(DELETE_WITHIN):
+                _, said = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            said = b"killed: it did not end"
+            await process.wait()
         if process.returncode != 0:  # of one that was not even begun there is nothing to delete
             log.info("%s delete of %s: %s", program, name, said.decode(errors="replace").strip())
     except OSError as error:  # containerd may have noticed that the shim is gone, and cleans up as well
         log.info("%s delete of %s: %s", program, name, error)
+    await offload.run(f"bundle {name}", LOOK_WITHIN, _remove_files, bundle, places.work / name)
+
+
+def _remove_files(bundle: Path, work: Path) -> None:
     for mounted in reversed(mounts(bundle)):
         with contextlib.suppress(OSError):
             unmount(mounted.path, lazily=True)
     if not mounts(bundle):
         remove_tree(bundle, ignore_errors=True)
-        remove_tree(places.work / name, ignore_errors=True)
+        remove_tree(work, ignore_errors=True)
 
 
 def find_shims(address: Path) -> dict[str, list[int]]:

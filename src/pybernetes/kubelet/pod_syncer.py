@@ -16,6 +16,7 @@ from pybernetes.api.times import parse_time
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
 from pybernetes.client.keys import copy
+from pybernetes.component import offload
 from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.remote import Runtime
@@ -46,6 +47,8 @@ from .volumes.manager import VolumeManager
 RETRY: Final = 10.0
 """Seconds, and up to half as many more, until a container that could not be started is tried again; upstream's."""
 NETWORK_RETRY: Final = 1.0
+REMOVE_WITHIN: Final = 60.0
+"""Seconds for the removal of a pod's logs, which may be long."""
 PREDECESSOR_RETRY: Final = 0.2
 NOT_ENFORCED: Final = "this node has no cgroups (cgroupsPerQOS: false): limits of CPU and memory have no effect"
 log = logging.getLogger(__name__)
@@ -321,7 +324,8 @@ class KubeletPodSyncer:
             if parts.container_logs_dir is not None:
                 name = f"{ref.name}_{ref.namespace}_{container.name}-{container.id}.log"
                 (parts.container_logs_dir / name).unlink(missing_ok=True)
-        remove_tree(parts.logs_dir / f"{ref.namespace}_{ref.name}_{ref.uid}")
+        logs = parts.logs_dir / f"{ref.namespace}_{ref.name}_{ref.uid}"
+        await offload.run(f"logs of pod {ref.uid}", REMOVE_WITHIN, remove_tree, logs)
         await parts.volumes.remove(ref.uid)
         parts.statuses.remove(ref.uid)
         await parts.mirrors.delete_orphans()

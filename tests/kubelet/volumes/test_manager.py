@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import re
 import stat
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hung_mount import hung_mount
 from kubelet.conftest import Connect
 
 from pybernetes.api.core.v1 import (
@@ -505,6 +507,31 @@ async def test_a_pod_with_folders_nested_deeper_than_a_path_may_be_long_is_remov
         assert not node.manager.has_volumes("u1")
         await node.manager.remove("u1")
         assert node.manager.orphans([]) == []
+
+
+async def test_a_volume_on_a_mount_that_does_not_answer_fails_its_own_pod_only(
+    start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pybernetes.kubelet.volumes.host.LOOK_WITHIN", 0.1)
+    async with start() as node:
+        hung = tmp_path / "hung"
+        with hung_mount(hung) as release:
+            pod = node.pod(Volume(name="v", host_path=HostPathVolumeSource(path=str(hung), type="Directory")))
+            expected = f'MountVolume.SetUp failed for volume "v" : {hung} did not answer within 0.1 s'
+            for _ in range(6):  # more often than threads may be left behind
+                with pytest.raises(VolumeError, match=re.escape(expected)):
+                    await node.manager.ensure(pod)
+            monkeypatch.setattr("pybernetes.kubelet.volumes.host.LOOK_WITHIN", 30.0)
+            other = node.pod(Volume(name="d", empty_dir=EmptyDirVolumeSource()))
+            other.metadata.uid = "u2"
+            await node.manager.ensure(other)
+            await node.manager.remove("u2")
+            await node.manager.remove("u1")
+            release()
+        hung.rmdir()
+        hung.mkdir()
+        await node.manager.ensure(pod)
+        await node.manager.remove("u1")
 
 
 async def test_a_kubelet_that_starts_again_finds_everything_as_it_was(start: Any) -> None:

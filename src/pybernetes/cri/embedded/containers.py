@@ -19,6 +19,7 @@ from typing import Any
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
+from . import node_paths
 from . import spec as specs
 from .events import Events
 from .groups import Group, Groups
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 KILLED = 60.0
 """Seconds that a killed process may take to go; one that waits for a dead disk takes longer."""
+START_WITHIN = 110.0
+"""Seconds until a container's program runs; less than the kubelet waits for the answer."""
 START_ERROR = "StartError"
 NOT_STARTED = 128
 UNKNOWN_END = 255
@@ -113,6 +116,7 @@ class Containers:
         self._records.create(container)
         self._being_made.append(container)
         try:
+            paths = await node_paths.found(config, sandbox.config.metadata.uid)
             rootfs = self._images.rootfs(image, container.id)
             files = self._sandboxes.files(sandbox)
             own = await self._own_volumes(rootfs, {*files, *specs.mount_targets(config)})
@@ -126,6 +130,7 @@ class Containers:
                 self._groups.kinds,
                 {**own, **files},
                 lambda name: self._volume(name, container.id),
+                paths.devices,
                 plain=bool(self._sandboxes.plain_address),
             )
             if self._sandboxes.plain_address:
@@ -135,7 +140,7 @@ class Containers:
                 raise CRIError("Unknown", f"failed to create container: sandbox {sandbox.id} is not running")
             group.create()
             group.limit(config.linux.resources)
-            group.allow_devices(specs.device_rules(config))
+            group.allow_devices(paths.device_rules)
             self._records.write_spec(container.id, wanted)
             self._records.save(container)
         except BaseException as error:
@@ -193,10 +198,16 @@ class Containers:
                 del self._ends[id]
                 raise CRIError("Unknown", f"failed to start container: {error}") from None
             try:
-                answer = await self._launching.start(self._records.spec(id))
-            except LauncherError as error:
-                self.ended({"name": id, "at": time.time_ns(), "error": str(error)})
-                raise CRIError("Unknown", f"failed to start container: {error}") from None
+                async with asyncio.timeout(START_WITHIN):
+                    answer = await self._launching.start(self._records.spec(id))
+            except (LauncherError, TimeoutError) as error:
+                if isinstance(error, TimeoutError):  # it mounts what does not answer
+                    self.cgroup(container).kill()
+                    with contextlib.suppress(LauncherError):
+                        await self._launching.signal(id, signal.SIGKILL)
+                reason = str(error) or f"its process was not ready within {START_WITHIN:g} s and was killed"
+                self.ended({"name": id, "at": time.time_ns(), "error": reason})
+                raise CRIError("Unknown", f"failed to start container: {reason}") from None
             container.starting = False
             container.user = answer.get("user", [])
             if not container.finished_at:

@@ -6,24 +6,29 @@ was killed. A configuration template (`{{.PodCIDR}}`) is filled in when the kube
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pybernetes.cni import config as cni_config
 from pybernetes.cni.errors import CNIError, NoConfigError
 from pybernetes.cni.libcni import CNI, RuntimeConf
+from pybernetes.component import offload
 from pybernetes.cri.errors import CRIError
 
 from . import syscalls
 from .state import Sandbox
 
 INTERFACE = "eth0"
+PLUGIN_WITHIN = 100.0
+"""Seconds for one plugin that is a program; it is killed then."""
+PLUGINS_WITHIN = 230.0
+"""Seconds for all plugins of a sandbox; less than the kubelet waits for the answer."""
+T = TypeVar("T")
 _RANGES = re.compile(r"\{\{\s*range\s.*?\.PodCIDRRanges\s*\}\}(.*?)\{\{\s*end\s*\}\}(?=\])", re.DOTALL)
 
 
@@ -35,7 +40,7 @@ class Network:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._conf_dir = conf_dir
         self._template = template
-        self._cni = CNI(list(bin_dirs), state / "cni")
+        self._cni = CNI(list(bin_dirs), state / "cni", timeout=PLUGIN_WITHIN)
 
     def problem(self) -> str:
         """Why no pod can get a network now; empty if nothing is wrong."""
@@ -72,11 +77,18 @@ class Network:
 
     async def add(self, sandbox: Sandbox) -> list[str]:
         """Attaches a sandbox; its addresses."""
-        result = await asyncio.to_thread(self._add, sandbox)
+        result = await self._run(sandbox, self._add)
         found = [str(each["address"]).partition("/")[0] for each in result.get("ips", [])]
         if not found:
             raise CRIError("Unknown", f'failed to setup network for sandbox "{sandbox.id}": no addresses')
         return found
+
+    async def _run(self, sandbox: Sandbox, function: Callable[[Sandbox], T]) -> T:
+        """In a thread: plugins are programs of others."""
+        try:
+            return await offload.run(f"network of sandbox {sandbox.id}", PLUGINS_WITHIN, function, sandbox)
+        except offload.Overdue as error:
+            raise CRIError("DeadlineExceeded", f"CNI plugins did not answer: {error}") from None
 
     def _add(self, sandbox: Sandbox) -> dict[str, Any]:
         try:
@@ -86,7 +98,7 @@ class Network:
 
     async def delete(self, sandbox: Sandbox) -> None:
         """Gives a sandbox's network back; may be repeated."""
-        await asyncio.to_thread(self._delete, sandbox)
+        await self._run(sandbox, self._delete)
 
     def _delete(self, sandbox: Sandbox) -> None:
         try:

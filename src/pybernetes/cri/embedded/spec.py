@@ -1,9 +1,8 @@
-"""From CRI's requests to what the launcher is told: pure, except for looking at the node's devices and mounts."""
+"""From CRI's requests to what the launcher is told. Pure; `node_paths` looks at the node's own files."""
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from pybernetes.cri import capabilities
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
-from . import propagation as propagations
 from . import seccomp, security, syscalls
 from .images.config import ImageConfig
 from .images.store import Rootfs
@@ -20,8 +18,6 @@ from .signals import signal_number
 from .state import Container, Sandbox
 
 JOINED = syscalls.NEWNET | syscalls.NEWIPC | syscalls.NEWUTS
-NOT_GIVEN = ("pts", "shm", "mqueue", "fd", "hugepages")
-"""Folders of the node's /dev that a privileged container does not get: it has its own."""
 
 
 def sandbox_spec(sandbox: Sandbox, rootfs: Path, cgroups: Sequence[Path], *, plain: bool = False) -> dict[str, Any]:
@@ -60,6 +56,7 @@ def container_spec(
     cgroup_mounts: Sequence[tuple[str, str, str]],
     defaults: Mapping[str, Path],
     layers_of: Callable[[str], list[str]],
+    devices: Sequence[dict[str, str]],
     *,
     plain: bool = False,
 ) -> dict[str, Any]:
@@ -86,7 +83,7 @@ def container_spec(
         "work": str(rootfs.work),
         "rootfs": str(mount_point),
         "mounts": mounts(config.mounts, defaults, layers_of),
-        "devices": devices(config, privileged=context.privileged),
+        "devices": list(devices),
         "privileged": context.privileged,
         "readonly_rootfs": context.readonly_rootfs,
         "masked_paths": [] if context.privileged else list(context.masked_paths),
@@ -122,7 +119,7 @@ def mount_targets(config: Any) -> set[str]:
 def mounts(
     wanted: Sequence[Any], defaults: Mapping[str, Path], layers_of: Callable[[str], list[str]]
 ) -> list[dict[str, Any]]:
-    """What is mounted, folders before what is in them; a missing folder of the node is made, as docker began it."""
+    """What is mounted, folders before what is in them."""
     propagation = {
         cri.PROPAGATION_PRIVATE: syscalls.MS_PRIVATE,
         cri.PROPAGATION_HOST_TO_CONTAINER: syscalls.MS_SLAVE,
@@ -133,10 +130,6 @@ def mounts(
         of_image = each.HasField("image") and bool(each.image.image)
         if not each.container_path.startswith("/"):
             raise CRIError("InvalidArgument", f"mount target {each.container_path!r} must be an absolute path")
-        if not of_image and not os.path.exists(each.host_path):
-            os.makedirs(each.host_path, 0o755, exist_ok=True)
-        if not of_image:
-            propagations.check(each.host_path, each.propagation)
         if each.recursive_read_only and not each.readonly:
             raise CRIError("InvalidArgument", f"mount {each.container_path}: recursive read-only needs read-only")
         found.append(
@@ -164,36 +157,6 @@ def mounts(
                 }
             )
     return sorted(found, key=lambda each: str(each["target"]).count("/") if each["target"] != "/" else 0)
-
-
-def devices(config: Any, *, privileged: bool) -> list[dict[str, str]]:
-    """Device nodes that a container gets beyond the usual ones; a privileged one gets all."""
-    found = {}
-    if privileged:
-        for folder, names, files in os.walk("/dev"):
-            if folder == "/dev":
-                names[:] = [name for name in names if name not in NOT_GIVEN]
-            for path in (f"{folder}/{name}" for name in files):
-                mode = os.lstat(path).st_mode
-                if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-                    found[path] = {"path": path, "host_path": path}
-    for each in config.devices:
-        if not os.path.exists(each.host_path):
-            raise CRIError("InvalidArgument", f"failed to stat device {each.host_path!r}: no such file or directory")
-        found[each.container_path] = {"path": each.container_path, "host_path": os.path.realpath(each.host_path)}
-    return list(found.values())
-
-
-def device_rules(config: Any) -> list[str] | None:
-    """The rules of the devices' cgroup; None allows everything."""
-    if config.linux.security_context.privileged:
-        return None
-    rules = []
-    for each in config.devices:
-        found = os.stat(each.host_path)
-        kind = "b" if stat.S_ISBLK(found.st_mode) else "c"
-        rules.append(f"{kind} {os.major(found.st_rdev)}:{os.minor(found.st_rdev)} {each.permissions or 'rwm'}")
-    return rules
 
 
 def user(context: Any, image_user: str) -> dict[str, Any]:

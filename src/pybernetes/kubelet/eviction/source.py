@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pybernetes.api.core.v1 import Pod, PodSpec
+from pybernetes.component import offload
 
 from .. import labels
 from ..allocatable import max_pids, meminfo, running_tasks
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from pybernetes.cri.remote import Runtime
 
     from ..cgroups.manager import CgroupManager
+
+MEASURE_WITHIN: Final = 10.0
+"""Seconds for counting the files of one pod; evictions must not wait for a file system that does not answer."""
+log = logging.getLogger(__name__)
 
 
 class NodeSource:
@@ -89,7 +94,7 @@ class NodeSource:
             found = self._reader.read(self._cgroups.name(pod))
             if found is None:
                 continue
-            volumes, logs, other = await asyncio.to_thread(self._measure, pod) if disk else ({}, {}, 0)
+            volumes, logs, other = await self._disk(pod) if disk else ({}, {}, 0)
             result[uid] = PodUsage(
                 memory=found.working_set,
                 processes=found.processes or 0,
@@ -101,6 +106,14 @@ class NodeSource:
                 other=other,
             )
         return result
+
+    async def _disk(self, pod: Pod) -> tuple[dict[str, DiskUsage], dict[str, DiskUsage], int]:
+        uid = pod.metadata.uid if pod.metadata else ""
+        try:
+            return await offload.run(f"usage of pod {uid}", MEASURE_WITHIN, self._measure, pod)
+        except offload.Overdue as error:
+            log.warning("the size of the volumes of pod %s is not known: %s", uid, error)
+            return {}, {}, 0
 
     async def _container_stats(self) -> dict[str, dict[str, tuple[int, DiskUsage]]]:
         """By the pod's uid and the container's name: working set and writable layer."""

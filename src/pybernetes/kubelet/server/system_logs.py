@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pybernetes.component import offload
 from pybernetes.net.http import Response
 
 from .answers import Refused, text
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .server import Call
 
 _PIECE = 1 << 16
+OWNER, WITHIN = "system logs", 10.0
 
 
 class SystemLogs:
@@ -33,14 +35,11 @@ class SystemLogs:
             raise Refused(400, "invalid URL path\n")
         path = self._folder.joinpath(*(part for part in call.parts if part))
         try:
-            resolved = path.resolve(strict=True)
-            if not resolved.is_relative_to(self._folder.resolve()):
-                raise Refused(404, "404 page not found\n")
-            if resolved.is_dir():
-                return _listing(resolved) if not call.parts[-1] else _redirect(call.parts[-1])
-            if not resolved.is_file():
-                raise Refused(404, "404 page not found\n")
-            await _send(call, resolved)
+            # In a thread: a link may lead to a file system that does not answer.
+            found = await offload.run(OWNER, WITHIN, self._find, path, call.parts[-1])
+            if isinstance(found, Response):
+                return found
+            await _send(call, found)
             return None
         except FileNotFoundError:
             raise Refused(404, "404 page not found\n") from None
@@ -48,6 +47,17 @@ class SystemLogs:
             raise Refused(403, "403 Forbidden\n") from None
         except (OSError, ValueError):
             raise Refused(500, "500 Internal Server Error\n") from None
+
+    def _find(self, path: Path, name: str) -> Response | Path:
+        """A list of a folder, or the file to send."""
+        resolved = path.resolve(strict=True)
+        if not resolved.is_relative_to(self._folder.resolve()):
+            raise Refused(404, "404 page not found\n")
+        if resolved.is_dir():
+            return _listing(resolved) if not name else _redirect(name)
+        if not resolved.is_file():
+            raise Refused(404, "404 page not found\n")
+        return resolved
 
 
 def _redirect(name: str) -> Response:
@@ -66,9 +76,9 @@ def _listing(folder: Path) -> Response:
 async def _send(call: Call, path: Path) -> None:
     """In pieces: logs of systems are long."""
     kind = mimetypes.guess_type(path.name)[0] or "text/plain; charset=utf-8"
-    with path.open("rb") as file:
+    with await offload.run(OWNER, WITHIN, path.open, "rb") as file:
         stream = call.request.connection.stream(call.request, 200, kind)
-        while piece := file.read(_PIECE):
+        while piece := await offload.run(OWNER, WITHIN, file.read, _PIECE):
             stream.write(piece)
             await stream.drain()
         stream.end()

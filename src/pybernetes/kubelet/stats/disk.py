@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pybernetes.client.clock import Clock
+from pybernetes.component import offload
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
@@ -21,6 +22,9 @@ from .filesystem import FileSystem, Size, file_system, size_of
 KEEP_LAYERS: Final = 10.0
 KEEP_SIZES: Final = 60.0
 """Seconds. Upstream's period for volumes."""
+MEASURE_WITHIN: Final = 30.0
+"""Seconds for counting the files of one pod."""
+MEASURED_AT_ONCE: Final = 4
 EMPTY_DIR: Final = "kubernetes.io~empty-dir"
 log = logging.getLogger(__name__)
 
@@ -78,6 +82,7 @@ class Disk:
         self._layers: dict[str, Size] = {}
         self._layers_at = -KEEP_LAYERS
         self._pods: dict[str, tuple[float, PodDisk]] = {}
+        self._turns = asyncio.Semaphore(MEASURED_AT_ONCE)
 
     def nodefs(self) -> FileSystem | None:
         """The file system with the kubelet's folder."""
@@ -114,13 +119,19 @@ class Disk:
         """What the pods have, by uid; `pods` are the names of their folders of logs by uid."""
         now = self._clock.monotonic()
         old = [uid for uid in pods if uid not in self._pods or now - self._pods[uid][0] >= keep]
-        found = await asyncio.to_thread(self._measure, {uid: pods[uid] for uid in old}) if old else {}
+        found = await asyncio.gather(*(self._measured(uid, pods[uid]) for uid in old))
         self._pods = {uid: each for uid, each in self._pods.items() if uid in pods}
-        self._pods.update({uid: (now, disk) for uid, disk in found.items()})
+        self._pods.update({uid: (now, disk) for uid, disk in zip(old, found, strict=True)})
         return {uid: disk for uid, (_, disk) in self._pods.items()}
 
-    def _measure(self, pods: dict[str, str]) -> dict[str, PodDisk]:
-        return {uid: self._pod(uid, name) for uid, name in pods.items()}
+    async def _measured(self, uid: str, logs: str) -> PodDisk:
+        """What a pod has; what it had, if a volume of its does not answer."""
+        try:
+            async with self._turns:
+                return await offload.run(f"usage of pod {uid}", MEASURE_WITHIN, self._pod, uid, logs)
+        except offload.Overdue as error:
+            log.warning("the size of the volumes of pod %s is not known: %s", uid, error)
+            return self._pods[uid][1] if uid in self._pods else PodDisk()
 
     def _pod(self, uid: str, logs: str) -> PodDisk:
         disk = PodDisk()

@@ -22,7 +22,7 @@ async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
     payload = await collect(
         host, pod, source.name or "", source.items or (), source.default_mode, bool(source.optional)
     )
-    return show(host, pod, volume.name or "", PLUGIN, payload, memory=False)
+    return await show(host, pod, volume.name or "", PLUGIN, payload, memory=False)
 
 
 async def collect(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Final, TypeVar
 
 from pybernetes.api import errors
@@ -33,14 +34,18 @@ async def fetch(host: Host, pod: Pod, kind: type[K], name: str, *, optional: boo
         return kind()
 
 
-def show(host: Host, pod: Pod, name: str, plugin: str, payload: Payload, *, memory: bool) -> MountedVolume:
+async def show(host: Host, pod: Pod, name: str, plugin: str, payload: Payload, *, memory: bool) -> MountedVolume:
     """Make a volume show exactly these files. In memory what must not be found on a disk."""
     folder = host.volume_folder(uid_of(pod), plugin, name)
+    await host.look(pod, str(folder), _show, host, pod, name, folder, payload, memory=memory)
+    return MountedVolume(name, folder, read_only=True)
+
+
+def _show(host: Host, pod: Pod, name: str, folder: Path, payload: Payload, *, memory: bool) -> None:
     wrap(host, pod, folder, name, memory=memory)
     for nested in nested_mount_points(pod, name):
         (folder / nested).mkdir(parents=True, exist_ok=True, mode=0o755)
     write(folder, payload, lambda: set_group(folder, fs_group(pod), read_only=True))
-    return MountedVolume(name, folder, read_only=True)
 
 
 def nested_mount_points(pod: Pod, name: str) -> list[str]:

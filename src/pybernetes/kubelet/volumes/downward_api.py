@@ -21,7 +21,7 @@ async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
     """Write the files."""
     source = volume.downward_api or DownwardAPIVolumeSource()
     payload = collect(host, pod, source.items or (), source.default_mode)
-    return show(host, pod, volume.name or "", PLUGIN, payload, memory=True)
+    return await show(host, pod, volume.name or "", PLUGIN, payload, memory=True)
 
 
 def collect(host: Host, pod: Pod, items: Iterable[DownwardAPIVolumeFile], default_mode: int | None) -> Payload:

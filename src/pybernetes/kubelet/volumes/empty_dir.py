@@ -35,7 +35,8 @@ async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
     source = volume.empty_dir or EmptyDirVolumeSource()
     name = volume.name or ""
     folder = host.volume_folder(uid_of(pod), PLUGIN, name)
-    make(host, pod, folder, host.meta_folder(uid_of(pod), name), source)
+    # In a thread: the pod may have mounted something on it, if its mounts reach the node.
+    await host.look(pod, str(folder), make, host, pod, folder, host.meta_folder(uid_of(pod), name), source)
     return MountedVolume(name, folder)
 
 

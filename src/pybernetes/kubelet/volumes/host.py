@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
 
 from pybernetes.api.core.v1 import Pod, PodSpec
 from pybernetes.client.client import Client
+from pybernetes.client.keys import uid_of
+from pybernetes.component import offload
 
 from ..node_facts import NodeFacts
 from ..objects import Objects
 from ..tokens import Tokens
 from ..types import all_containers
+
+LOOK_WITHIN: Final = 10.0
+"""Seconds for a look at a volume: it costs a healthy file system milliseconds."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,16 @@ class Host:
     event: Callable[[Pod, str, str, str], None]
     image_volumes: bool = False
     """Whether the runtime can mount images."""
+
+    async def look(self, pod: Pod, what: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call what looks at a path that somebody else may have mounted a hung file system on: in a thread.
+
+        Raises TimeoutError, which names `what`, if there is no answer in time.
+        """
+        try:
+            return await offload.run(f"pod {uid_of(pod)}", LOOK_WITHIN, function, *args, **kwargs)
+        except offload.Overdue:
+            raise TimeoutError(f"{what} did not answer within {LOOK_WITHIN:g} s") from None
 
     def pod_folder(self, uid: str) -> Path:
         """Everything of a pod."""

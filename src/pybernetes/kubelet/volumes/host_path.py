@@ -24,16 +24,18 @@ _TYPES: Final[dict[str, tuple[Callable[[int], bool], str]]] = {
 
 async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
     """Check the path, or make what should be there."""
-    return set_up_source(volume.host_path or HostPathVolumeSource(), volume.name or "", read_only=False)
+    return await set_up_source(host, pod, volume.host_path or HostPathVolumeSource(), volume.name or "")
 
 
-def set_up_source(source: HostPathVolumeSource, name: str, *, read_only: bool) -> MountedVolume:
+async def set_up_source(
+    host: Host, pod: Pod, source: HostPathVolumeSource, name: str, *, read_only: bool = False
+) -> MountedVolume:
     """The same for a PersistentVolume."""
     path = source.path or ""
     if ".." in path.split("/"):
         raise ValueError(f"invalid HostPath `{path}`: must not contain '..'")
     if source.type:
-        check_type(path, source.type)
+        await host.look(pod, path, check_type, path, source.type)
     return MountedVolume(name, Path(path), read_only=read_only)
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from pybernetes.api.core.v1 import LocalVolumeSource, PersistentVolume, PersistentVolumeSpec, Pod
 from pybernetes.client.keys import uid_of
+from pybernetes.component import offload
 
 from .base import MountedVolume
 from .host import Host, fs_group
@@ -21,10 +22,35 @@ from .mounting import bind, is_mount_point, mounts
 from .ownership import set_group
 
 PLUGIN: Final = "local-volume"
+GROUP_WITHIN: Final = 600.0
+"""Seconds for giving all files of a volume to a group."""
 
 
-def set_up(host: Host, pod: Pod, volume: PersistentVolume, name: str, *, read_only: bool) -> MountedVolume:
-    """Bind the folder, or find the device."""
+async def set_up(host: Host, pod: Pod, volume: PersistentVolume, name: str, *, read_only: bool) -> MountedVolume:
+    """Bind the folder, or find the device; then give the folder to the pod's group, which may take minutes."""
+    path = ((volume.spec or PersistentVolumeSpec()).local or LocalVolumeSource()).path or ""
+    found, new, warning = await host.look(pod, path, find, host, pod, volume, name, read_only=read_only)
+    if warning:
+        host.event(pod, "Warning", "AlreadyMountedVolume", warning)
+    if new and not read_only and fs_group(pod) is not None:
+        context = pod.spec.security_context if pod.spec else None
+        only_root = context is not None and context.fs_group_change_policy == "OnRootMismatch"
+        await offload.run(
+            f"volume {path}",
+            GROUP_WITHIN,
+            set_group,
+            found.path,
+            fs_group(pod),
+            read_only=False,
+            only_on_mismatch=only_root,
+        )
+    return found
+
+
+def find(
+    host: Host, pod: Pod, volume: PersistentVolume, name: str, *, read_only: bool
+) -> tuple[MountedVolume, bool, str]:
+    """The folder, bound, or the device; whether it was bound just now; and what its users should be warned of."""
     spec = volume.spec or PersistentVolumeSpec()
     path = (spec.local or LocalVolumeSource()).path or ""
     volume_name = (volume.metadata.name if volume.metadata else None) or ""
@@ -39,27 +65,26 @@ def set_up(host: Host, pod: Pod, volume: PersistentVolume, name: str, *, read_on
     if spec.volume_mode == "Block":
         if not stat.S_ISBLK(mode):
             raise ValueError(f"{path} is not a block device")
-        return MountedVolume(name, Path(path), read_only=read_only, device=True)
+        return MountedVolume(name, Path(path), read_only=read_only, device=True), False, ""
     if stat.S_ISBLK(mode):
         raise ValueError(f"{path} is a block device: mount it on the node and name the folder, or use volumeMode Block")
     if not stat.S_ISDIR(mode):
         raise ValueError("only directory and block device are supported")
     folder = host.volume_folder(uid_of(pod), PLUGIN, volume_name)
-    if not is_mount_point(folder):
-        _warn_of_other_group(host, pod, path, volume_name)
+    new = not is_mount_point(folder)
+    warning = ""
+    if new:
+        warning = _other_group(host, pod, path, volume_name)
         folder.mkdir(parents=True, exist_ok=True, mode=0o750)
         bind(path, folder, read_only=read_only)
-        context = pod.spec.security_context if pod.spec else None
-        if not read_only:
-            only_root = context is not None and context.fs_group_change_policy == "OnRootMismatch"
-            set_group(folder, fs_group(pod), read_only=False, only_on_mismatch=only_root)
-    return MountedVolume(name, folder, read_only=read_only)
+    return MountedVolume(name, folder, read_only=read_only), new, warning
 
 
-def _warn_of_other_group(host: Host, pod: Pod, path: str, volume_name: str) -> None:
+def _other_group(host: Host, pod: Pod, path: str, volume_name: str) -> str:
+    """A warning, if another pod has the volume mounted for another group."""
     group = fs_group(pod)
     if group is None:
-        return
+        return ""
     pods = str(host.root / "pods")
     here = os.stat(path)
     for each in mounts(pods):
@@ -68,11 +93,8 @@ def _warn_of_other_group(host: Host, pod: Pod, path: str, volume_name: str) -> N
             and os.path.samestat(os.stat(each.path), here)
             and here.st_gid != group
         ):
-            host.event(
-                pod,
-                "Warning",
-                "AlreadyMountedVolume",
+            return (
                 f"The requested fsGroup is {group}, but the volume {volume_name} has GID {here.st_gid}."
-                " The volume may not be shareable.",
+                " The volume may not be shareable."
             )
-            return
+    return ""

@@ -18,6 +18,7 @@ from pybernetes.client.backoff import ItemBackoff
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.keys import uid_of
+from pybernetes.component import offload
 from pybernetes.component.removal import remove_tree
 from pybernetes.cri.errors import CRIError
 
@@ -52,6 +53,8 @@ SHOWING: Final = frozenset(("config_map", "downward_api", "projected", "secret")
 # upstream's back-off of operations on volumes
 FIRST_RETRY: Final = 0.5
 LONGEST_RETRY: Final = 122.0
+REMOVE_WITHIN: Final = 60.0
+"""Seconds after which the removal of a pod's files is tried again beside the one under way: they may be millions."""
 SHORTEST_RENEWAL: Final = 5.0  # a token that cannot be renewed is not asked for all the time
 
 
@@ -130,10 +133,10 @@ class VolumeManager:
         folder = self._host.pod_folder(uid)
         async with self._locks.setdefault(uid, asyncio.Lock()):
             try:
-                await asyncio.to_thread(_unmount_volumes, folder)
+                await offload.run(f"volumes of pod {uid}", REMOVE_WITHIN, _unmount_volumes, folder)
                 if self._images is not None:
                     await self._images.release(uid)
-                await asyncio.to_thread(_remove_volumes, folder)
+                await offload.run(f"volumes of pod {uid}", REMOVE_WITHIN, _remove_volumes, folder)
             except (OSError, CRIError) as error:
                 raise VolumeError(f"UnmountVolume.TearDown failed for pod {uid} : {why(error)}") from None
         self._locks.pop(uid, None)
@@ -142,7 +145,7 @@ class VolumeManager:
         """Remove the whole folder of a pod that is gone, its volumes first."""
         await self.teardown(uid)
         try:
-            await asyncio.to_thread(remove_tree, self._host.pod_folder(uid))
+            await offload.run(f"volumes of pod {uid}", REMOVE_WITHIN, remove_tree, self._host.pod_folder(uid))
         except OSError as error:
             raise VolumeError(f"cannot remove the folder of pod {uid}: {why(error)}") from None
 

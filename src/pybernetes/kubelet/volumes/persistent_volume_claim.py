@@ -6,7 +6,6 @@ there is no registration yet, so they are refused as a driver that is not regist
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from pybernetes.api import errors
@@ -52,10 +51,9 @@ async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
     read_only = bool(source and source.read_only)
     try:
         if spec.host_path is not None:
-            return host_path.set_up_source(spec.host_path, volume.name or "", read_only=read_only)
+            return await host_path.set_up_source(host, pod, spec.host_path, volume.name or "", read_only=read_only)
         if spec.local is not None:
-            # in a thread: giving a large volume to a group takes its time
-            return await asyncio.to_thread(local.set_up, host, pod, found, volume.name or "", read_only=read_only)
+            return await local.set_up(host, pod, found, volume.name or "", read_only=read_only)
     except (OSError, ValueError) as error:
         raise StepError("MountVolume.SetUp failed", volume_name, why(error)) from None
     raise refusal(spec, volume_name)

@@ -22,7 +22,7 @@ _OWN: Final = 0o600  # only where the files get an owner or a group: `ownership`
 async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
     """Write the files."""
     payload = await collect(host, pod, volume.projected or ProjectedVolumeSource())
-    return show(host, pod, volume.name or "", PLUGIN, payload, memory=True)
+    return await show(host, pod, volume.name or "", PLUGIN, payload, memory=True)
 
 
 async def collect(host: Host, pod: Pod, source: ProjectedVolumeSource) -> Payload:

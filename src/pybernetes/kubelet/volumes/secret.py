@@ -23,7 +23,7 @@ async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
     payload = await collect(
         host, pod, source.secret_name or "", source.items or (), source.default_mode, bool(source.optional)
     )
-    return show(host, pod, volume.name or "", PLUGIN, payload, memory=True)
+    return await show(host, pod, volume.name or "", PLUGIN, payload, memory=True)
 
 
 async def collect(
