@@ -35,11 +35,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from .field import FieldError, aggregate
+from .field import FieldError, aggregate, bounded
 from .quote import quote
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 """Why an update with an old resourceVersion conflicts."""
+
+
+MAX_CAUSES_LENGTH = 1 << 20
+"""Characters of what is wrong with an object. Several errors may each print a value of megabytes."""
 
 
 class APIError(Exception):
@@ -262,9 +266,12 @@ class Invalid(APIError):
 
     def __init__(self, group: str, kind: str, name: str, errors: Sequence[FieldError] = ()) -> None:
         message = f"{_qualified(group, kind)} {quote(name)} is invalid"
-        if errors:
-            message = f"{message}: {aggregate(errors)}"
-        super().__init__(message, _details(name, group, kind, causes=[error.cause() for error in errors]))
+        shown = bounded(errors, MAX_CAUSES_LENGTH) if len(errors) > 1 else errors
+        if shown:
+            message = f"{message}: {aggregate(shown)}"
+        if len(shown) < len(errors):
+            message = f"{message}; {len(errors) - len(shown)} more errors are not shown"
+        super().__init__(message, _details(name, group, kind, causes=[error.cause() for error in shown]))
         self.errors = list(errors)
 
 

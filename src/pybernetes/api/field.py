@@ -7,7 +7,7 @@ becomes text when an error needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Hashable, Iterable, Sequence, Set
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +27,9 @@ TOO_MANY: Final = "FieldValueTooMany"
 TOO_FEW: Final = "FieldValueTooFew"
 INTERNAL: Final = "InternalError"
 TYPE_INVALID: Final = "FieldValueTypeInvalid"
+
+MAX_REPEATED: Final = 200
+"""Errors that are the same for every pair of elements; more of them say nothing new."""
 
 OMIT: Final = object()
 """As a value: say what is wrong without printing the value."""
@@ -166,6 +169,26 @@ def aggregate(errors: Sequence[FieldError]) -> str:
     """All messages as one text: alone as it is, several between brackets, repetitions once."""
     messages = list(dict.fromkeys(error.message() for error in errors))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
+
+
+def bounded(errors: Sequence[FieldError], length: int) -> Sequence[FieldError]:
+    """The first errors, and no more than fit into a length with their messages; at least one."""
+    for index, error in enumerate(errors):
+        length -= len(error.field) + len(error.body())
+        if length < 0:
+            return errors[: max(index, 1)]
+    return errors
+
+
+def repeated(values: Iterable[Hashable]) -> set[int]:
+    """The indexes of values that were there before, earlier in the list."""
+    seen: set[Hashable] = set()
+    found: set[int] = set()
+    for index, value in enumerate(values):
+        if value in seen:
+            found.add(index)
+        seen.add(value)
+    return found
 
 
 def required(field: Path | str | None, detail: str = "") -> FieldError:

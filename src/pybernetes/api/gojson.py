@@ -66,11 +66,12 @@ def duplicates(value: Any, path: str = "") -> list[str]:
     found: list[str] = []
     if type(value) is Pairs:
         seen: set[str] = set()
+        told: set[str] = set()
         for key, each in value:
             at = f"{path}.{key}" if path else key
-            problem = f"duplicate field {quote(at)}"
-            if key in seen and problem not in found:
-                found.append(problem)
+            if key in seen and key not in told:
+                told.add(key)
+                found.append(f"duplicate field {quote(at)}")
             seen.add(key)
             found += duplicates(each, at)
     elif type(value) is list:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .. import pem
-from ..field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
+from ..field import FieldError, Path, duplicate, forbidden, invalid, not_supported, repeated, required, too_long
 from ..meta.validation import validate_object_meta, validate_object_meta_update
 from ..names import is_dns1123_label, is_dns1123_subdomain, name_is_path_segment
 from ..quote import quote
@@ -98,7 +98,7 @@ def _validate_usages(usages: list[str], before: list[str], path: Path) -> list[F
     if USAGES.issuperset(before):
         errors += [not_supported(path.index(i), each, USAGES) for i, each in enumerate(usages) if each not in USAGES]
     if len(set(before)) == len(before):
-        errors += [duplicate(path.index(i), each) for i, each in enumerate(usages) if each in usages[:i]]
+        errors += [duplicate(path.index(index), usages[index]) for index in sorted(repeated(usages))]
     return errors
 
 

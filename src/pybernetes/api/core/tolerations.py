@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
+from typing import Any
+
+from msgspec.structs import astuple
 
 from .v1.affinity import Taint, Toleration
 
@@ -32,31 +36,70 @@ def untolerated_taint(
     return None
 
 
-def covers(wide: Toleration, narrow: Toleration) -> bool:
-    """Whether the one tolerates everything that the other does."""
-    if wide == narrow:
-        return True
-    if (narrow.key or "") != (wide.key or "") and (wide.key or wide.operator != "Exists"):
-        return False
-    if wide.effect and wide.effect != narrow.effect:
-        return False
-    if wide.effect == "NoExecute" and wide.toleration_seconds is not None:
-        seconds = narrow.toleration_seconds
-        if seconds is None or seconds > wide.toleration_seconds:
-            return False
-    if wide.operator in (None, "", "Equal"):
-        return narrow.operator == "Equal" and (narrow.value or "") == (wide.value or "")
-    return wide.operator == "Exists"
-
-
 def merge_tolerations(first: Sequence[Toleration], second: Sequence[Toleration]) -> list[Toleration]:
     """Both lists as one, without those that another one covers."""
     everything = [*first, *second]
+    later = Covering()
+    covered: list[bool] = []
+    for each in reversed(everything):
+        covered.append(later.covers_as_another(each))
+        later.add(each)
+    covered.reverse()
     merged: list[Toleration] = []
-    for index, each in enumerate(everything):
-        if any(covers(other, each) for other in merged):
-            continue
-        if any(other != each and covers(other, each) for other in everything[index + 1 :]):
-            continue
-        merged.append(each)
+    kept = Covering()
+    for each, covered_later in zip(everything, covered, strict=True):
+        if not covered_later and not kept.covers(each):
+            merged.append(each)
+            kept.add(each)
     return merged
+
+
+class Covering:
+    """Tolerations, prepared to find out in a few lookups whether one of them covers another."""
+
+    def __init__(self, tolerations: Iterable[Toleration] = ()) -> None:
+        self._forms: set[tuple[Any, ...]] = set()
+        self._best: dict[tuple[str, str, str | None], list[tuple[float, tuple[Any, ...]]]] = {}
+        """By key, effect and value (None = any): the two with the most seconds, each as (seconds, its fields)."""
+        for each in tolerations:
+            self.add(each)
+
+    def add(self, wide: Toleration) -> None:
+        """One more."""
+        form = astuple(wide)
+        if form in self._forms:
+            return
+        self._forms.add(form)
+        if wide.operator in (None, "", "Equal"):
+            value: str | None = wide.value or ""
+        elif wide.operator == "Exists":
+            value = None
+        else:
+            return
+        limited = wide.effect == "NoExecute" and wide.toleration_seconds is not None
+        seconds = float(wide.toleration_seconds or 0) if limited else inf
+        best = self._best.setdefault((wide.key or "", wide.effect or "", value), [])
+        best.append((seconds, form))
+        if len(best) > 2:
+            best.remove(min(best, key=_seconds))
+
+    def covers(self, narrow: Toleration) -> bool:
+        """Whether one of them tolerates everything that this one does."""
+        return astuple(narrow) in self._forms or self.covers_as_another(narrow)
+
+    def covers_as_another(self, narrow: Toleration) -> bool:
+        """Whether one of them that is not equal to this one does."""
+        key, effect, form = narrow.key or "", narrow.effect or "", astuple(narrow)
+        seconds = inf if narrow.toleration_seconds is None else narrow.toleration_seconds
+        values = (None, narrow.value or "") if narrow.operator == "Equal" else (None,)
+        for value in values:
+            for wide_effect in {effect, ""}:
+                for wide_key in {key, ""} if value is None else {key}:
+                    for has, other in self._best.get((wide_key, wide_effect, value), ()):
+                        if has >= seconds and other != form:
+                            return True
+        return False
+
+
+def _seconds(entry: tuple[float, tuple[Any, ...]]) -> float:
+    return entry[0]

@@ -11,7 +11,7 @@ from ..core.validation.common import dns1123_subdomain
 from ..core.validation.endpoints import validate_endpoint_ip
 from ..core.validation.ports import validate_app_protocol
 from ..equality import semantically_equal
-from ..field import FieldError, Path, duplicate, internal, invalid, not_supported, required, too_many
+from ..field import FieldError, Path, duplicate, internal, invalid, not_supported, repeated, required, too_many
 from ..meta.validation import validate_immutable, validate_labels, validate_object_meta
 from ..names import is_dns1123_label, is_dns1123_subdomain, is_label_value, name_is_dns_subdomain
 from .v1 import Endpoint, EndpointHints, EndpointPort, EndpointSlice
@@ -163,9 +163,10 @@ def _validate_hints(hints: EndpointHints, path: Path) -> list[FieldError]:
     ):
         if len(names) > MAX_HINTS:
             return [*errors, too_many(path.child(wire), len(names), MAX_HINTS)]
+        again = repeated(names)
         for index, name in enumerate(names):
             at = path.child(wire).index(index).child("name")
-            if name in names[:index]:
+            if index in again:
                 errors.append(duplicate(at, name))
             errors += [invalid(at, name, problem) for problem in rule(name)]
     return errors

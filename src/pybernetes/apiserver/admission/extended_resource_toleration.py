@@ -24,25 +24,26 @@ class ExtendedResourceToleration(Plugin):
             for name in container.resources.requests or ()
             if is_extended(name)
         }
-        for name in sorted(asked):
-            _add(spec, Toleration(key=name, operator="Exists", effect="NoSchedule"))
+        wanted = [Toleration(key=name, operator="Exists", effect="NoSchedule") for name in sorted(asked)]
+        if wanted:
+            spec.tolerations = _added(list(spec.tolerations or ()), wanted)
 
 
-def _add(spec: PodSpec, wanted: Toleration) -> None:
-    """One that differs only in its seconds is replaced."""
-    present = list(spec.tolerations or ())
-    alike = [index for index, each in enumerate(present) if _same_taint(each, wanted)]
-    if any(present[index] == wanted for index in alike):
-        return
-    for index in alike:
-        present[index] = wanted
-    spec.tolerations = present if alike else [*present, wanted]
+def _added(tolerations: list[Toleration], wanted: list[Toleration]) -> list[Toleration]:
+    """The tolerations with those that are wanted; one that differs only in its seconds is replaced."""
+    places: dict[tuple[str | None, ...], list[int]] = {}
+    for index, each in enumerate(tolerations):
+        places.setdefault(_taint(each), []).append(index)
+    for each in wanted:
+        alike = places.get(_taint(each), ())
+        if any(tolerations[index] == each for index in alike):
+            continue
+        for index in alike:
+            tolerations[index] = each
+        if not alike:
+            tolerations.append(each)
+    return tolerations
 
 
-def _same_taint(one: Toleration, other: Toleration) -> bool:
-    return (one.key, one.effect, one.operator, one.value or "") == (
-        other.key,
-        other.effect,
-        other.operator,
-        other.value or "",
-    )
+def _taint(toleration: Toleration) -> tuple[str | None, ...]:
+    return toleration.key, toleration.effect, toleration.operator, toleration.value or ""

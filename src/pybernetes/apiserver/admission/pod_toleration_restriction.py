@@ -13,7 +13,7 @@ import msgspec
 
 from pybernetes.api.base import Struct
 from pybernetes.api.core.podresources import qos_class
-from pybernetes.api.core.tolerations import covers, merge_tolerations
+from pybernetes.api.core.tolerations import Covering, merge_tolerations
 from pybernetes.api.core.v1 import Namespace, PodSpec, Toleration
 
 from .configuration import check_kind
@@ -74,7 +74,8 @@ class PodTolerationRestriction(NamespacedPlugin):
         allowed, scope = _said(namespace, _AT_MOST, attributes), "namespace"
         if allowed is None:
             allowed, scope = self._configuration.whitelist or [], "cluster"
-        if allowed and not all(any(covers(wide, each) for wide in allowed) for each in tolerations):
+        covering = Covering(allowed)
+        if allowed and not all(covering.covers(each) for each in tolerations):
             raise forbidden(
                 attributes,
                 "pod tolerations (possibly merged with namespace default tolerations) conflict with its "

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+import msgspec
+
 from pybernetes.api.errors import AlreadyExists, BadRequest, Conflict, GenerateNameConflict, Invalid
 from pybernetes.api.field import FieldError, invalid
 from pybernetes.api.managedfields import same_but_times
@@ -100,15 +102,16 @@ def _merge_owners(meta: ObjectMeta, context: Context) -> None:
     owners = meta.owner_references or ()
     if len(owners) < 2:
         return
-    kept: list[OwnerReference] = []
+    kept: dict[tuple[Any, ...], OwnerReference] = {}
     repeated: list[str] = []
     for owner in owners:
-        if owner not in kept:
-            kept.append(owner)
+        key = msgspec.structs.astuple(owner)
+        if key not in kept:
+            kept[key] = owner
         else:
             repeated.append(owner.uid or "")
-    if len(kept) < len(owners):
-        meta.owner_references = kept
+    if repeated:
+        meta.owner_references = list(kept.values())
         when = " after mutating admission happens" if context.verb == "patch" else ""
         context.warnings.append(_OWNERS_TWICE.format(when, ", ".join(repeated)))
 

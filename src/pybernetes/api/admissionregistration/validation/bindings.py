@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, repeated, required
 from ...meta.validation import validate_label_selector, validate_object_meta
 from ...names import is_path_segment_name, name_is_dns_subdomain
 from ..v1 import (
@@ -87,10 +87,11 @@ def _validate_param_ref(ref: ParamRef | None, path: Path) -> list[FieldError]:
 def _validate_actions(actions: list[str]) -> list[FieldError]:
     path = _SPEC.child("validationActions")
     errors: list[FieldError] = []
+    again = repeated(actions)
     for index, action in enumerate(actions):
         if action not in ACTIONS:
             errors.append(not_supported(path.index(index), action, ACTIONS))
-        if action in actions[:index]:
+        if index in again:
             errors.append(duplicate(path.index(index), action))
     if "Deny" in actions and "Warn" in actions:
         detail = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...core.validation.common import validate_qualified_name
-from ...field import FieldError, Path, duplicate, invalid, not_supported, required, too_many
+from ...field import FieldError, Path, duplicate, invalid, not_supported, repeated, required, too_many
 from ...meta.validation import validate_label_selector
 from ...names import is_path_segment_name
 from ..v1 import MatchCondition, MatchResources, NamedRuleWithOperations, RuleWithOperations
@@ -100,10 +100,11 @@ def validate_match_resources(match: MatchResources | None, path: Path) -> list[F
 def _validate_named_rule(rule: NamedRuleWithOperations, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     names = rule.resource_names or []
+    again = repeated(names)
     for index, name in enumerate(names):
         at = path.child("resourceNames").index(index)
         errors += [invalid(at, name, problem) for problem in is_path_segment_name(name)]
-        if name in names[:index]:
+        if index in again:
             errors.append(duplicate(at, name))
     return errors + validate_rule(rule, path)
 

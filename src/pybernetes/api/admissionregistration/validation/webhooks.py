@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ...field import FieldError, Path, duplicate, invalid, not_supported, required
+from ...field import FieldError, Path, duplicate, invalid, not_supported, repeated, required
 from ...meta.validation import has_invalid_label_value, validate_label_selector, validate_object_meta
 from ...names import is_dns1035_label, is_dns1123_subdomain, name_is_dns_subdomain
 from ...webhooks import validate_webhook_service, validate_webhook_url
@@ -161,8 +161,9 @@ def _validate_review_versions(versions: list[str], path: Path, lenient: bool) ->
     if not versions:
         return [required(path, f"must specify one of {', '.join(REVIEW_VERSIONS)}")]
     errors: list[FieldError] = []
+    again = repeated(versions)
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if index in again:
             errors.append(invalid(path.index(index), version, "duplicate version"))
             continue
         errors += [invalid(path.index(index), version, problem) for problem in is_dns1035_label(version)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ... import names
-from ...field import FieldError, Path, forbidden, invalid, not_supported, required
+from ...field import FieldError, Path, forbidden, invalid, not_supported, repeated, required
 from ...webhooks import validate_ca_bundle, validate_webhook_service, validate_webhook_url
 from ..v1 import CustomResourceConversion
 
@@ -54,8 +54,9 @@ def _validate_review_versions(versions: list[str], path: Path, recognized: bool)
     if not versions:
         return [required(path)]
     errors: list[FieldError] = []
+    again = repeated(versions)
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if index in again:
             errors.append(invalid(path.index(index), version, "duplicate version"))
         else:
             errors += [invalid(path.index(index), version, problem) for problem in names.is_dns1035_label(version)]

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from ...field import FieldError, Path, forbidden, invalid, not_supported, required
+from ...field import FieldError, Path, forbidden, invalid, not_supported, repeated, required
 from ..v1 import JSONSchemaProps, ValidationRule
 from .fieldpaths import FieldPathError, find_field
 from .structural import conversion_problem
@@ -178,6 +178,7 @@ def _validate_list_map(schema: JSONSchemaProps, path: Path) -> list[FieldError]:
         detail = "must be object if parent array's x-kubernetes-list-type is map"
         errors.append(invalid(path.child("items", "type"), items.type or "", detail))
     else:
+        again = repeated(keys)
         for index, key in enumerate(keys):
             known = (items.properties or {}).get(key)
             if known is None:
@@ -186,7 +187,7 @@ def _validate_list_map(schema: JSONSchemaProps, path: Path) -> list[FieldError]:
                 detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
                 of_key = path.child("items", "properties").key(key).child("type")
                 errors.append(invalid(of_key, items.type, detail))
-            if key in keys[:index]:
+            if index in again:
                 errors.append(invalid(at, keys, "must not contain duplicate entries"))
     return errors
 

@@ -155,11 +155,12 @@ def _validate_transitions(
     """What has ended does not run again unless it may restart."""
     errors: list[FieldError] = []
     by_name = {container.name: container for container in containers}
+    now = {each.name: each for each in reversed(new)}
     for index, before in enumerate(old):
         terminated = before.state.terminated if before.state is not None else None
         if terminated is None:
             continue
-        after = next((each for each in new if each.name == before.name), None)
+        after = now.get(before.name)
         if after is None or (after.state is not None and after.state.terminated is not None):
             continue
         container = by_name.get(before.name)
@@ -302,7 +303,7 @@ def _validate_allocatable_claims(
 def _validate_ips(ips: Sequence[PodIP | HostIP], old: Sequence[PodIP | HostIP], path: Path) -> list[FieldError]:
     """Valid addresses, at most one of each family."""
     errors: list[FieldError] = []
-    known = [each.ip or "" for each in old]
+    known = {each.ip or "" for each in old}
     for index, each in enumerate(ips):
         errors += is_valid_ip_for_legacy_field(path.index(index), each.ip or "", old=known)
     if len(ips) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...field import FieldError, Path, duplicate, forbidden, invalid, required
+from ...field import MAX_REPEATED, FieldError, Path, duplicate, forbidden, invalid, required
 from ...godiff import in_order
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...names import is_qualified_name, name_is_dns_subdomain
@@ -253,10 +253,12 @@ def _misfits(scope: str, spec: ResourceQuotaSpec) -> int:
 def _validate_scopes(spec: ResourceQuotaSpec, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     scopes = spec.scopes or []
+    misfits = {scope: _misfits(scope, spec) for scope in SCOPES.intersection(scopes)}
     for scope in scopes:
         if scope not in SCOPES:
             errors.append(invalid(path, scopes, "unsupported scope"))
-        errors += [invalid(path, scopes, "unsupported scope applied to resource")] * _misfits(scope, spec)
+        misfit = invalid(path, scopes, "unsupported scope applied to resource")
+        errors += [misfit] * min(misfits.get(scope, 0), MAX_REPEATED - len(errors))
     return errors + _validate_conflicts(set(scopes), scopes, path)
 
 
@@ -269,19 +271,22 @@ def _validate_scope_selector(spec: ResourceQuotaSpec, path: Path) -> list[FieldE
     errors: list[FieldError] = []
     selector = spec.scope_selector
     requirements = (selector and selector.match_expressions) or []
+    misfits = {scope: _misfits(scope, spec) for scope in SCOPES.intersection(each.scope_name for each in requirements)}
+    shown: dict[str, Any] | None = None
     for requirement in requirements:
         scope, operator = requirement.scope_name or "", requirement.operator or ""
         if scope not in SCOPES:
             errors.append(invalid(path.child("scopeName"), scope, "unsupported scope"))
-        for _ in range(_misfits(scope, spec)):
+        if misfits.get(scope):
             # Upstream prints the selector in its internal form.
-            value = {
+            shown = shown or {
                 "MatchExpressions": [
                     {"ScopeName": each.scope_name or "", "Operator": each.operator or "", "Values": each.values}
                     for each in requirements
                 ]
             }
-            errors.append(invalid(path, in_order(value), "unsupported scope applied to resource"))
+            misfit = invalid(path, in_order(shown), "unsupported scope applied to resource")
+            errors += [misfit] * min(misfits[scope], MAX_REPEATED - len(errors))
         if scope in _EXISTS_ONLY and operator != "Exists":
             detail = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "

@@ -177,8 +177,9 @@ def validate_match_label_keys(
                 detail = "exists in both matchLabelKeys and labelSelector"
                 errors.append(invalid(path.index(positions[key]), key, detail))
             seen.add(key)
+    mismatched = frozenset(mismatch or ())
     for index, key in enumerate(match or ()):
-        if key in (mismatch or ()):
+        if key in mismatched:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             errors.append(invalid(path.child("matchLabelKeys").index(index), key, detail))
     return errors
@@ -208,6 +209,7 @@ def validate_topology_spread_constraints(
 ) -> list[FieldError]:
     """How evenly pods are spread over nodes and zones."""
     errors: list[FieldError] = []
+    last = {(each.topology_key, each.when_unsatisfiable): index for index, each in enumerate(constraints)}
     for index, each in enumerate(constraints):
         at = path.index(index)
         errors += validate_positive(each.max_skew, at.child("maxSkew"))
@@ -216,11 +218,9 @@ def validate_topology_spread_constraints(
         action = each.when_unsatisfiable or ""
         if action not in _UNSATISFIABLE:
             errors.append(not_supported(at.child("whenUnsatisfiable"), action, _UNSATISFIABLE))
-        for other in constraints[index + 1 :]:
-            if (other.topology_key, other.when_unsatisfiable) == (each.topology_key, each.when_unsatisfiable):
-                pair = f"{{{each.topology_key or ''}, {action}}}"
-                errors.append(duplicate(at.child("{topologyKey, whenUnsatisfiable}"), pair))
-                break
+        if last[each.topology_key, each.when_unsatisfiable] > index:
+            pair = f"{{{each.topology_key or ''}, {action}}}"
+            errors.append(duplicate(at.child("{topologyKey, whenUnsatisfiable}"), pair))
         if each.min_domains is not None:
             errors += validate_positive(each.min_domains, at.child("minDomains"))
             if action != "DoNotSchedule":

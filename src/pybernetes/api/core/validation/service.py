@@ -108,7 +108,7 @@ def _validate(obj: Service, old: Service | None) -> list[FieldError]:
         errors += validate_labels(spec.selector, _SPEC.child("selector"))
     _validate_affinity(spec, errors)
     errors += validate_address_fields(spec, before)
-    existing = (before and before.external_ips) or ()
+    existing = frozenset((before and before.external_ips) or ())
     for index, ip in enumerate(spec.external_ips or ()):
         at = _SPEC.child("externalIPs").index(index)
         errors += is_valid_ip_for_legacy_field(at, ip, old=existing) or validate_endpoint_ip(ip, at)
@@ -229,7 +229,7 @@ def _validate_source_ranges(
         if spec.type != "LoadBalancer":
             errors.append(forbidden(path, _ONLY_BALANCER))
         before = (old.spec and old.spec.load_balancer_source_ranges) if old else None
-        existing = [each.strip() for each in before or ()]
+        existing = {each.strip() for each in before or ()}
         for index, cidr in enumerate(spec.load_balancer_source_ranges):
             errors += is_valid_cidr_for_legacy_field(path.index(index), cidr.strip(), old=existing)
     elif SOURCE_RANGES in annotations:
@@ -293,7 +293,7 @@ def validate_load_balancer_status(
     if spec.type != "LoadBalancer" and status.ingress:
         return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
     errors: list[FieldError] = []
-    existing = [each.ip for each in (old and old.ingress) or () if each.ip]
+    existing = {each.ip for each in (old and old.ingress) or () if each.ip}
     for index, ingress in enumerate(status.ingress or ()):
         at = path.index(index)
         if ingress.ip:

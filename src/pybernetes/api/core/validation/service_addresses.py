@@ -7,10 +7,11 @@ before.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from ...addresses import is_valid_ip_for_legacy_field, parse_ip
-from ...field import FieldError, Path, duplicate, invalid, not_supported, required
+from ...field import FieldError, Path, duplicate, invalid, not_supported, repeated, required
 from ..v1.service import ServiceSpec
 
 FAMILIES: Final = ("IPv4", "IPv6")
@@ -47,14 +48,15 @@ def validate_address_fields(spec: ServiceSpec, old: ServiceSpec | None) -> list[
     elif ips:
         errors.append(invalid(_CLUSTER_IPS, ips, "must be empty when `clusterIP` is not specified"))
     families = spec.ip_families or []
+    again = repeated(families)
     for index, family in enumerate(families):
         if family not in FAMILIES:
             errors.append(not_supported(_FAMILIES.index(index), family, FAMILIES))
-        if family in families[:index]:
+        if index in again:
             errors.append(duplicate(_FAMILIES.index(index), family))
     if spec.ip_family_policy is not None and spec.ip_family_policy not in POLICIES:
         errors.append(not_supported(_POLICY, spec.ip_family_policy, POLICIES))
-    wrong = _validate_ips(ips, (old and old.cluster_ips) or [], errors)
+    wrong = _validate_ips(ips, frozenset((old and old.cluster_ips) or ()), errors)
     if len(ips) > 2:
         errors.append(invalid(_CLUSTER_IPS, ips, "may only hold up to 2 values"))
     if wrong:
@@ -69,7 +71,7 @@ def validate_address_fields(spec: ServiceSpec, old: ServiceSpec | None) -> list[
     return errors
 
 
-def _validate_ips(ips: list[str], existing: list[str], errors: list[FieldError]) -> bool:
+def _validate_ips(ips: list[str], existing: Collection[str], errors: list[FieldError]) -> bool:
     wrong = False
     for index, ip in enumerate(ips):
         if index == 0 and ip == "None":

@@ -59,7 +59,7 @@ def validate_ingress_status_update(new: Ingress, old: Ingress) -> list[FieldErro
     errors = validate_object_meta_update(new.metadata, old.metadata, _META)
     balancer = new.status.load_balancer if new.status else None
     before = old.status.load_balancer if old.status else None
-    existing = [each.ip for each in (before and before.ingress) or () if each.ip]
+    existing = {each.ip for each in (before and before.ingress) or () if each.ip}
     for index, ingress in enumerate((balancer and balancer.ingress) or ()):
         path = Path("status", "loadBalancer", "ingress").index(index)
         if ingress.ip:

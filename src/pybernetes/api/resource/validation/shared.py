@@ -14,7 +14,7 @@ from ...core.validation.common import (
     validate_dns1123_label,
     validate_dns1123_subdomain,
 )
-from ...field import FieldError, Path, duplicate, forbidden, invalid, required, too_long, too_many
+from ...field import FieldError, Path, duplicate, forbidden, invalid, repeated, required, too_long, too_many
 from ...meta.validation import validate_label_name
 from ...quote import quote
 from ..v1 import DeviceSelector, OpaqueDeviceConfiguration
@@ -183,13 +183,12 @@ def validate_binding_conditions(
     good, bad = path.child("bindingConditions"), path.child("bindingFailureConditions")
     errors = validate_list(conditions, MAX_BINDING_CONDITIONS, validate_label_name, good)
     errors += validate_list(failures, MAX_BINDING_CONDITIONS, validate_label_name, bad)
-    for index, each in enumerate(conditions):
-        if each in conditions[:index]:
-            errors.append(duplicate(good.index(index), each))
+    errors += [duplicate(good.index(index), conditions[index]) for index in sorted(repeated(conditions))]
+    again, wanted = repeated(failures), frozenset(conditions)
     for index, each in enumerate(failures):
-        if each in failures[:index]:
+        if index in again:
             errors.append(duplicate(bad.index(index), each))
-        if each in conditions:
+        if each in wanted:
             detail = "bindingFailureConditions must not overlap with bindingConditions"
             errors.append(invalid(bad.index(index), each, detail))
     if failures and not conditions:

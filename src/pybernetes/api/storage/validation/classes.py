@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from ...core.v1.affinity import TopologySelectorTerm
-from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
+from ...field import (
+    MAX_REPEATED,
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    repeated,
+    required,
+    too_long,
+)
 from ...meta.validation import (
     IMMUTABLE,
     validate_label_name,
@@ -90,7 +102,7 @@ def _validate_parameters(parameters: dict[str, str] | None, path: Path) -> list[
 def _validate_topologies(terms: list[TopologySelectorTerm], path: Path) -> list[FieldError]:
     """Each term once. Upstream compares a term with as many empty ones as there are terms, and so do we."""
     errors: list[FieldError] = []
-    seen: list[dict[str, frozenset[str]]] = [{} for _ in terms]
+    seen: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(terms)})
     for index, term in enumerate(terms):
         at = path.index(index).child("matchLabelExpressions")
         expressions: dict[str, frozenset[str]] = {}
@@ -99,13 +111,13 @@ def _validate_topologies(terms: list[TopologySelectorTerm], path: Path) -> list[
             here = at.index(number)
             if not values:
                 errors.append(required(here.child("values")))
-            for position, value in enumerate(values):
-                if value in values[:position]:
-                    errors.append(duplicate(here.child("values").index(position), value))
+            for position in sorted(repeated(values)):
+                errors.append(duplicate(here.child("values").index(position), values[position]))
             errors += validate_label_name(key, here.child("key"))
             if key in expressions:
                 errors.append(duplicate(here.child("key"), key))
             expressions[key] = frozenset(values)
-        errors += [duplicate(at, "") for other in seen if other == expressions]
-        seen.append(expressions)
+        form = frozenset(expressions.items())
+        errors += [duplicate(at, "")] * min(seen[form], MAX_REPEATED - len(errors))
+        seen[form] += 1
     return errors

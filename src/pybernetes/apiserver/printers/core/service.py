@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice, product
 from typing import Final
 
 from pybernetes.api.core.v1 import Endpoints, EndpointSubset, Service, ServicePort, ServiceSpec
@@ -50,20 +52,21 @@ def _port(port: ServicePort) -> str:
 
 
 def _endpoints(endpoints: Endpoints, now: float) -> Cells:
-    shown = [each for subset in endpoints.subsets or () for each in _subset(subset)]
-    listed = formats.cut(shown, len(shown), _ENDPOINTS_SHOWN) if endpoints.subsets else NONE
+    subsets = endpoints.subsets or ()
+    shown = list(islice((each for subset in subsets for each in _subset(subset)), _ENDPOINTS_SHOWN + 1))
+    count = sum(len(subset.addresses or ()) * max(len(subset.ports or ()), 1) for subset in subsets)
+    listed = formats.cut(shown, count, _ENDPOINTS_SHOWN) if endpoints.subsets else NONE
     return [name(endpoints), listed, age(endpoints, now)]
 
 
-def _subset(subset: EndpointSubset) -> list[str]:
-    addresses = [each.ip or "" for each in subset.addresses or ()]
+def _subset(subset: EndpointSubset) -> Iterator[str]:
+    addresses = (each.ip or "" for each in subset.addresses or ())
     if not subset.ports:  # a headless service needs none
-        return addresses
-    return [
-        f"[{address}]:{port.port or 0}" if ":" in address else f"{address}:{port.port or 0}"
-        for port in subset.ports
-        for address in addresses
-    ]
+        yield from addresses
+        return
+    for port, each in product(subset.ports, subset.addresses or ()):
+        address = each.ip or ""
+        yield f"[{address}]:{port.port or 0}" if ":" in address else f"{address}:{port.port or 0}"
 
 
 SERVICE: Final = Printer(

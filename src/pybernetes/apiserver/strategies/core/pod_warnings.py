@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from itertools import islice
 from typing import Any, Final
 
 from pybernetes.api.addresses import warnings_for_ip
@@ -20,6 +22,9 @@ from pybernetes.api.names import is_label_value
 from pybernetes.api.quote import quote
 
 from .volume_warnings import volume_warnings
+
+MAX_WARNINGS: Final = 128
+"""Different warnings of one object. An answer has room for 4,096 characters of them, so nobody misses the others."""
 
 _NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
 _SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
@@ -44,8 +49,7 @@ NODE_LABELS: Final = {
 def pod_warnings(pod: Pod) -> list[str]:
     """What to know about a new pod."""
     annotations = pod.metadata.annotations if pod.metadata is not None else None
-    warnings = _warnings(pod.spec or PodSpec(), annotations or {}, Path("spec"), Path("metadata"), template=False)
-    return list(dict.fromkeys(warnings))
+    return _first(_warnings(pod.spec or PodSpec(), annotations or {}, Path("spec"), Path("metadata"), template=False))
 
 
 def pod_template_warnings(
@@ -56,8 +60,17 @@ def pod_template_warnings(
         return []
     annotations = template.metadata.annotations if template.metadata is not None else None
     spec = template.spec or PodSpec()
-    warnings = _warnings(spec, annotations or {}, path.child("spec"), path.child("metadata"), template=True)
-    return list(dict.fromkeys(warnings))
+    return _first(_warnings(spec, annotations or {}, path.child("spec"), path.child("metadata"), template=True))
+
+
+def _first(warnings: Iterable[str]) -> list[str]:
+    """Each warning once, and no more than anybody can be shown."""
+    found: dict[str, None] = {}
+    for warning in islice(warnings, 2 * MAX_WARNINGS):
+        found[warning] = None
+        if len(found) == MAX_WARNINGS:
+            break
+    return list(found)
 
 
 def _warnings(
@@ -132,9 +145,11 @@ def _duplicates(spec: PodSpec, path: Path) -> Iterator[str]:
             yield f"{path.child('hostAliases').index(index).child('ip')}: duplicate ip {quote(ip)}"
         seen.add(ip)
     names = [each.name or "" for each in spec.image_pull_secrets or ()]
+    seen = set()
     for index, name in enumerate(names):
-        if name in names[:index]:
+        if name in seen:
             yield f"{path.child('imagePullSecrets').index(index).child('name')}: duplicate name {quote(name)}"
+        seen.add(name)
     for index, name in enumerate(names):
         if not name:
             yield f"{path.child('imagePullSecrets').index(index).child('name')}: invalid empty name {quote(name)}"
@@ -186,9 +201,50 @@ def _container(container: AnyContainer, path: Path) -> Iterator[str]:
             seen.add(name)
 
 
+_Port = tuple[int, Path, str, int]
+"""A number in the order of the pod, where it is, host IP and host port."""
+
+
+class _Taken:
+    """The definitions of one container port, found by what makes another definition a problem.
+
+    Only those are looked at that are worth a warning: thousands of equal ports cost no more than the first warnings.
+    """
+
+    __slots__ = ("_all", "_by_host", "_with_ip", "_without_host_port")
+
+    def __init__(self) -> None:
+        self._all: list[_Port] = []
+        self._without_host_port: list[_Port] = []
+        self._by_host: dict[tuple[str, int], list[_Port]] = {}
+        self._with_ip: dict[int, list[_Port]] = {}
+
+    def add(self, where: Path, ip: str, port: int) -> None:
+        entry = (len(self._all), where, ip, port)
+        self._all.append(entry)
+        if not port:
+            self._without_host_port.append(entry)
+            return
+        self._by_host.setdefault((ip, port), []).append(entry)
+        if ip:
+            self._with_ip.setdefault(port, []).append(entry)
+
+    def like(self, ip: str, port: int) -> Iterable[_Port]:
+        """Those that a definition duplicates, overlaps, or is ambiguous with; in order."""
+        if not port:
+            return self._all
+        same = self._by_host.get((ip, port), ())
+        ambiguous = self._by_host.get(("", port), ()) if ip else self._with_ip.get(port, ())
+        return merge(self._without_host_port, same, ambiguous, key=_number)
+
+
+def _number(entry: _Port) -> int:
+    return entry[0]
+
+
 def _ports(spec: PodSpec, path: Path) -> Iterator[str]:
     """Ports that are there twice, or nearly."""
-    taken: dict[tuple[int | None, str | None], list[tuple[Path, str, int]]] = {}
+    taken: dict[tuple[int | None, str | None], _Taken] = {}
     names: dict[str, Path] = {}
     later: list[str] = []
     for container, at in all_containers_with_path(spec, path):
@@ -201,15 +257,19 @@ def _ports(spec: PodSpec, path: Path) -> Iterator[str]:
                     f"Protocol:{port.protocol or ''} HostIP:{host_ip}}}"
                 )
                 yield f"{where}: hostIP set without hostPort: {form}"
-            others = taken.setdefault((port.container_port, port.protocol), [])
-            for other, other_ip, other_port in others:
-                if host_ip == other_ip and host_port == other_port:
-                    yield f"{where}: duplicate port definition with {other}"
-                elif not host_port or not other_port:
-                    yield f"{where}: overlapping port definition with {other}"
-                elif host_port == other_port and bool(host_ip) != bool(other_ip):
-                    yield f"{where}: dangerously ambiguous port definition with {other}"
-            others.append((where, host_ip, host_port))
+            key = (port.container_port, port.protocol)
+            others = taken.get(key)
+            if others is None:
+                others = taken[key] = _Taken()
+            else:
+                for _, other, other_ip, other_port in others.like(host_ip, host_port):
+                    if host_ip == other_ip and host_port == other_port:
+                        yield f"{where}: duplicate port definition with {other}"
+                    elif not host_port or not other_port:
+                        yield f"{where}: overlapping port definition with {other}"
+                    else:
+                        yield f"{where}: dangerously ambiguous port definition with {other}"
+            others.add(where, host_ip, host_port)
             if port.name:
                 first = names.setdefault(port.name, where)
                 if first is not where:

@@ -23,6 +23,10 @@ _GONE: Final = (
 )
 
 
+MAX_NAMES: Final = 100_000
+"""Names in the paths of one volume that are compared; overlaps of later files are not warned of."""
+
+
 class _File(NamedTuple):
     path: str
     source: str
@@ -63,7 +67,7 @@ def _overlaps(volume: Volume) -> Iterator[str]:
         files = (_File(each.path or "", "") for each in volume.downward_api.items)
         yield from _collisions(name, "DownwardAPI", files)
     if volume.projected is not None:
-        seen: list[_File] = []
+        seen = _Folder()
         for source in volume.projected.sources or ():
             if source == VolumeProjection():
                 yield f"volume {name} (Projected) has no sources provided"
@@ -84,16 +88,39 @@ def _files(source: VolumeProjection) -> list[_File]:
     return []
 
 
-def _collisions(volume: str, what: str, files: Iterable[_File], seen: list[_File] | None = None) -> Iterator[str]:
-    """Files that are in the way of others, among these and those seen before."""
-    seen = [] if seen is None else seen
+class _Folder:
+    """A folder or file of a volume: the files of the pod at this path, and those below."""
+
+    __slots__ = ("below", "children", "here", "names")
+
+    def __init__(self) -> None:
+        self.names = 0
+        self.children: dict[str, _Folder] = {}
+        self.here: list[tuple[int, _File]] = []
+        self.below: list[tuple[int, _File]] = []
+
+    def add(self, file: _File, number: int) -> list[tuple[int, _File]]:
+        """Put a file here; those in whose way it is are returned."""
+        found: list[tuple[int, _File]] = []
+        folder = self
+        for name in file.path.split("/"):
+            found += folder.here
+            folder.below.append((number, file))
+            folder = folder.children.setdefault(name, _Folder())
+        found += folder.here
+        found += folder.below
+        folder.here.append((number, file))
+        return sorted(found)
+
+
+def _collisions(volume: str, what: str, files: Iterable[_File], root: _Folder | None = None) -> Iterator[str]:
+    """Files that are in the way of others, among these and those that the root has already."""
+    root = root or _Folder()
     for file in files:
         this = _File(file.path.rstrip("/"), file.source)
-        for other in seen:
-            if this.path and other.path and _overlap(this.path, other.path):
+        root.names += this.path.count("/") + 1
+        if root.names > MAX_NAMES:
+            return
+        if this.path:
+            for _, other in root.add(this, len(root.below)):
                 yield f"volume {volume} ({what}): overlapping paths: {this} with {other}"
-        seen.append(this)
-
-
-def _overlap(one: str, other: str) -> bool:
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
