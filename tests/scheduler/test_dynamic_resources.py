@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -55,8 +56,8 @@ from pybernetes.api.resource.v1 import (
 from pybernetes.client.keys import copy
 from pybernetes.scheduler.config.v1.args import DynamicResourcesArgs
 from pybernetes.scheduler.framework import CycleState, PodInfo
+from pybernetes.scheduler.framework.status import Code
 from pybernetes.scheduler.plugins.dynamic_resources import DynamicResources
-from pybernetes.scheduler.plugins.dynamic_resources.allocator import AllocationError
 from pybernetes.scheduler.plugins.dynamic_resources.conditions import DeviceBindingFailed
 
 DRIVER = "gpu.example.com"
@@ -201,10 +202,11 @@ def test_a_domain_that_a_device_knows_nothing_of_is_empty_and_a_missing_attribut
     setting.claim(want(selectors=cel("has(device.attributes['other.example.com'].model)")), name="careful")
     assert setting.devices(claims=("careful",)) is None
     setting.claim(want(selectors=cel("device.attributes['other.example.com'].model == 'x'")), name="careless")
-    with pytest.raises(
-        AllocationError, match=r"claim default/careless: selector #0: CEL runtime error: no such key: model"
-    ):
-        setting.devices(claims=("careless",))
+    assert setting.devices(claims=("careless",)) is None
+    pod = setting.pod("careless")
+    state, _ = setting.filter(pod)
+    ((status, _), *_) = setting.plugin.refusals(state, pod, setting.handle.snapshot.row_numbers(slice(0, 1)))
+    assert status.message == "claim default/careless: selector #0: CEL runtime error: no such key: model"
 
 
 def test_all_devices_of_a_kind_or_none() -> None:
@@ -462,11 +464,76 @@ async def test_devices_that_nobody_uses_are_given_up_for_a_pod_that_fits_nowhere
     assert written.status.allocation is None
 
 
-def test_a_search_that_takes_too_long_is_given_up() -> None:
-    setting = Setting()
-    setting.slice(*(device(f"d{index}", attributes=attributes(number=index % 6)) for index in range(30)))
+def hopeless(setting: Setting, *, node: str = "one", devices: int = 30) -> None:
+    """A claim that a node's devices do not satisfy, which only trying all of their combinations shows."""
+    found = (device(f"{node}{index}", attributes=attributes(number=index % 6)) for index in range(devices))
+    setting.slice(*found, node=node)
     setting.claim(want(count=7), constraints=[DeviceConstraint(distinct_attribute=f"{DRIVER}/number")])
-    now = iter(range(0, 10_000_000, 1))
+
+
+async def test_a_search_that_is_too_long_for_a_cycle_goes_on_beside_it_and_the_pod_is_tried_again_at_its_end() -> None:
+    setting = Setting()
+    hopeless(setting)
+    setting.plugin._filter_timeout = 0.3
+    tried_again = asyncio.Event()
+    setting.handle.activate = lambda pods: tried_again.set()
+    setting.handle.clock.monotonic = time.monotonic
+    state, nodes = setting.filter(setting.pod("claim"))
+    assert nodes == []
+    answers = state["DynamicResources"].answers
+    assert answers[0].message == "devices are being searched for"
+    assert answers[1].message == "cannot allocate all claims" or answers[1] is answers[0]
+    state, nodes = setting.filter(setting.pod("claim"))
+    assert state["DynamicResources"].answers[0].message == "devices are being searched for", "it is not begun anew"
+    async with asyncio.timeout(60):
+        await tried_again.wait()
+    state, nodes = setting.filter(setting.pod("claim"))
+    assert nodes == []
+    assert state["DynamicResources"].answers[0].message == "timed out trying to allocate devices"
+    assert state["DynamicResources"].answers[0].code == Code.UNSCHEDULABLE, "it waits for something to change"
+
+
+async def test_what_a_search_beside_the_cycle_found_is_used_while_it_holds() -> None:
+    setting = Setting()
+    setting.slice(*(device(f"d{index}", attributes=attributes(number=index)) for index in range(8)))
+    setting.claim(want(count=7), constraints=[DeviceConstraint(distinct_attribute=f"{DRIVER}/number")])
+    tried_again = asyncio.Event()
+    setting.handle.activate = lambda pods: tried_again.set()
+    monotonic, now = setting.handle.clock.monotonic, iter(range(10_000_000))
     setting.handle.clock.monotonic = lambda: float(next(now))  # every look at the clock takes a second
-    with pytest.raises(AllocationError, match="node one: timed out trying to allocate devices"):
-        setting.devices()
+    _, nodes = setting.filter(setting.pod("claim"))
+    assert nodes == []
+    async with asyncio.timeout(60):
+        await tried_again.wait()
+    assert setting.devices() == [f"d{index}" for index in range(7)]
+    setting.claim(want(count=2), name="other")
+    setting.handle.clock.monotonic = monotonic
+    pod = setting.pod("other", name="second")
+    state, _ = setting.filter(pod)
+    assert setting.plugin.reserve(state, pod, "one") is None  # takes two of them
+    assert setting.devices() is None
+
+
+async def test_a_node_that_is_found_in_time_is_enough() -> None:
+    setting = Setting()
+    setting.slice(device("a"), node="one")
+    hopeless(setting, node="two")
+    setting.tell(setting.plugin._claims.named("claim", "default"), "DELETED")
+    setting.claim(want(count=1))
+    looks = iter([0.0, 0.0, *([1e9] * 1000)])
+    setting.handle.clock.monotonic = lambda: next(looks)
+    state, nodes = setting.filter(setting.pod("claim"))
+    assert nodes == ["one"]
+    assert state["DynamicResources"].answers[1].message.startswith("devices were found on another node")
+    assert setting.plugin._background.get("uid-pod") is None
+
+
+def test_a_claim_for_more_devices_than_one_may_have_is_refused_and_not_an_error() -> None:
+    setting = Setting()
+    setting.slice(*(device(f"d{index}") for index in range(40)))
+    setting.claim(*(want(f"r{index}", count=11) for index in range(3)))
+    state, nodes = setting.filter(setting.pod("claim"))
+    assert nodes == []
+    answer = state["DynamicResources"].answers[0]
+    assert answer.message == "claim default/claim: number of requested devices 33 exceeds the claim limit of 32"
+    assert answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE

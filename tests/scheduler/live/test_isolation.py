@@ -6,9 +6,23 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from scheduler.live.test_volumes_and_devices import claim, storage_class, using
+from scheduler.live.test_volumes_and_devices import claim, device_class, storage_class, using
 
-from pybernetes.api.core.v1 import Node, Pod
+from pybernetes.api.core.v1 import Node, Pod, PodResourceClaim
+from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.resource.v1 import (
+    Device,
+    DeviceAttribute,
+    DeviceClaim,
+    DeviceConstraint,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from pybernetes.component import tasks
 from pybernetes.scheduler import scheduler as scheduler_module
 from pybernetes.scheduler.framework.queued import QueuedPodInfo
@@ -155,7 +169,34 @@ async def test_an_event_that_could_not_be_taken_is_taken_later_and_the_state_is_
         assert running.scheduler.snapshot.requested("cpu")[row] == 1000
 
 
-def _meta(name: str) -> Any:
-    from pybernetes.api.meta.v1 import ObjectMeta
-
+def _meta(name: str) -> ObjectMeta:
     return ObjectMeta(name=name)
+
+
+async def test_a_claim_that_takes_long_to_search_for_keeps_no_other_pod_waiting(live: MakeLive) -> None:
+    async with live() as running:
+        await running.node("a")
+        kind = await device_class(running)
+        found = [Device(name=f"d{index}", attributes={"n": DeviceAttribute(int_=index % 6)}) for index in range(40)]
+        pool = ResourcePool(name=running.namespace, generation=1, resource_slice_count=1)
+        spec = ResourceSliceSpec(driver="gpu.example.com", pool=pool, node_name="a", devices=found)
+        await running.client.create(ResourceSlice(metadata=_meta(running.namespace), spec=spec))
+        exactly = ExactDeviceRequest(device_class_name=kind, count=7)
+        different = DeviceConstraint(distinct_attribute="gpu.example.com/n")
+        devices = DeviceClaim(requests=[DeviceRequest(name="r", exactly=exactly)], constraints=[different])
+        metadata = ObjectMeta(name="hopeless", namespace=running.namespace)
+        await running.client.create(ResourceClaim(metadata=metadata, spec=ResourceClaimSpec(devices=devices)))
+        pod = await running.pod("waits", resource_claims=[PodResourceClaim(name="r", resource_claim_name="hopeless")])
+        plugin: Any = next(
+            each
+            for each in running.scheduler.frameworks["default-scheduler"].pre_binds
+            if each.name == "DynamicResources"
+        )
+        uid = (pod.metadata and pod.metadata.uid) or ""
+        await running.until(lambda: plugin._background.get(uid), "the search goes on in the background")
+        for number in range(5):
+            await running.pod(f"other-{number}")
+        for number in range(5):
+            assert await running.bound(f"other-{number}") == "a"
+        assert plugin._background.get(uid).running, "all others were placed before it ended"
+        assert "devices are being searched for" in await running.refused("waits")

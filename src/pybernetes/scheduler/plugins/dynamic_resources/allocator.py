@@ -40,14 +40,18 @@ from .selectors import DeviceSelectors, SelectorFailed
 MAX_RESULTS = 32
 """Devices of one claim (upstream's AllocationResultsMaxSize)."""
 
-_STEPS = 256
-"""Devices tried between two looks at the clock."""
+_STEPS = 16
+"""Devices looked at between two looks at the clock."""
 
 ClassLookup = Callable[[str], DeviceClass | None]
 
 
 class AllocationError(Exception):
     """Nothing can be said about the node: the pod is tried again later."""
+
+
+class SearchTimeout(AllocationError):
+    """The search took too long."""
 
 
 class NodeUnusable(Exception):
@@ -145,19 +149,21 @@ class Allocator:
         allocated: Allocated,
         classes: ClassLookup,
         selectors: DeviceSelectors,
-        late: Callable[[], Callable[[], bool]] | None = None,
     ) -> None:
-        """`late` is called for each node; what it returns says whether the search there has taken too long."""
-        self.late = late
         self.slices = slices
         self.allocated = allocated
         self.classes = classes
         self.selectors = selectors
         self._available: dict[PoolID, Counters] = {}
 
-    def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> list[AllocationResult] | None:
-        """Devices for all the claims, in their order, or None. Raises AllocationError or NodeUnusable."""
-        return _Search(self, node, claims).run()
+    def allocate(
+        self, node: Node, claims: Sequence[ResourceClaim], late: Callable[[], bool] | None = None
+    ) -> list[AllocationResult] | None:
+        """Devices for all the claims, in their order, or None. Raises AllocationError or NodeUnusable.
+
+        `late` says whether the search has taken too long: then it raises SearchTimeout.
+        """
+        return _Search(self, node, claims, late).run()
 
     def available(self, pool: Pool) -> Counters:
         """What is left of the pool's counters beside devices that are taken."""
@@ -175,9 +181,11 @@ class Allocator:
 class _Search:
     """The search on one node."""
 
-    def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
+    def __init__(
+        self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim], late: Callable[[], bool] | None
+    ) -> None:
         self._allocator = allocator
-        self._late = allocator.late() if allocator.late is not None else None
+        self._late = late
         self._steps = 0
         self._node = node
         self._claims = claims
@@ -243,7 +251,14 @@ class _Search:
     def _number(self, request: _Request) -> int:
         return len(request.devices) if request.all else request.count
 
+    def _look_at_the_clock(self) -> None:
+        self._steps += 1
+        if self._late is not None and self._steps % _STEPS == 0 and self._late():
+            name = self._node.metadata.name if self._node.metadata else ""
+            raise SearchTimeout(f"node {name}: timed out trying to allocate devices")
+
     def _suits(self, request: _Request, device: PoolDevice) -> bool:
+        self._look_at_the_clock()
         if not request.selects(device, self._node, self._allocator.selectors):
             return False
         taken = consumed(device.device, request.capacity)
@@ -282,10 +297,7 @@ class _Search:
         return False
 
     def _try(self, claim: int, index: int, request: _Request, left: int, device: PoolDevice, start: int) -> bool:
-        self._steps += 1
-        if self._late is not None and self._steps % _STEPS == 0 and self._late():
-            name = self._node.metadata.name if self._node.metadata else ""
-            raise AllocationError(f"node {name}: timed out trying to allocate devices")
+        self._look_at_the_clock()
         undo = self._take(claim, request, device)
         if undo is None:
             return False

@@ -12,7 +12,7 @@ of pod groups) are not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,20 +64,24 @@ from ...framework import (
 )
 from ...snapshot.selectors import match_node_selector
 from . import conditions, extended
-from .allocator import Allocator, NodeUnusable
+from .allocator import AllocationError, Allocator, NodeUnusable, SearchTimeout
+from .background import CYCLE_BUDGET, BackgroundSearches
 from .claims import ClaimsMissing, Devices, allocation_of, is_reserved_for, pod_claims
 from .pools import Slices
 from .selectors import DeviceSelectors
 from .writer import ClaimWriter
 
 FILTER_TIMEOUT = 10
-"""Seconds for one node; upstream's default of `filterTimeout`. 0 is no end."""
+"""Seconds for the search of one pod; upstream's default of `filterTimeout` for one node. 0 is no end."""
 BINDING_TIMEOUT = 600
 """Seconds; upstream's default of `bindingTimeout`."""
 MAX_ALTERNATIVES = 8
 """Of a request (upstream's FirstAvailableDeviceRequestMaxSize): the first is worth so much."""
 
 CANNOT_ALLOCATE = Status(UNRESOLVABLE, "cannot allocate all claims")
+TIMED_OUT = Status(UNSCHEDULABLE, "timed out trying to allocate devices")
+SEARCHING = Status(UNRESOLVABLE, "devices are being searched for")
+NOT_SEARCHED = Status(UNRESOLVABLE, "devices were found on another node before this one was searched")
 NOT_THERE = Status(UNRESOLVABLE, "resourceclaim not available on the node")
 
 
@@ -117,6 +121,8 @@ class _State:
     """Uids of claims that are about to get devices."""
     made: ResourceClaim | None = None
     """The claim for extended resources, once it is made."""
+    deadline: float | None = None
+    """When the search of this cycle ends, once it has begun."""
 
     def to_allocate(self) -> list[ResourceClaim]:
         """The claims that have no devices yet."""
@@ -153,6 +159,10 @@ class DynamicResources(
         self._selectors = DeviceSelectors()
         self._providers: dict[str, DeviceClass] | None = None
         self._sorted: Slices | None = None
+        self._background: BackgroundSearches[_OnNode | Status] = BackgroundSearches()
+        self._generation = 0
+        """Goes up whenever the answer of a search may have become another: devices, classes, or what is taken."""
+        self._claims.add_handler(self._claim_changed, self._claim_updated, self._claim_changed)
         self._classes.add_handler(self._class_changed, lambda _, new: self._class_changed(new), self._class_changed)
         self._slices.add_handler(self._slice_changed, lambda _, new: self._slice_changed(new), self._slice_changed)
 
@@ -195,9 +205,7 @@ class DynamicResources(
         old = extended.find_claim(pod.pod, self._claims.in_namespace(pod.namespace)) if resources else None
         allocator = None
         if resources or any(allocation_of(each) is None for each in claims):
-            allocator = Allocator(
-                self._all_slices(), self._devices.allocated(), self._classes.named, self._selectors, self._late
-            )
+            allocator = Allocator(self._all_slices(), self._devices.allocated(), self._classes.named, self._selectors)
         state[self.name] = _State(claims, allocator, classes, resources, old)
         return None
 
@@ -207,12 +215,56 @@ class DynamicResources(
         numbers = snapshot.row_numbers(rows)
         mask = self._usable(found, numbers)
         if found.allocator is not None:
+            rest: list[int] = []
             for position in np.flatnonzero(mask & snapshot.alive[numbers]).tolist():
                 row = int(numbers[position])
                 if row not in found.answers:
-                    found.answers[row] = self._allocate(found, pod, row)
+                    answer = self._search_in_cycle(found, pod, row)
+                    found.answers[row] = answer
+                    if answer is SEARCHING:
+                        rest.append(row)
                 mask[position] = isinstance(found.answers[row], _OnNode)
+            if rest:
+                self._search_on(found, pod, rest)
         return mask
+
+    def _search_in_cycle(self, found: _State, pod: PodInfo, row: int) -> _OnNode | Status:
+        """What the pod gets on a node; `SEARCHING` if there is no time left in this cycle to find out."""
+        search = self._background.get(pod.uid)
+        if search is not None and not search.running and search.generation != self._generation:
+            self._background.drop(pod.uid)
+            search = None
+        if search is not None:
+            if search.running:
+                return SEARCHING
+            answer = search.answers.get(self._key(found, row))
+            if answer is not None:
+                return answer
+            if any(isinstance(each, _OnNode) for each in search.answers.values()):
+                return NOT_SEARCHED
+        monotonic = self.handle.clock.monotonic
+        if found.deadline is None:
+            found.deadline = monotonic() + CYCLE_BUDGET
+        deadline = found.deadline
+        if monotonic() <= deadline:
+            answer = self._question(found, pod, row)(lambda: monotonic() > deadline)
+            if answer is not TIMED_OUT:
+                return answer
+        return NOT_SEARCHED if any(isinstance(each, _OnNode) for each in found.answers.values()) else SEARCHING
+
+    def _search_on(self, found: _State, pod: PodInfo, rows: list[int]) -> None:
+        """Search beside the scheduling cycles, unless a node was found after all."""
+        if any(isinstance(each, _OnNode) for each in found.answers.values()):
+            found.answers.update(dict.fromkeys(rows, NOT_SEARCHED))
+        elif (search := self._background.get(pod.uid)) is None or not search.running:
+            self._background.start(
+                pod.uid,
+                self._generation,
+                [(self._key(found, row), self._question(found, pod, row)) for row in rows],
+                lambda answer: isinstance(answer, _OnNode),
+                self._filter_timeout,
+                lambda: self.handle.activate([pod.pod]),
+            )
 
     def refusals(self, state: CycleState, pod: PodInfo, rows: RowArray) -> Refusals:
         found: _State = state[self.name]
@@ -247,33 +299,44 @@ class DynamicResources(
             return False
         return ready or not conditions.is_late(claim, self.handle.clock.now(), self._timeout)
 
-    def _allocate(self, found: _State, pod: PodInfo, row: int) -> _OnNode | Status:
+    def _key(self, found: _State, row: int) -> Hashable:
+        """What an answer about a node depends on, beside what `_generation` counts."""
+        info = self.handle.snapshot.info(row)
+        return info.name, frozenset(info.labels.items()), frozenset(self._missing(found, row))
+
+    def _missing(self, found: _State, row: int) -> list[str]:
+        """The extended resources that devices must provide because the node does not."""
+        return [name for name in found.resources if not self.handle.snapshot.allocatable(name)[row]]
+
+    def _question(self, found: _State, pod: PodInfo, row: int) -> Callable[[Callable[[], bool]], _OnNode | Status]:
+        """Which devices the pod gets on a node: a function for a thread, whose argument says when to give up."""
         assert found.allocator is not None
+        allocator = found.allocator
         node = self.handle.snapshot.info(row).node
         assert node is not None
         claims = found.to_allocate()
-        here = [name for name in found.resources if not self.handle.snapshot.allocatable(name)[row]]
+        here = self._missing(found, row)
         own: ResourceClaim | None = None
         mappings: list[ContainerExtendedResourceRequest] = []
         if here:
             if found.old_extended is not None:
-                return Status(UNRESOLVABLE, "cannot schedule extended resource claim")
+                return lambda late: Status(UNRESOLVABLE, "cannot schedule extended resource claim")
             requests, mappings = extended.requests_and_mappings(pod.spec, here, found.classes)
             own = extended.new_claim(pod.pod, requests)
             claims.append(own)
         if not claims:
-            return _OnNode([])
-        try:
-            allocations = found.allocator.allocate(node, claims)
-        except NodeUnusable as error:
-            return Status(UNRESOLVABLE, str(error))
-        return CANNOT_ALLOCATE if allocations is None else _OnNode(allocations, own, mappings)
+            return lambda late: _OnNode([])
 
-    def _late(self) -> Callable[[], bool]:
-        """Searching has no end that one could wait for when many devices are alike and none is right."""
-        monotonic = self.handle.clock.monotonic
-        deadline = monotonic() + self._filter_timeout
-        return lambda: self._filter_timeout > 0 and monotonic() > deadline
+        def search(late: Callable[[], bool]) -> _OnNode | Status:
+            try:
+                allocations = allocator.allocate(node, claims, late)
+            except SearchTimeout:
+                return TIMED_OUT
+            except (NodeUnusable, AllocationError) as error:
+                return Status(UNRESOLVABLE, str(error))
+            return CANNOT_ALLOCATE if allocations is None else _OnNode(allocations, own, mappings)
+
+        return search
 
     def _wrong(self, claim: ResourceClaim) -> str | None:
         if allocation_of(claim) is not None:
@@ -362,12 +425,15 @@ class DynamicResources(
             self._devices.pending[uid_of(claim)] = allocation
             found.pending.append(uid_of(claim))
         found.chosen = answer
+        self._generation += 1
+        self._background.drop(pod.uid)
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         found: _State | None = state.get(self.name)
         if found is None:
             return
+        self._generation += bool(found.pending)
         for uid in found.pending:
             self._devices.pending.pop(uid, None)
         found.pending.clear()
@@ -428,9 +494,19 @@ class DynamicResources(
 
     def _class_changed(self, _: DeviceClass) -> None:
         self._providers = None
+        self._generation += 1
 
     def _slice_changed(self, _: ResourceSlice) -> None:
         self._sorted = None
+        self._generation += 1
+
+    def _claim_changed(self, claim: ResourceClaim) -> None:
+        if allocation_of(claim) is not None:
+            self._generation += 1
+
+    def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
+        if allocation_of(old) != allocation_of(new) or old.spec != new.spec:
+            self._generation += 1
 
     # -- hints
 
