@@ -179,7 +179,7 @@ async def test_a_handshake_that_hangs_holds_up_nobody_for_long() -> None:
         nonlocal hanging
         hanging += 1
         if hanging == 1:
-            await asyncio.sleep(600)
+            await asyncio.Event().wait()
         return client.host, client.port
 
     async with serving(serve) as client, asyncio.timeout(30):

@@ -75,7 +75,7 @@ async def test_a_runtime_that_is_slow_to_take_a_connection_up_is_waited_for() ->
     async with served(Minimal()) as runtime:
 
         async def door(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await asyncio.sleep(0.7)  # longer than any pause between two attempts
+            await asyncio.sleep(0.7)  # not a wait: a runtime slower than any pause between two attempts
             inner_reader, inner_writer = await asyncio.open_unix_connection(runtime.socket)
             await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
 

@@ -238,7 +238,9 @@ async def test_a_deletion_that_is_shown_while_the_last_status_is_being_sent_is_c
         await kubelet.statuses.stop()
 
 
-async def test_a_pod_of_the_same_name_does_not_get_the_status_of_the_one_before_it(connect: Connect) -> None:
+async def test_a_pod_of_the_same_name_does_not_get_the_status_of_the_one_before_it(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
     async with connect() as (client, namespace):
         old = await make(client, namespace)
         kubelet = Kubelet(client)
@@ -246,7 +248,9 @@ async def test_a_pod_of_the_same_name_does_not_get_the_status_of_the_one_before_
         await client.delete(Pod, "p", namespace, grace_period_seconds=0)
         new = await make(client, namespace)
         kubelet.statuses.set(copy(old), status("Running"))
-        await asyncio.sleep(0.2)
+        async with asyncio.timeout(30):
+            while "field is immutable" not in caplog.text:  # noqa: ASYNC110 - the server's answer to a status of another UID
+                await asyncio.sleep(0.01)
         found = await client.get(Pod, "p", namespace)
         assert found.metadata.uid == new.metadata.uid  # type: ignore[union-attr]
         assert found.status is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,10 @@ async def _ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 
 @pytest.mark.parametrize("lasting", [True, False])
 async def test_who_follows_a_log_may_pause_and_nobody_else(lasting: bool) -> None:
+    connections: list[Any] = []
+
     async def handler(request: Request) -> Response | None:
+        connections.append(request.connection)
         request.connection.lasting = lasting
         stream = request.connection.stream(request, 200, "text/plain")
         for start in range(0, len(MUCH), 1 << 16):
@@ -45,9 +49,13 @@ async def test_who_follows_a_log_may_pause_and_nobody_else(lasting: bool) -> Non
         stream.end()
         return None
 
-    async with serving(handler, Timeouts(write=0.2)) as (_, port):
+    async with serving(handler, Timeouts(write=0.05)) as (_, port):
         reader, writer = await _ask(port)
-        await asyncio.sleep(0.7)  # nobody reads
+        now = asyncio.get_running_loop().time
+        async with asyncio.timeout(30):
+            # Nobody reads, four times as long as the limit.
+            while not connections or not (connections[0].transport.is_closing() or connections[0].stuck(now()) > 0.2):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         found = 0
         with contextlib.suppress(ConnectionError):
             while piece := await reader.read(1 << 20):
@@ -89,7 +97,7 @@ async def test_an_answer_that_takes_too_long_is_ended_unless_it_lasts() -> None:
 
     async def handler(request: Request) -> Response | None:
         try:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(0.15)
             return Response(b"done")
         except asyncio.CancelledError as cancelled:
             why.append(cancelled.args)
@@ -101,7 +109,7 @@ async def test_an_answer_that_takes_too_long_is_ended_unless_it_lasts() -> None:
     def refusal(status: int, text: str) -> Response:
         return Response(text.encode(), status)
 
-    times = Timeouts(header=0.2, answer=0.3)
+    times = Timeouts(header=0.2, answer=0.05)
     http = HTTPServer(handler, refusal, max_body=10, timeouts=times, lasts=lambda request: request.path == "/long")
     server = await asyncio.get_running_loop().create_server(http, "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])

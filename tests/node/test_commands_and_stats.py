@@ -58,7 +58,7 @@ async def test_what_a_container_uses(machine: Machine) -> None:
             usage=reader(),
         )
         stats.sampler.sample()
-        await asyncio.sleep(1.5)  # what is measured is time
+        await asyncio.sleep(1.5)  # not a wait: the time over which usage is measured
         stats.sampler.sample()
         found = (await stats.summary())["pods"][0]
         (main,) = found["containers"]

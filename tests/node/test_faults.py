@@ -124,7 +124,7 @@ def test_killed_while_a_pod_uses_its_grace_period(own_node: Cluster, victim: str
     cluster.apply(bare_pod("stubborn", "trap '' TERM; while :; do sleep 0.1; done", terminationGracePeriodSeconds=4))
     cluster.kubectl("wait", "--for=condition=Ready", "pod/stubborn", "--timeout=60s")
     cluster.kubectl("delete", "pod", "stubborn", "--wait=false")
-    time.sleep(1)  # not a wait for anything: in the midst of the grace period
+    assert not settle(lambda: "Killing" not in {each["reason"] for each in cluster.get("events")["items"]})
     cluster.kill(victim)
     assert not settle(lambda: list(pods(cluster))), cluster.log("node-1-kubelet")
     cluster.wait_ready()

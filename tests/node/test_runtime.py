@@ -222,7 +222,7 @@ async def test_a_container_may_be_removed_by_force_while_another_waits_for_its_e
         deaf = await start(runtime, config, sandbox, "sh", "-c", "trap '' TERM; while :; do sleep 0.05; done")
         request = cri.StopContainerRequest(container_id=deaf, timeout=60)
         stopping = [asyncio.create_task(runtime.stop_container(request)) for _ in range(3)]
-        await asyncio.sleep(0.2)  # all of them wait
+        await asyncio.sleep(0.1)  # all of them wait
         async with asyncio.timeout(30):
             await runtime.stop_container(cri.StopContainerRequest(container_id=deaf, timeout=0))
             await asyncio.gather(*stopping)

@@ -23,7 +23,7 @@ def test_a_pod_waits_for_the_default_account_of_a_new_namespace(admin: Client) -
         path = f"/api/v1/namespaces/{admin.namespace()}"
 
         def later() -> None:
-            time.sleep(0.3)  # as long as a controller may take
+            time.sleep(0.15)  # as long as a controller may take
             assert admin.post(f"{path}/serviceaccounts", {"metadata": {"name": "default"}}).status == 201
 
         thread = threading.Thread(target=later)

@@ -170,7 +170,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.content = body
         path, _, query = self.path.partition("?")
         if extension.mode == "hang" or "/hang" in path:
-            time.sleep(HANGING)
+            time.sleep(HANGING)  # not a wait: a server that hangs
         if extension.mode == "garbage" or "/garbage" in path:
             self.wfile.write(b"this is not HTTP\r\n\r\n")
             self.close_connection = True

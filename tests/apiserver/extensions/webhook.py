@@ -39,7 +39,7 @@ class ConversionWebhook(Backend):
         self.reviews.append(review)
         request, mode = review["request"], asked.path.split("?")[0].strip("/")
         if mode == "hang":
-            time.sleep(2)
+            time.sleep(2)  # not a wait: a webhook that hangs
         objects = [convert(each, request["desiredAPIVersion"]) for each in request["objects"]]
         response = {"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": objects}
         lie(mode, response)

@@ -145,7 +145,7 @@ async def test_a_flood_of_one_user_leaves_another_within_three_times_of_quiet(tm
             process.stdin.write(message.replace("{token}", server.token).encode())
             process.stdin.close()
             try:
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(1.0)  # not a wait: the flood at work before the first measurement
                 for kind in QUIET:
                     ratios[flood, kind] = await least_ratio(admin, kind, max(quiet[kind], 0.001))
                 assert process.returncode is None, f"the flood of {flood} has ended"

@@ -256,8 +256,8 @@ async def states(kubeconfig: Path, expected: list[list[str]] | None) -> list[lis
     async with Client(config.load(kubeconfig)) as client:
         for number, step in enumerate((first, attach, release)):
             await step(client)
-            for _ in range(int(SETTLED)):
-                await asyncio.sleep(1.0)
+            for _ in range(int(SETTLED / 0.1)):
+                await asyncio.sleep(0.1)
                 now = await seen(client)
                 if expected is not None and now == expected[number]:
                     break

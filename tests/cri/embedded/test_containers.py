@@ -266,7 +266,7 @@ async def test_changes_are_told_as_they_happen(machine: EmbeddedMachine) -> None
                     done.set()
 
         listening = asyncio.create_task(listen())
-        await asyncio.sleep(0.2)  # an open stream says nothing before the first event
+        await asyncio.sleep(0.1)  # an open stream says nothing before the first event
         await runtime.version()  # who answers this has come to what was asked before it
         config, sandbox = await cri_pods.run(runtime, machine)
         id = await cri_pods.start(runtime, config, sandbox, "true")

@@ -138,7 +138,7 @@ async def test_a_launcher_that_is_lost_again_while_it_is_asked_what_runs_is_hear
             return flaky.connections >= before + 2
 
         await until(again)
-        await asyncio.sleep(RELAUNCH + 0.2)  # whoever else waits to connect has done it by now
+        await asyncio.sleep(RELAUNCH + 0.1)  # not a wait for an event: whoever else waits to connect has done it by now
         await until(answers)
     await runtime.close()
 

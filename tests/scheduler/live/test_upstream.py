@@ -127,7 +127,7 @@ async def compare(client: Client, seed: int) -> None:
         pod.spec.node_name = random.choice(names)
         if (placed := await create(client, pod)) is not None:
             real.pods.append(placed)
-    await asyncio.sleep(SEEN)
+    await asyncio.sleep(SEEN)  # not a wait for ours: upstream does not say what it has seen
     for index in range(4):
         pod = await create(client, acceptable(worlds.pod(random, f"new{index}", names, wishes=0.5)))
         if pod is None:
@@ -149,7 +149,7 @@ async def compare(client: Client, seed: int) -> None:
     for service in real.services:
         await client.delete(type(service), service.metadata.name, service.metadata.namespace)
     await client.delete_collection(Node)
-    await asyncio.sleep(SEEN)
+    await asyncio.sleep(SEEN)  # not a wait for ours: upstream does not say what it has seen
 
 
 @pytest.mark.soak

@@ -103,7 +103,7 @@ def record(scheduler: str, folder: Path) -> Body:
         with log.open("wb") as output:
             process = subprocess.Popen([scheduler, *flags], stdout=output, stderr=output)
         try:
-            time.sleep(5)
+            time.sleep(5)  # not a wait in a test: upstream's scheduler starts, by hand
             pods = [_place(server, pod(rng, index)) for index in range(PODS)]
         finally:
             process.terminate()
