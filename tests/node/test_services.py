@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -115,3 +116,12 @@ def test_the_process_reports_health_and_metrics_on_the_node(node: Cluster, space
     assert '"nodeEligible": true' in node.inside("busybox", "wget", "-qO-", "http://127.0.0.1:10256/healthz")
     metrics = node.inside("busybox", "wget", "-qO-", "http://127.0.0.1:10249/metrics")
     assert "kubeproxy_sync_proxy_rules_last_timestamp_seconds" in metrics
+
+
+def test_the_service_kubernetes_is_reached_from_the_node_itself(node: Cluster) -> None:
+    script = (
+        "import ssl, urllib.request\n"
+        "answer = urllib.request.urlopen('https://10.96.0.1/version', context=ssl._create_unverified_context())\n"
+        "print(answer.read().decode())"
+    )
+    assert '"gitVersion"' in node.inside(sys.executable, "-c", script)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
 import os
 import signal
 import socket
 import subprocess
 import tempfile
-import threading
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -227,25 +225,6 @@ def _try_fetch(address: str) -> str | None:
         return fetch(address)
     except OSError:
         return None
-
-
-def test_the_service_kubernetes_leads_to_the_api_server_from_pods_and_from_the_node(pair: Pair) -> None:
-    class Server(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(f"seen {self.client_address[0]}".encode())
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    node = pair.nodes[0]
-    with http.server.HTTPServer((pair.network.gateway, SERVER_PORT), Server) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        assert node.execute("wget", "-qO-", "http://10.96.0.1:443/") == f"seen {node.pod_ip}"
-        here = node.run("busybox", "timeout", "20", "busybox", "wget", "-qO-", "http://10.96.0.1:443/")
-        assert here == f"seen {pair.network.address(1)}"
-        server.shutdown()
 
 
 def test_a_node_is_a_machine_of_its_own(pair: Pair) -> None:
