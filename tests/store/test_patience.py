@@ -1,4 +1,4 @@
-"""Lone writes are waited for by the loop itself; many, and those to a slow disk, are not."""
+"""The loop waits a moment for lone writes; for many, and for those to a slow disk, it does not."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from store.test_sqlite import opened
 from pybernetes.store import patience as module
 from pybernetes.store import sqlite
 from pybernetes.store.base import StoreUnavailable
-from pybernetes.store.patience import APART, PUT_OFF, QUICK, RARE, Patience
+from pybernetes.store.patience import APART, PUT_OFF, RARE, Patience
 from pybernetes.store.sqlite import SQLiteStore
+
+QUICK, SLOW = 0.0001, 0.01
 
 
 class Clock:
@@ -27,14 +29,14 @@ class Clock:
         waits = patience.has()
         self.time += seconds
         if waits:
-            patience.waited(seconds)
+            patience.waited(in_time=seconds < SLOW)
         patience.acknowledged()
         return waits
 
 
 def test_a_write_right_behind_another_is_not_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, patience = Clock(monkeypatch), Patience(int)
-    assert clock.lone_write(patience, QUICK / 10)
+    assert clock.lone_write(patience, QUICK)
     clock.time += APART / 2
     assert not patience.has()
     clock.time += APART
@@ -43,41 +45,40 @@ def test_a_write_right_behind_another_is_not_alone(monkeypatch: pytest.MonkeyPat
 
 def test_a_write_is_not_alone_while_others_write(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, patience = Clock(monkeypatch), Patience(lambda: 5)
-    assert clock.lone_write(patience, QUICK / 10)
-    assert clock.lone_write(patience, QUICK / 10)
-    assert not clock.lone_write(patience, QUICK / 10)
+    assert clock.lone_write(patience, QUICK)
+    assert clock.lone_write(patience, QUICK)
+    assert not clock.lone_write(patience, QUICK)
     clock.time += RARE  # who else is under way does not write
-    assert clock.lone_write(patience, QUICK / 10)
+    assert clock.lone_write(patience, QUICK)
 
 
 def test_one_who_writes_one_after_another_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, patience = Clock(monkeypatch), Patience(lambda: 1)
-    assert all(clock.lone_write(patience, QUICK / 10) for _ in range(10))
+    assert all(clock.lone_write(patience, QUICK) for _ in range(10))
 
 
 def test_a_server_without_rest_does_not_wait_for_one_write_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, patience = Clock(monkeypatch), Patience(lambda: 1)
     monkeypatch.setattr(module, "thread_time", lambda: clock.time)
-    assert clock.lone_write(patience, QUICK / 10)
-    assert clock.lone_write(patience, QUICK / 10)
-    assert not clock.lone_write(patience, QUICK / 10)
+    assert clock.lone_write(patience, QUICK)
+    assert clock.lone_write(patience, QUICK)
+    assert not clock.lone_write(patience, QUICK)
     clock.time += RARE  # a flood of reads is no reason
-    assert clock.lone_write(patience, QUICK / 10)
+    assert clock.lone_write(patience, QUICK)
 
 
 def test_one_client_who_keeps_the_server_at_work_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, patience = Clock(monkeypatch), Patience(lambda: 1)
     monkeypatch.setattr(module, "thread_time", lambda: 0.9 * clock.time)
-    assert all(clock.lone_write(patience, QUICK / 10) for _ in range(10))
+    assert all(clock.lone_write(patience, QUICK) for _ in range(10))
 
 
 def test_a_slow_disk_is_waited_for_now_and_then_only(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, patience = Clock(monkeypatch), Patience(int)
-    assert all(clock.lone_write(patience, QUICK / 10) for _ in range(100))
-    assert all(clock.lone_write(patience, QUICK * 5 if number % 20 == 0 else QUICK / 10) for number in range(100))
-    waited = [clock.lone_write(patience, QUICK * 5) for _ in range(20 * PUT_OFF)]
-    assert sum(waited) < 30
-    waited = [clock.lone_write(patience, QUICK / 10) for _ in range(2 * PUT_OFF)]
+    assert all(clock.lone_write(patience, QUICK) for _ in range(100))
+    waited = [clock.lone_write(patience, SLOW) for _ in range(20 * PUT_OFF)]
+    assert sum(waited) < 30  # twice as many are not waited for each time
+    waited = [clock.lone_write(patience, QUICK) for _ in range(2 * PUT_OFF)]
     assert all(waited[-10:])  # it is quick again
 
 

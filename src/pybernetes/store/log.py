@@ -23,7 +23,7 @@ import errno
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -63,10 +63,11 @@ class Log:
         """How many bytes of records there are, those aside that are known to be in the database as whole files."""
         return sum(self._sizes)
 
-    def read(self, folded: int) -> list[Row]:
-        """The rows behind revision `folded`, which is what the database holds. Raises Damaged.
+    def read(self, folded: int, sync: Callable[[int], None] = os.fdatasync) -> list[Row]:
+        """The rows behind revision `folded`, which is what the database holds, made durable by `sync`. Raises Damaged.
 
-        What is appended goes on behind them.
+        What is appended goes on behind them. Whoever wrote them last may have died before its own sync, and they are
+        shown from now on.
         """
         records = [(after, which, end, rows) for which in (0, 1) for after, end, rows in self._records(which)]
         found: list[Row] = []
@@ -80,6 +81,10 @@ class Log:
             self._last = rows[-1][0]
             self._turn = which
             self._sizes[which] = end
+        for which in (0, 1):
+            if self._sizes[which]:
+                with open(self._paths[which], "rb") as file:
+                    sync(file.fileno())
         return found
 
     def open(self) -> None:

@@ -1,11 +1,9 @@
-"""Whether the event loop itself waits for the disk, or goes on and hears of it later.
+"""Whether the event loop waits a moment for the sync of a write, or goes on and hears of it later.
 
-While the disk works beside the loop (`syncing`), others are served; that is right for a batch of many writes, and for a
-slow disk. But a lone write pays for it: the sync is done by a worker of the kernel, which gets its turn on a busy
-processor after 1 to 4 ms though the disk needs a tenth of one, and whoever wrote then waits for two more rounds of the
-loop, in each of which everybody else is served first. So the loop syncs a lone write itself, at once, as long as that
-is usually quick. p99 of a PUT beside a flood of lists, in terms of the quiet server: 3.2 without this, 0.5 with it
-(`tests/apiserver/flowcontrol/test_flood.py`).
+While the disk works beside the loop (`syncing`), others are served; that is right for a batch of many writes. But a
+lone write pays for it: the thread that syncs needs the GIL from a busy loop, and whoever wrote then waits for two more
+rounds of the loop, in each of which everybody else is served first. So the loop waits for a lone write, `sqlite.WAIT`
+seconds at most; where the disk was slower than that, it does not wait for the next ones, twice as many each time.
 
 A write is alone if nobody else is about to write, or if others who are have not written for a while (they may only say
 what they would write); but never right behind another. So who writes one after another on one connection is alone,
@@ -26,21 +24,18 @@ RARE = 0.005
 BUSY = 0.95
 """The share of time at work since the last write from which on there was no rest. One client who writes without a
 pause takes 0.75 to 0.9, and gets a fifth more done for being waited for."""
-QUICK = 0.003
-"""Seconds that a disk may usually need. Everybody waits for that long."""
 PUT_OFF = 256
-"""Lone writes that are not waited for, once the disk was found to be slow."""
-_SHARE = 1 / 16  # of the last sync in what is usual: one that is slow now and then makes no slow disk
+"""Lone writes that are not waited for, at most, when the disk was found to be slow several times in a row."""
 
 
 class Patience:
-    """Knows what syncs took."""
+    """Knows when writes came, and whether the disk was quick."""
 
     def __init__(self, writing: Callable[[], int]) -> None:
         """`writing`: how many writes there are, with the one that comes now, but for those that wait for another."""
         self._writing = writing
-        self._usual = 0.0
-        self._put_off = 0
+        self._put_off = 0  # lone writes that are not waited for from now on
+        self._slow = 0  # how many were not when the disk was found to be slow last
         self._before = self._last = 0.0  # when the last writes but one, and the last, were acknowledged
         self._worked = 0.0  # how long our thread had worked until the last
 
@@ -69,9 +64,7 @@ class Patience:
         self._before, self._last = self._last, monotonic()
         self._worked = thread_time()
 
-    def waited(self, seconds: float) -> None:
-        """The loop has waited for the disk."""
-        self._usual += (seconds - self._usual) * _SHARE
-        if self._usual > QUICK:
-            self._usual = QUICK  # so that one more slow sync is enough
-            self._put_off = PUT_OFF
+    def waited(self, *, in_time: bool) -> None:
+        """The loop has waited for the disk, which was quick enough or not."""
+        self._slow = 0 if in_time else min(2 * self._slow + 1, PUT_OFF)
+        self._put_off = self._slow

@@ -2,9 +2,10 @@
 
 Writes are decided and numbered on the event loop, against an index in memory (key to revision). They gather until the
 batch before them is durable; then one record of a log takes all of them (`log`), one `fdatasync` beside the loop
-(`syncing`) makes them durable, and all are acknowledged together. A write that comes alone to a quick disk is made
-durable at once (`patience`). Now and then a thread copies what the log holds into the database; until then it is kept
-in memory as well, so that nobody reads the log. Why that is safe is written in `sqlite_file`.
+(`syncing`) makes them durable, and all are acknowledged together. The loop waits a moment for a write that comes alone
+(`patience`): if the disk is quick it is acknowledged at once. Now and then a thread copies what the log holds into the
+database; until then it is kept in memory as well, so that nobody reads the log. Why that is safe is written in
+`sqlite_file`.
 
 A write to a key on which another write is not yet durable waits for that one's outcome before it is decided, so it is
 never refused because of a change that its caller could not see by reading again; and a failed batch undoes nothing but
@@ -42,7 +43,7 @@ from pybernetes.store.feed import Feed, FeedWatch
 from pybernetes.store.log import Row
 from pybernetes.store.patience import Patience
 from pybernetes.store.sqlite_file import SQLiteFile, SyncFailed
-from pybernetes.store.syncing import Syncer, ThreadSyncer, kernel_syncer
+from pybernetes.store.syncing import Syncer
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -54,6 +55,8 @@ BATCH = 256
 """Writes in one record."""
 BATCH_SIZE = 4 << 20
 """Bytes in one record, or one write if that is larger."""
+WAIT = 0.002
+"""Seconds that the event loop waits for the disk at most, when a write comes alone."""
 GATHER = 0.001
 """Seconds that a write waits for others at most."""
 FOLD_AFTER = 6 << 20
@@ -87,6 +90,23 @@ class _Write(msgspec.Struct, eq=False):
                 waiter.set_result(None)
 
 
+_Begun = tuple[list[_Write], list[Event] | None, "asyncio.Future[None]"]
+"""A batch that is in the log, its events, and its sync that is under way."""
+
+
+def _take_now(lock: asyncio.Lock) -> bool:
+    """Take a lock without a round of the loop; False if somebody has it."""
+    if lock.locked():
+        return False
+    taking = lock.acquire()
+    try:
+        taking.send(None)
+    except StopIteration:
+        return True
+    taking.close()
+    return False
+
+
 class SQLiteStore:
     """See `pybernetes.store.base.Store`."""
 
@@ -104,7 +124,6 @@ class SQLiteStore:
         wait for another of them.
         """
         self._file = SQLiteFile(path, sync=sync)
-        self._sync = sync
         self._clock = clock
         self._index: dict[str, int] = {}
         """The revision of each key, durable writes only."""
@@ -153,8 +172,7 @@ class SQLiteStore:
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         contents = await self._in("upkeep", self._file.open)
-        by_kernel = kernel_syncer(self._file.log) if self._sync is os.fdatasync else None
-        self._syncer = by_kernel or ThreadSyncer(self._file.sync)
+        self._syncer = Syncer(self._file.sync)
         self._index = contents.revisions
         self._assigned = self._durable = self._feed.revision = contents.revision
         self._fresh = {row[0]: row for row in contents.fresh}
@@ -330,7 +348,7 @@ class SQLiteStore:
         write = _Write((revision, key, previous, value is None, expires, value), loop.create_future())
         self._pending[key] = write
         if self._flusher is None:
-            if self._patience is not None and not self._writer.locked() and self._patience.has():
+            if self._patience is not None and self._patience.has() and _take_now(self._writer):
                 self._write_alone(write, self._patience)
                 return write.acknowledged
             self._flusher = loop.create_task(self._flush())
@@ -370,9 +388,14 @@ class SQLiteStore:
 
     # -- writing --
 
-    async def _flush(self) -> None:
-        """Write batch after batch until none is left."""
+    async def _flush(self, begun: _Begun | None = None) -> None:
+        """Write batch after batch until none is left. `begun`: a batch that is being synced, with the writer's lock."""
         try:
+            if begun is not None:
+                try:
+                    await self._finish(*begun)
+                finally:
+                    self._writer.release()
             while self._queue:
                 if self._gathers():
                     await self._gather()
@@ -413,33 +436,43 @@ class SQLiteStore:
         return batch
 
     def _write_alone(self, write: _Write, patience: Patience) -> None:
+        """Write one with the writer's lock, and wait a moment for it; a slow disk is waited for beside the loop."""
         batch = [write]
+        assert self._syncer is not None
         try:
             events = self._append(batch)
-            began = time.monotonic()
-            try:
-                self._file.sync()
-            except SyncFailed as error:
-                self._break(error)
-                raise
-            patience.waited(time.monotonic() - began)
         except Exception as error:
+            self._writer.release()
             self._fail(batch, str(error))
-        else:
+            return
+        synced = self._syncer.sync(WAIT)
+        patience.waited(in_time=synced.done())
+        if not synced.done():
+            self._flusher = self._loop.create_task(self._flush((batch, events, synced)))
+            return
+        self._writer.release()
+        failure = synced.exception()
+        if failure is None:
             self._acknowledge(batch, events)
+        else:
+            self._break(failure)
+            self._fail(batch, str(failure))
 
     async def _write_batch(self, batch: list[_Write]) -> None:
+        assert self._syncer is not None
         try:
             events = self._append(batch)
-            try:
-                assert self._syncer is not None
-                await self._syncer.sync()
-            except BaseException as error:
-                self._break(error)
-                if isinstance(error, OSError):
-                    raise SyncFailed(f"{self._file.path}: {error}") from error
-                raise
+        except Exception as error:
+            self._fail(batch, str(error))
+            return
+        await self._finish(batch, events, self._syncer.sync())
+
+    async def _finish(self, batch: list[_Write], events: list[Event] | None, synced: asyncio.Future[None]) -> None:
+        """Acknowledge a batch when it is durable, or fail it."""
+        try:
+            await synced
         except BaseException as error:
+            self._break(error)
             self._fail(batch, str(error))
             if not isinstance(error, Exception):
                 raise

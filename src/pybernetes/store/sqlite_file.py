@@ -13,7 +13,8 @@ Why an acknowledged write survives a power failure:
 - `append` writes a batch to the log (`log`), `sync` calls `fdatasync` on it; only then does the caller acknowledge.
 - `fold` copies what the log holds into the database, and notes in the same transactions, with `synchronous=FULL`, how
   far that goes. Only when it has returned may the log begin anew.
-- `open` reads what the log holds behind that mark, and the log goes on there.
+- `open` reads what the log holds behind that mark, syncs it (the last writer may have died before its sync), and the
+  log goes on there.
 - The directory entries of all files are synced before the first write to them is acknowledged.
 - A failed `fdatasync` is final: the kernel may have dropped the pages it could not write and report success next time.
   The caller must refuse writes until the file is opened anew.
@@ -368,7 +369,7 @@ class SQLiteFile:
         self._folded = contents.folded = meta["folded"]
         self._log = Log(self.path, meta["identity"])
         try:
-            contents.fresh = self._log.read(self._folded)
+            contents.fresh = self._log.read(self._folded, self._sync)
         except Damaged as error:
             raise StoreUnavailable(f"{self.path} is damaged: {error}") from None
         for revision, key, _, deleted, expires, _ in contents.fresh:

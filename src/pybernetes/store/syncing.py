@@ -1,134 +1,81 @@
-"""Waiting for the disk without holding up the event loop.
+"""Waiting for the disk without holding up the event loop: one thread that syncs a file when it is asked to.
 
-The kernel can run `fdatasync` in workers of its own and tell an eventfd when it is done (`uring`, else `aio`). A thread
-of ours would do the same, but needs the GIL before and after, and takes it from a busy loop in the middle of something.
-One sync after another beside an idle loop on two cores, 500 of them: 122 us and 38 us of CPU by the kernel, 216 us and
-139 us by a thread, 110 us if the loop itself waits. Where the kernel does not offer it, a thread does it.
+The loop may wait a few milliseconds for a sync (`within`). While it does, the thread has the GIL when it needs it, and
+a lone write to a quick disk is done at once instead of two rounds of the loop later; a slow disk costs the loop no more
+than that. Syncing by io_uring or AIO instead of by a thread was not faster (figures in docs/design.md).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import queue
-import select
 import threading
 from collections.abc import Callable
-from typing import Protocol
-
-from .aio import Aio
-from .uring import Uring
-
-_PROBE = 30.0  # seconds for the first sync, which waits for what others have written
 
 
-class Syncer(Protocol):
-    """Makes durable what was written to a file. One sync at a time."""
+class _Order:
+    """One sync that is asked for. `finished` can be acquired when it is done.
 
-    def sync(self) -> asyncio.Future[None]:
-        """Done when everything written before is on disk; an exception says that this is not known."""
-        ...
+    The loop sets `abandoned` and looks at `finished` after that; the thread releases `finished` and looks at
+    `abandoned` after that. So at least one of them sees the other, and the outcome is never lost.
+    """
 
-    def stop(self) -> None:
-        """Free what it holds; no sync is under way."""
-        ...
+    __slots__ = ("abandoned", "done", "error", "finished")
 
+    def __init__(self, done: asyncio.Future[None], abandoned: bool) -> None:
+        self.done = done
+        self.abandoned = abandoned
+        self.error: Exception | None = None
+        self.finished = threading.Lock()
+        self.finished.acquire()
 
-def kernel_syncer(file: int) -> Syncer | None:
-    """A syncer that needs no thread; None if this kernel, or this machine, has none."""
-    for way in (Uring, Aio) if hasattr(os, "eventfd") else ():
-        with contextlib.suppress(OSError):
-            return KernelSyncer(file, way)
-    return None
-
-
-class KernelSyncer:
-    """Asks the kernel, by one of its interfaces. Raises OSError if it does not have that."""
-
-    def __init__(self, file: int, way: type[Uring | Aio]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._done: asyncio.Future[None] | None = None
-        self._told = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        try:
-            self._kernel = way(file, self._told)
-            try:
-                self._probe()
-            except OSError:
-                self._kernel.close()
-                raise
-        except OSError:
-            os.close(self._told)
-            raise
-        self._loop.add_reader(self._told, self._tell)
-
-    def _probe(self) -> None:
-        self._kernel.ask()
-        if not select.select([self._told], [], [], _PROBE)[0]:
-            raise TimeoutError
-        os.eventfd_read(self._told)
-        self._kernel.collect()
-
-    def sync(self) -> asyncio.Future[None]:
-        done: asyncio.Future[None] = self._loop.create_future()
-        try:
-            self._kernel.ask()
-        except OSError as error:
-            done.set_exception(error)
-        else:
-            self._done = done
-        return done
-
-    def stop(self) -> None:
-        self._loop.remove_reader(self._told)
-        self._kernel.close()
-        os.close(self._told)
-
-    def _tell(self) -> None:
-        os.eventfd_read(self._told)
-        done, self._done = self._done, None
-        error = None
-        try:
-            self._kernel.collect()
-        except OSError as caught:
-            error = caught
-        if done is not None:
-            _settle(done, error)
+    def settle(self) -> None:
+        """Tell the outcome, once. On the event loop."""
+        if not self.done.done():
+            if self.error is None:
+                self.done.set_result(None)
+            else:
+                self.done.set_exception(self.error)
 
 
-class ThreadSyncer:
-    """A thread that runs `sync` when asked to. An executor would do, but was 10 to 15 % slower."""
+class Syncer:
+    """Runs `sync` in a thread of its own, one sync at a time."""
 
     def __init__(self, sync: Callable[[], None]) -> None:
         self._sync = sync
         self._loop = asyncio.get_running_loop()
-        self._asked: queue.SimpleQueue[asyncio.Future[None] | None] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         # A daemon, so that a program that dies without closing its store does not hang in it.
         threading.Thread(target=self._run, name="store-sync", daemon=True).start()
 
-    def sync(self) -> asyncio.Future[None]:
-        done: asyncio.Future[None] = self._loop.create_future()
-        self._asked.put(done)
-        return done
+    def sync(self, within: float = 0.0) -> asyncio.Future[None]:
+        """Done when everything written before is on disk; an exception says that this is not known.
+
+        The event loop itself waits for it, `within` seconds at most; then the future is done already.
+        """
+        order = _Order(self._loop.create_future(), abandoned=not within)
+        self._asked.put(order)
+        if within:
+            finished = order.finished.acquire(timeout=within)
+            if not finished:
+                order.abandoned = True
+                finished = order.finished.acquire(blocking=False)
+            if finished:
+                order.settle()
+        return order.done
 
     def stop(self) -> None:
+        """End the thread; no sync is under way."""
         self._asked.put(None)
 
     def _run(self) -> None:
-        while (done := self._asked.get()) is not None:
-            error = None
+        while (order := self._asked.get()) is not None:
             try:
                 self._sync()
-            except Exception as caught:
-                error = caught
-            with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits.
-                self._loop.call_soon_threadsafe(_settle, done, error)
-
-
-def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)
+            except Exception as error:
+                order.error = error
+            order.finished.release()
+            if order.abandoned:
+                with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits.
+                    self._loop.call_soon_threadsafe(order.settle)
