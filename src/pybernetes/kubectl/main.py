@@ -136,11 +136,10 @@ def _run(argv: list[str]) -> int:
         from pybernetes.kubectl import usage
 
         if arguments:
-            sys.stderr.write(usage.command(command, path))
             given = " ".join(arguments)
             raise CLIError(f"unknown command \"{given}\"\nSee '{' '.join(path)} -h' for help and examples")
-        sys.stdout.write(usage.command(command, path))
-        return 0
+        sys.stderr.write(usage.command(command, path))
+        return 1
     context = Context(flags, " ".join(path), argv)
     code = command.run(context, arguments) or 0
     if flags.on("warnings-as-errors") and context.warned():

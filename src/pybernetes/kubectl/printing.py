@@ -45,13 +45,75 @@ def hide_managed_fields(obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
-def printer_for(flags: Flags, operation: str = "", dry_run: str = "none") -> Printer:
-    """The printer of a command that changes something: `NAME OPERATION` without `-o`. Raises CLIError."""
+def printer_for(flags: Flags, operation: str = "", dry_run: str = "none", typed: bool = False) -> Printer:
+    """The printer of a command that changes something: `NAME OPERATION` without `-o`. Raises CLIError.
+
+    `typed`: JSON keeps the order of the fields, as upstream prints objects that it made itself.
+    """
     output = flags.text("output")
     if not output and not flags.get("template"):
         suffix = {"client": " (dry run)", "server": " (server dry run)"}.get(dry_run, "")
         return lambda obj: f"{object_label(obj)} {operation}{suffix}\n"
+    if typed and output == "json":
+        from pybernetes.kubectl.data import pretty
+
+        return lambda obj: pretty(go_order(obj), sort=False) + "\n"
     return generic(flags, output)
+
+
+_ORDER = {
+    name: place
+    for place, name in enumerate(
+        [
+            "kind",
+            "apiVersion",
+            "metadata",
+            "immutable",
+            "name",
+            "generateName",
+            "namespace",
+            "uid",
+            "resourceVersion",
+            "generation",
+            "creationTimestamp",
+            "image",
+            "command",
+            "args",
+            "workingDir",
+            "ports",
+            "env",
+            "resources",
+            "replicas",
+            "selector",
+            "volumes",
+            "containers",
+            "restartPolicy",
+            "dnsPolicy",
+            "data",
+            "binaryData",
+            "type",
+            "schedule",
+            "jobTemplate",
+            "hard",
+            "scopes",
+            "template",
+            "strategy",
+            "spec",
+            "status",
+        ]
+    )
+}
+_MAPS = ("labels", "annotations", "matchLabels", "data", "hard")
+
+
+def go_order(value: Any, name: str = "") -> Any:
+    """An object with its fields in the order of upstream's types, as far as generators use them."""
+    if isinstance(value, dict):
+        if name in _MAPS or (name == "selector" and all(isinstance(each, str) for each in value.values())):
+            return {key: value[key] for key in sorted(value)}
+        keys = sorted(value, key=lambda key: _ORDER.get(key, 5.5 if not name else 30.5))
+        return {key: go_order(value[key], key) for key in keys}
+    return [go_order(each) for each in value] if isinstance(value, list) else value
 
 
 def generic(flags: Flags, output: str, extra: tuple[str, ...] = ()) -> Printer:

@@ -58,6 +58,11 @@ class Loader:
             self._config = kubeconfig.load(self._flags.get("kubeconfig") or "")
         return self._config
 
+    def _given(self, name: str) -> str:
+        """The value of a global flag; a command may have a flag of the same name that holds a list."""
+        value = self._flags.get(name)
+        return value if isinstance(value, str) else ""
+
     def context(self) -> tuple[str, dict[str, Any]]:
         """The name and the content of the context in force."""
         config = self.config
@@ -108,12 +113,12 @@ class Loader:
             name, context = self.context()
             self._check(config, name, context)
             cluster_name = flags.get("cluster") or context.get("cluster") or ""
-            user_name = flags.get("user") or context.get("user") or ""
+            user_name = self._given("user") or context.get("user") or ""
             cluster = config.clusters.get(cluster_name)
             if cluster is None and flags.get("cluster"):
                 raise CLIError(f'no server found for cluster "{cluster_name}"')
             user = config.users.get(user_name)
-            if user is None and flags.get("user"):
+            if user is None and self._given("user"):
                 raise CLIError(f'auth info "{user_name}" does not exist')
             self._cluster(result, cluster or {}, cluster_name, bool(name))
             self._user(result, user or {}, user_name)
@@ -128,7 +133,7 @@ class Loader:
             problems.append("context was not found for specified context: " + name)
         elif name:
             cluster, user = context.get("cluster") or "", context.get("user") or ""
-            if user and user not in config.users and not self._flags.get("user"):
+            if user and user not in config.users and not self._given("user"):
                 problems.append(f'user "{user}" was not found for context "{name}"')
             if not cluster and not self._flags.get("cluster"):
                 problems.append(f'cluster was not specified for context "{name}"')
