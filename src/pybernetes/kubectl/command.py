@@ -63,8 +63,9 @@ class Command:
             return load(found)
         if found is None:
             for each in self.children.values():
-                if isinstance(each, Command) and name in each.aliases:
-                    return each
+                child = load(each) if isinstance(each, str) else each
+                if name in child.aliases:
+                    return child
         return found
 
 

@@ -52,6 +52,8 @@ class Editor:
 
     def put(self, section: str, name: str, value: dict[str, Any]) -> None:
         """Writes an entry where it was, or to the default file."""
+        if section == "contexts":
+            value = {"cluster": "", "user": "", **value}
         found = self.find(section, name)
         path = found[0] if found else self.default_file()
         content = self.files.setdefault(path, {})
@@ -83,6 +85,8 @@ class Editor:
 
     def set_current_context(self, name: str) -> None:
         """Writes the current context to the file that has one, or to the default file."""
+        if not name and not self.files:
+            return
         path = next(
             (each for each in self.paths if (self.files.get(each) or {}).get("current-context")), self.default_file()
         )

@@ -57,7 +57,7 @@ def command(subject: Command, path: list[str]) -> str:
     lines.append("Usage:")
     rest = subject.use.partition(" ")[2]
     if subject.children and subject.run is None:
-        lines.append(f"  {name} SUBCOMMAND [options]")
+        lines.append(f"  {name} {rest + ' ' if rest else '[flags] '}[options]")
     else:
         lines.append(f"  {name}{' ' + rest if rest else ''} [options]")
     lines.append("")

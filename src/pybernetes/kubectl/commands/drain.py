@@ -1,0 +1,230 @@
+"""`kubectl drain`, and the cordoning that `cordon` and `uncordon` share with it."""
+
+from __future__ import annotations
+
+import time
+
+from pybernetes.kubectl import mutating
+from pybernetes.kubectl.builder import Builder, Info
+from pybernetes.kubectl.command import Command
+from pybernetes.kubectl.data import dig
+from pybernetes.kubectl.errors import Aggregate, CLIError, StatusError, not_found, raise_all
+from pybernetes.kubectl.flags import Flag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pybernetes.kubectl.context import Context
+
+_RETRY = 5.0
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+def nodes(context: Context, arguments: list[str]) -> list[Info]:
+    """The nodes that the arguments or the selector name. Raises CLIError."""
+    flags = context.flags
+    usage = f"\nSee '{context.path} -h' for help and examples"
+    if not arguments and not flags.text("selector"):
+        use = {"drain": "drain NODE", "cordon": "cordon NODE", "uncordon": "uncordon NODE"}[context.path.split()[-1]]
+        raise CLIError(f"USAGE: {use} [flags]{usage}")
+    if arguments and flags.text("selector"):
+        raise CLIError(f"error: cannot specify both a node name and a --selector option{usage}")
+    words = [word.partition("/")[2] if word.startswith(("node/", "nodes/", "no/")) else word for word in arguments]
+    builder = Builder(context).selectors(flags.text("selector"))
+    builder.arguments(["nodes", *words])
+    found = builder.infos()
+    raise_all(builder.errors)
+    return found
+
+
+def cordon(context: Context, info: Info, wanted: bool, dry: str) -> None:
+    """Makes a node unschedulable or schedulable and prints it."""
+    flags = context.flags
+    word = "cordoned" if wanted else "uncordoned"
+    if bool(dig(info.object, "spec", "unschedulable", default=False)) == wanted:
+        context.out(mutating.printer_for(flags, f"already {word}", dry)(info.object))
+        return
+    if dry != "client":
+        parameters = {"dryRun": "All"} if dry == "server" else {}
+        body = {"spec": {"unschedulable": True if wanted else None}}
+        info.refresh(context.client.patch(info.path(), "strategic", body, parameters))
+    context.out(mutating.printer_for(flags, word, dry)(info.object))
+
+
+def run(context: Context, arguments: list[str]) -> int | None:
+    """`drain`."""
+    flags = context.flags
+    dry = mutating.dry_run(flags)
+    found = nodes(context, arguments)
+    for info in found:
+        cordon(context, info, True, dry)
+    drained: set[str] = set()
+    errors: list[CLIError] = []
+    for info in found:
+        try:
+            _drain(context, info, dry)
+            drained.add(info.name)
+            context.out(mutating.printer_for(flags, "drained", dry)(info.object))
+        except CLIError as error:
+            errors.append(error)
+            shown = (
+                error.message if not isinstance(error, Aggregate) else f"[{', '.join(e.message for e in error.errors)}]"
+            )
+            context.err(f'error: unable to drain node "{info.name}" due to error: {shown}, continuing command...\n')
+    remaining = [info.name for info in found if info.name not in drained]
+    if remaining:
+        context.err("There are pending nodes to be drained:\n" + "".join(f" {name}\n" for name in remaining))
+        flat: list[CLIError] = []
+        for each in errors:
+            flat += each.errors if isinstance(each, Aggregate) else [each]
+        from pybernetes.kubectl.errors import PlainError
+
+        raise PlainError("".join(f"{each.message}\n" for each in flat))
+    return None
+
+
+def _drain(context: Context, info: Info, dry: str) -> None:
+    flags = context.flags
+    parameters = {"fieldSelector": f"spec.nodeName={info.name}", "labelSelector": flags.text("pod-selector")}
+    listed = context.client.list("/api/v1/pods", parameters, flags.number("chunk-size"))
+    problems: dict[str, list[str]] = {}
+    warnings: dict[str, list[str]] = {}
+    chosen = []
+    for pod in listed.get("items") or ():
+        name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        delete, problem, warning = _judge(context, pod)
+        if problem:
+            problems.setdefault(problem, []).append(name)
+        elif warning:
+            warnings.setdefault(warning, []).append(name)
+        if delete and not problem:
+            chosen.append(pod)
+    if problems:
+        raise_all([CLIError(f"cannot delete {why}: {', '.join(sorted(names))}") for why, names in problems.items()])
+    if warnings:
+        context.err("Warning: " + "; ".join(f"{why}: {', '.join(names)}" for why, names in warnings.items()) + "\n")
+    for pod in chosen:
+        if dry == "client":
+            verb = "deleting" if flags.on("disable-eviction") else "evicting"
+            context.out(f"{verb} pod {pod['metadata']['namespace']}/{pod['metadata']['name']} (dry run)\n")
+    if dry != "client":
+        _remove(context, chosen, dry)
+
+
+def _judge(context: Context, pod: dict[str, Any]) -> tuple[bool, str, str]:
+    """Whether a pod is removed, why it cannot be, and what to warn of."""
+    flags = context.flags
+    metadata, phase = pod["metadata"], dig(pod, "status", "phase", default="")
+    if metadata.get("deletionTimestamp") and flags.number("skip-wait-for-delete-timeout") > 0:
+        return False, "", ""
+    if _MIRROR in (metadata.get("annotations") or {}):
+        return False, "", ""
+    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
+    finished = phase in ("Succeeded", "Failed")
+    if owner and owner["kind"] == "DaemonSet" and not finished:
+        if _exists(context, metadata["namespace"], owner["name"]):
+            if not flags.on("ignore-daemonsets"):
+                return False, "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)", ""
+            return False, "", "ignoring DaemonSet-managed Pods"
+        if not flags.on("force"):
+            return False, "Pods that declare no controller (use --force to override)", ""
+    local = any("emptyDir" in volume for volume in dig(pod, "spec", "volumes", default=[]))
+    if local and not finished and not flags.on("delete-emptydir-data"):
+        return False, "Pods with local storage (use --delete-emptydir-data to override)", ""
+    if owner is None and not finished:
+        if not flags.on("force"):
+            return False, "Pods that declare no controller (use --force to override)", ""
+        return True, "", "deleting Pods that declare no controller"
+    return True, "", ""
+
+
+def _exists(context: Context, namespace: str, name: str) -> bool:
+    try:
+        context.client.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}")
+        return True
+    except StatusError as error:
+        if not_found(error):
+            return False
+        raise
+
+
+def _remove(context: Context, pods: list[dict[str, Any]], dry: str) -> None:
+    flags = context.flags
+    timeout = flags["timeout"]
+    deadline = time.monotonic() + timeout if timeout else None
+    grace = flags.number("grace-period")
+    options: dict[str, Any] = {"gracePeriodSeconds": grace} if grace >= 0 else {}
+    if dry == "server":
+        options["dryRun"] = ["All"]
+    for pod in pods:
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        suffix = " (server dry run)" if dry == "server" else ""
+        verb = "deleting" if flags.on("disable-eviction") else "evicting"
+        while True:
+            context.out(f"{verb} pod {namespace}/{name}{suffix}\n")
+            try:
+                if flags.on("disable-eviction"):
+                    context.client.delete(path, options)
+                else:
+                    body = {
+                        "apiVersion": "policy/v1",
+                        "kind": "Eviction",
+                        "metadata": {"name": name, "namespace": namespace},
+                        "deleteOptions": options,
+                    }
+                    context.client.post(f"{path}/eviction", body)
+                break
+            except StatusError as error:
+                if not_found(error):
+                    break
+                if error.reason != "TooManyRequests":
+                    raise CLIError(f'error when evicting pods/"{name}" -n "{namespace}": {error.message}') from None
+                if deadline is not None and time.monotonic() > deadline:
+                    raise CLIError(
+                        f'error when evicting pods/"{name}" -n "{namespace}": global timeout reached: {timeout:g}s'
+                    ) from None
+                context.err(
+                    f'error when evicting pods/"{name}" -n "{namespace}" (will retry after 5s): {error.message}\n'
+                )
+                time.sleep(min(_RETRY, max(deadline - time.monotonic(), 0)) if deadline else _RETRY)
+    if dry == "none":
+        _wait(context, pods, deadline, timeout)
+
+
+def _wait(context: Context, pods: list[dict[str, Any]], deadline: float | None, timeout: float) -> None:
+    from pybernetes.kubectl.deleting import wait_gone
+
+    mapping = context.mapper.resource("pods")
+    for pod in pods:
+        info = Info(mapping, pod["metadata"]["namespace"], pod["metadata"]["name"], pod)
+        left = max(deadline - time.monotonic(), 0.001) if deadline else 0
+        if not wait_gone(context, info, left, pod["metadata"].get("uid", "")):
+            raise CLIError(
+                f'error when waiting for pod "{info.name}" in namespace "{info.namespace}" to terminate: global timeout'
+                f" reached: {timeout:g}s"
+            )
+
+
+COMMAND = Command(
+    "drain NODE",
+    "Drain node in preparation for maintenance",
+    run,
+    flags=(
+        *mutating.PRINT_FLAGS[:0],
+        Flag("output", hidden=True),
+        mutating.DRY_RUN,
+        mutating.SELECTOR,
+        Flag("chunk-size", "int", 500, "Objects in one response of a list."),
+        Flag("delete-emptydir-data", "bool", help="Go on although pods use emptyDir."),
+        Flag("delete-local-data", "bool", hidden=True),
+        Flag("disable-eviction", "bool", help="Delete pods instead of evicting them."),
+        Flag("force", "bool", help="Go on although there are pods without a controller."),
+        Flag("grace-period", "int", -1, "Seconds that pods get to end; negative means their own."),
+        Flag("ignore-daemonsets", "bool", help="Leave pods of DaemonSets."),
+        Flag("pod-selector", help="Only these pods."),
+        Flag("skip-wait-for-delete-timeout", "int", 0, "Do not wait for pods deleted longer ago than this."),
+        Flag("timeout", "duration", help="How long to wait; 0 has no limit."),
+    ),
+)

@@ -1,0 +1,68 @@
+"""`kubectl exec`: runs a command in a container."""
+
+from __future__ import annotations
+
+import sys
+
+from pybernetes.kubectl.attaching import container_of, stream
+from pybernetes.kubectl.command import Command
+from pybernetes.kubectl.data import dig
+from pybernetes.kubectl.errors import CLIError
+from pybernetes.kubectl.flags import Flag
+from pybernetes.kubectl.pod_lookup import pod_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pybernetes.kubectl.context import Context
+
+
+def run(context: Context, arguments: list[str]) -> int | None:
+    """`exec`."""
+    flags = context.flags
+    files = flags.words("filename")
+    usage = f"\nSee '{context.path} -h' for help and examples"
+    if flags.dash < 0 and len(arguments) > 1:
+        raise CLIError("exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead" + usage)
+    if flags.dash >= 0:
+        target, command = arguments[: flags.dash], arguments[flags.dash :]
+    else:
+        target, command = arguments, []
+    if not target and not files:
+        raise CLIError("pod, type/name or --filename must be specified")
+    if not command:
+        raise CLIError("you must specify at least one command for the container")
+    pod = pod_for(context, target[0] if target else "", flags["pod-running-timeout"], files)
+    name, namespace = pod["metadata"]["name"], pod["metadata"].get("namespace", context.namespace())
+    phase = dig(pod, "status", "phase", default="")
+    if phase in ("Succeeded", "Failed"):
+        raise CLIError(f"cannot exec into a container in a completed pod; current phase is {phase}")
+    container = container_of(context, pod, flags.text("container"), flags.on("quiet"))["name"]
+    stdin, tty = flags.on("stdin"), flags.on("tty")
+    if tty and not (stdin and sys.stdin.isatty()):
+        if stdin:
+            context.err("Unable to use a TTY - input is not a terminal or the right kind of file\n")
+        tty = tty and sys.stdin.isatty() and stdin
+    parameters = {
+        "container": container,
+        "command": command,
+        "stdin": stdin,
+        "stdout": True,
+        "stderr": not tty,
+        "tty": tty,
+    }
+    return stream(context, f"/api/v1/namespaces/{namespace}/pods/{name}/exec", parameters, stdin, tty)
+
+
+COMMAND = Command(
+    "exec (POD | TYPE/NAME) [-c CONTAINER] [flags] -- COMMAND [args...]",
+    "Execute a command in a container",
+    run,
+    flags=(
+        Flag("container", short="c", help="Name of the container."),
+        Flag("filename", "list", short="f", help="File that names the pod."),
+        Flag("pod-running-timeout", "duration", 60.0, "How long to wait until a pod runs."),
+        Flag("quiet", "bool", short="q", help="Only the output of the command."),
+        Flag("stdin", "bool", short="i", help="Pass stdin to the container."),
+        Flag("tty", "bool", short="t", help="Stdin is a terminal."),
+    ),
+)
