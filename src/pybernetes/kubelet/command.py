@@ -8,6 +8,7 @@ import dataclasses
 import signal
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -115,12 +116,12 @@ async def _work(kubelet: Kubelet, settings: clientconfig.Config, kubeconfig: str
     freezing = asyncio.create_task(component.freeze_when_started(kubelet))
     asyncio.get_running_loop().add_signal_handler(signal.SIGPWR, kubelet.shutdown.begin)
     try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(kubelet.run())
-            if config.rotate_certificates and settings.client_certificate_data:
-                group.create_task(_rotate_client(kubelet, settings, kubeconfig))
-            if config.server_tls_bootstrap:
-                group.create_task(_rotate_serving(kubelet))
+        if config.rotate_certificates and settings.client_certificate_data:
+            rotation = partial(_rotate_client, kubelet, settings, kubeconfig)
+            kubelet.tasks.start("rotation of the client certificate", rotation)
+        if config.server_tls_bootstrap:
+            kubelet.tasks.start("rotation of the serving certificate", partial(_rotate_serving, kubelet))
+        await kubelet.run()
     finally:
         freezing.cancel()
 

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.podresources import parsed
@@ -18,6 +19,8 @@ from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, EventBroadcaster
 from pybernetes.client.informers import InformerFactory
 from pybernetes.client.keys import uid_of
+from pybernetes.component.tasks import Tasks
+from pybernetes.component.watchdog import LoopWatchdog
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.containerd_snapshots import ImageViews
 from pybernetes.cri.errors import CRIError
@@ -68,7 +71,7 @@ from .runtime_class import runtime_handler
 from .runtime_manager import RuntimeManager
 from .runtime_state import RuntimeState
 from .settings import KubeletSettings
-from .sources.following import static_sources
+from .sources.following import Source, static_sources
 from .starting import Starter
 from .stats.provider import StatsProvider
 from .stats.runtime_usage import RuntimeUsage
@@ -81,8 +84,6 @@ from .volumes.manager import VolumeManager
 
 RESIZE_RETRY = 10.0
 """Seconds after which a resize that failed is tried again."""
-UPKEEP_RETRY = 10.0
-"""Seconds after which a part of the upkeep that failed is begun again."""
 log = logging.getLogger(__name__)
 
 
@@ -105,6 +106,10 @@ class Kubelet:
         self.node_pods = self.informers.informer(Pod, field_selector=f"spec.nodeName={settings.node_name}")
         self.services = self.informers.informer(Service)
         self.nodes = self.informers.informer(Node, field_selector=f"metadata.name={settings.node_name}")
+        self.tasks = Tasks("kubelet")
+        self.watchdog = LoopWatchdog()
+        self._devices_started = asyncio.Event()
+        """Pods may be admitted: it is known what runs, and who has which devices."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._pod_cidr = ""
         self._make_node()
@@ -192,6 +197,7 @@ class Kubelet:
         self.pods = PodManager()
         self.metrics = KubeletMetrics(settings.node_name, observed=self.pleg.all, pods=self.pods.all)
         self.metrics.measure(self.runtime)
+        self.metrics.watch(self.watchdog)
         strategy = config.config_map_and_secret_change_detection_strategy or "Watch"
         self.objects = objects_for(strategy, self.client, clock, self.wake)
         images = ImageMounts(root, ImageViews(self.runtime))
@@ -373,32 +379,15 @@ class Kubelet:
         self._enforce_reserved()
         self.nodes.add_handler(self._node_seen, lambda _, new: self._node_seen(new), lambda _: self.reporter.gone())
         self.informers.start()
-        self.eviction = await upkeep.eviction_manager(self)
         self.node_event(NORMAL, "Starting", "Starting kubelet.")
+        self.watchdog.start()
         try:
-            async with asyncio.TaskGroup() as group:
-                for each in (
-                    self.broadcaster.run(),
-                    self.runtime_state.run(),
-                    self.pleg.run(),
-                    self.reporter.run(),
-                    self._take_pods(),
-                    self.intake.run(),
-                ):
-                    group.create_task(each)
-                for part in (
-                    self.eviction.run,
-                    self.stats.run,
-                    self.log_rotator.run,
-                    self.containers_gc.run,
-                    self.images_gc.run,
-                    self.housekeeping.run,
-                    partial(Leftovers(self.runtime).run, self.clock),
-                    self._reconcile_cpus,
-                    LogindWatch(self.shutdown, self.clock).run,
-                ):
-                    group.create_task(self._keep_up(part))
+            for name, run in self._parts():
+                self.tasks.start(name, run)
+            await asyncio.get_running_loop().create_future()  # until cancelled
         finally:
+            await self.tasks.stop()
+            self.watchdog.stop()
             self.probes.close()
             await self.workers.close()
             await self.statuses.stop()
@@ -406,15 +395,33 @@ class Kubelet:
             await self.objects.close()
             await self.informers.stop()
 
-    async def _keep_up(self, part: Callable[[], Awaitable[None]]) -> None:
-        """Run what pods can do without for a while: its mistake is told, and it is tried again."""
-        while True:
-            try:
-                await part()
-                return
-            except Exception:
-                log.exception("a part of the node's upkeep failed, it is tried again in %g s", UPKEEP_RETRY)
-                await self.clock.sleep(UPKEEP_RETRY)
+    def _parts(self) -> Iterable[tuple[str, Callable[[], Coroutine[Any, Any, object]]]]:
+        """What runs as long as the kubelet, by the name that health checks and metrics show."""
+        yield "events", self.broadcaster.run
+        yield "runtime state", self.runtime_state.run
+        yield "pleg", self.pleg.run
+        yield "node status and lease", self.reporter.run
+        yield "pod sources", self._take_pods
+        yield "pod intake", self.intake.run
+        yield "eviction manager", self._evict
+        yield "stats", self.stats.run
+        yield "log rotation", self.log_rotator.run
+        yield "container garbage collection", self.containers_gc.run
+        yield "image garbage collection", self.images_gc.run
+        yield "housekeeping", self.housekeeping.run
+        yield "leftovers of containerd", partial(Leftovers(self.runtime).run, self.clock)
+        yield "cpu manager", self._reconcile_cpus
+        yield "logind", LogindWatch(self.shutdown, self.clock).run
+        for number, source in enumerate(self._static, 1):
+            yield f"static pods {number}", partial(self._static_pods, source)
+
+    async def _evict(self) -> None:
+        self.eviction = await upkeep.eviction_manager(self)
+        await self.eviction.run()
+
+    async def _static_pods(self, source: Source) -> None:
+        await self._devices_started.wait()
+        await source.run()
 
     def _enforce_reserved(self) -> None:
         """Limit what runs beside pods to what is reserved for it, where that is wanted."""
@@ -435,19 +442,18 @@ class Kubelet:
         """Begin with pods once it is known what runs; with those of the API server once it has told them."""
         await self.pleg.synced.wait()
         await asyncio.gather(*map(self.pleg.refresh, self.pleg.known().values()))
-        await self.devices.start((each.uid, found.name) for each in self.pleg.all() for found in each.running())
-        async with asyncio.TaskGroup() as group:
-            for source in self._static:
-                group.create_task(source.run())
-            await self.reporter.registered.wait()
-            await self.nodes.wait_synced()
-            await self.node_pods.wait_synced()
-            # As they were created: who came first has the first right to what the node has.
-            for pod in sorted(self.node_pods.items(), key=_created):
-                self.intake.added(pod)
-            self.node_pods.add_handler(self._added, self.intake.updated, self.intake.removed)
-            self.started.set()
-            self._relisted()
+        if not self._devices_started.is_set():
+            await self.devices.start((each.uid, found.name) for each in self.pleg.all() for found in each.running())
+            self._devices_started.set()
+        await self.reporter.registered.wait()
+        await self.nodes.wait_synced()
+        await self.node_pods.wait_synced()
+        # As they were created: who came first has the first right to what the node has.
+        for pod in sorted(self.node_pods.items(), key=_created):
+            self.intake.added(pod)
+        self.node_pods.add_handler(self._added, self.intake.updated, self.intake.removed)
+        self.started.set()
+        self._relisted()
 
     def _added(self, pod: Pod) -> None:
         if self.pods.get(uid_of(pod)) is None:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from pybernetes.api.core.v1 import Pod, PodStatus
-from pybernetes.client.metrics import GaugeFunction, Labels, Registry
+from pybernetes.client.metrics import CounterFunction, GaugeFunction, Labels, Registry
+from pybernetes.component import tasks
+from pybernetes.component.watchdog import LoopWatchdog
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 from pybernetes.version import GIT_VERSION
@@ -138,6 +140,26 @@ class KubeletMetrics:
                 self.operation_duration.observe(time.monotonic() - begin, operation)
 
         runtime._call = counted  # type: ignore[method-assign]
+
+    def watch(self, watchdog: LoopWatchdog) -> None:
+        """Show the event loop's lag, and failures of this process's long-lived tasks."""
+        for name, help, names, read in (
+            (
+                "pybernetes_event_loop_stalls_total",
+                "How often the event loop was more than a second late.",
+                (),
+                lambda: [((), float(watchdog.stalls))],
+            ),
+            (
+                "pybernetes_task_failures_total",
+                "Failures of long-lived tasks.",
+                ("task",),
+                lambda: [((task,), float(count)) for task, count in sorted(tasks.failures.items())],
+            ),
+        ):
+            self.registry.add(CounterFunction(name, f"[ALPHA] {help}", names, read))
+        lag = "The latest tick of the event loop since the last scrape."
+        self._add("pybernetes_event_loop_lag_seconds", lag, (), lambda: [((), watchdog.take_max_lag())])
 
     def count_ends(self, old: PodStatus, new: PodStatus) -> None:
         """Count the containers that have ended since the status before."""

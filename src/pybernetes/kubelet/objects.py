@@ -157,6 +157,8 @@ class WatchedObjects:
                 log.info("following %s %s/%s: %s", kind.__name__, namespace, name, error)
             except (OSError, TimeoutError) as error:
                 log.info("following %s %s/%s: %s", kind.__name__, namespace, name, error or type(error).__name__)
+            except Exception:  # what somebody has stored may be odd: the next version may be better
+                log.exception("following %s %s/%s", kind.__name__, namespace, name)
             await self._clock.sleep(backoff.next())
 
     async def _watch(self, kind: type[Kind], namespace: str, name: str, followed: _Followed) -> None:

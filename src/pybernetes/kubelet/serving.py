@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,10 @@ class KubeletSource:
     def sync_loop_problem(self) -> str:
         """Why the loop over pods is not well."""
         return self._kubelet.pleg.problem()
+
+    def failed_tasks(self) -> Mapping[str, str]:
+        """Long-lived tasks that keep failing, and why."""
+        return self._kubelet.tasks.failed
 
     def configuration(self) -> dict[str, Any]:
         """The KubeletConfiguration in force."""

@@ -194,6 +194,10 @@ class StatusManager:
                     log.info("the status of pod %s cannot be sent now: %s", uid, error)
                     await self._clock.sleep(self._backoff.when(uid))
                     continue
+                except Exception:
+                    log.exception("the status of pod %s cannot be sent", uid)
+                    await self._clock.sleep(self._backoff.when(uid))
+                    continue
                 self._backoff.forget(uid)
                 entry.sent = version
         finally:

@@ -12,6 +12,7 @@ from pybernetes.api.core.v1 import Pod, PodStatus
 from pybernetes.api.times import rfc3339
 from pybernetes.client.clock import FakeClock
 from pybernetes.kubelet.probes.manager import ProbeManager
+from pybernetes.kubelet.probes.probing import Probing
 from pybernetes.kubelet.probes.results import ProbeType, Result
 
 S, F, ERROR = Result.SUCCESS, Result.FAILURE, None
@@ -274,3 +275,19 @@ async def test_probes_are_counted() -> None:
     assert f'prober_probe_total{{{labels},result="successful"}} 1' in text
     assert f'prober_probe_total{{{labels},result="failed"}} 1' in text
     assert "prober_probe_duration_seconds_count" in text
+
+
+async def test_a_mistake_at_one_probe_does_not_end_all_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node(Scripted(readiness=[F, S]), readiness=probe())
+    answer, mistakes = Probing.answer, [RuntimeError("a mistake")]
+
+    def once(self: Probing, result: Result) -> None:
+        if mistakes:
+            raise mistakes.pop()
+        answer(self, result)
+
+    monkeypatch.setattr(Probing, "answer", once)
+    await node.sees(since=node.clock.now())
+    assert not mistakes
+    await node.after(21)
+    assert node.changes[-1] == (ProbeType.READINESS, "a", S)

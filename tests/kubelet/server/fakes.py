@@ -187,6 +187,7 @@ class FakeSource:
             ]
         )
         self.problem = ""
+        self.failed: dict[str, str] = {}
 
     def pods(self) -> Iterable[Pod]:
         return [self.web]
@@ -198,6 +199,9 @@ class FakeSource:
 
     def status(self, pod: Pod) -> Any:
         return pod.status
+
+    def failed_tasks(self) -> dict[str, str]:
+        return self.failed
 
     def sync_loop_problem(self) -> str:
         return self.problem

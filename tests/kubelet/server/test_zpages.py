@@ -47,6 +47,13 @@ async def test_a_kubelet_tells_its_flags_its_age_and_how_its_health_was(tmp_path
         told = (await ask("/metrics/slis"))[1]
         assert 'kubernetes_healthcheck{name="syncloop",type="healthz"} 0\n' in told
         assert 'kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 2\n' in told
+        source.problem = ""
+        source.failed = {"node status": "a mistake"}
+        code, words = await ask("/healthz")
+        assert (code, "[-]task-node-status failed: reason withheld" in words) == (500, True)
+        assert await ask("/healthz/task-node-status") == (500, "internal server error: a mistake\n")
+        source.failed = {}
+        assert await ask("/healthz") == (200, "ok")
     finally:
         await server.stop()
 

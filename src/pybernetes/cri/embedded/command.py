@@ -48,6 +48,7 @@ def main(argv: list[str]) -> int:
 
 
 async def _serve(options: argparse.Namespace) -> int:
+    from pybernetes.component.watchdog import LoopWatchdog
     from pybernetes.cri.service import server_at
 
     from .server import EmbeddedRuntime, Settings, lock
@@ -70,6 +71,8 @@ async def _serve(options: argparse.Namespace) -> int:
             plain_address=options.plain_address or "",
         )
     )
+    watchdog = LoopWatchdog()
+    watchdog.start()
     await runtime.recover()
     socket = options.listen or state / "runtime.sock"
     server = server_at(socket, runtime)
@@ -79,5 +82,6 @@ async def _serve(options: argparse.Namespace) -> int:
         asyncio.get_running_loop().add_signal_handler(number, done.set)
     await done.wait()
     await server.stop(1.0)
+    watchdog.stop()
     await runtime.close()
     return 0

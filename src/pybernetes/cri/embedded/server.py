@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybernetes.component.tasks import Tasks
 from pybernetes.cri import v1 as cri
 from pybernetes.version import GIT_VERSION
 
@@ -90,7 +91,9 @@ class EmbeddedRuntime:
         self.image_fs_info = self._images.image_fs_info
         self._streaming: StreamingServer | None = None
         self._streaming_starts = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks = Tasks("runtime")
+        self._undoing: set[asyncio.Task[None]] = set()
+        """Removals of what was made for callers that hung up."""
         self._relaunching = asyncio.Lock()
 
     async def recover(self) -> None:
@@ -110,6 +113,7 @@ class EmbeddedRuntime:
         """Lets go of the launcher; pods go on."""
         if self._streaming is not None:
             await self._streaming.stop()
+        await self.tasks.stop()
         self.launching.close()
 
     def _ended(self, end: dict[str, Any]) -> None:
@@ -123,9 +127,7 @@ class EmbeddedRuntime:
     def _lost(self) -> None:
         """The launcher was killed: nobody can know how its processes end, so they end now and a new one is started."""
         self.commands.lost()
-        task = asyncio.get_running_loop().create_task(self._relaunch())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.tasks.start("launcher", self._relaunch)
 
     async def _relaunch(self) -> None:
         async with self._relaunching:  # the new one may be killed too, before all is known of the old one
@@ -182,8 +184,14 @@ class EmbeddedRuntime:
     async def status(self, request: Any) -> Any:
         """Whether pods can be run."""
         problem = "" if self._plain else self.network.problem()
+        failed = self.tasks.check()
         conditions = [
-            cri.RuntimeCondition(type="RuntimeReady", status=True),
+            cri.RuntimeCondition(
+                type="RuntimeReady",
+                status=not failed,
+                reason="TaskFailed" if failed else "",
+                message=failed,
+            ),
             cri.RuntimeCondition(
                 type="NetworkReady",
                 status=not problem,
@@ -220,8 +228,8 @@ class EmbeddedRuntime:
             return await asyncio.shield(making)
         except asyncio.CancelledError:
             undoing = asyncio.get_running_loop().create_task(_undo(making, remove))
-            self._tasks.add(undoing)
-            undoing.add_done_callback(self._tasks.discard)
+            self._undoing.add(undoing)
+            undoing.add_done_callback(self._undoing.discard)
             raise
 
     # Sandboxes

@@ -203,7 +203,10 @@ class DeviceManager:
             self._save()
             self._changed()
 
-        await plugin.watch(update)
+        try:
+            await plugin.watch(update)
+        except Exception:  # whatever a plugin says, it counts as stopped, and may register again
+            log.exception("device plugin %s", name)
         if resource.plugin is plugin:
             await plugin.close()
             self._stopped(name, resource)

@@ -72,7 +72,7 @@ class ProbeWorker:
 
     def start(self) -> None:
         """Begin."""
-        self._task = asyncio.create_task(self._run())
+        self._task = asyncio.create_task(self._supervise())
 
     def stop(self) -> None:
         """End at once; what a probe under way finds is not kept."""
@@ -100,6 +100,15 @@ class ProbeWorker:
         if seen != self._seen:
             self._seen = seen
             self._news.set()
+
+    async def _supervise(self) -> None:
+        """Probe until there is nothing more to probe; a mistake in one look does not end all later ones."""
+        while True:
+            try:
+                return await self._run()
+            except Exception:
+                log.exception("%s probe of %s", self.probing.type, self.probing.container_id)
+                await self._clock.sleep(self.probing.period)
 
     async def _run(self) -> None:
         probing, clock = self.probing, self._clock

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from urllib.parse import parse_qs, unquote
 
 import msgspec
@@ -91,8 +92,12 @@ class KubeletServer:
         self._added: dict[str, Handler] = {}
         self._prefixes: dict[str, Handler] = {}
         self._routes: dict[str, tuple[tuple[str, ...], Route]] = {}
-        checks: dict[str, Check] = {"ping": lambda: True, "log": lambda: True, "syncloop": source.sync_loop_problem}
-        self._checks = Checks({"healthz": checks})
+        self._fixed: dict[str, Check] = {
+            "ping": lambda: True,
+            "log": lambda: True,
+            "syncloop": source.sync_loop_problem,
+        }
+        self._checks = Checks({"healthz": self._fixed})
         if not health_only:
             self._routes["pods"] = (("GET",), pods)
         if authn is not None:
@@ -233,6 +238,10 @@ class KubeletServer:
     def _healthz(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             raise Refused(405, "405: Method Not Allowed", [("Allow", "GET, HEAD")])
+        failed = {
+            f"task-{name.replace(' ', '-')}": partial(str, why) for name, why in self._source.failed_tasks().items()
+        }
+        self._checks.paths = {"healthz": {**self._fixed, **failed}}
         found = self._checks.answer(request.path, request.query_string)
         if found is None:
             raise Refused(404, "404 page not found\n")

@@ -8,7 +8,7 @@ await server.stop()
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from pybernetes.api.core.v1 import Pod
@@ -31,6 +31,10 @@ class Source(Protocol):
 
     def sync_loop_problem(self) -> str:
         """Why the loop over pods is not well; empty if it is."""
+        ...
+
+    def failed_tasks(self) -> Mapping[str, str]:
+        """Long-lived tasks of the kubelet that keep failing, and why."""
         ...
 
     def configuration(self) -> dict[str, Any]:

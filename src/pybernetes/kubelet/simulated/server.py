@@ -11,7 +11,7 @@ import asyncio
 import errno
 import resource
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -138,6 +138,10 @@ class SimulatedKubelet:
     def status(self, pod: Pod) -> PodStatus:
         """The newest status."""
         return self._pods.status_of(pod)
+
+    def failed_tasks(self) -> Mapping[str, str]:
+        """None: there is no kubelet."""
+        return {}
 
     def sync_loop_problem(self) -> str:
         """There is never one."""
