@@ -218,23 +218,26 @@ async def test_a_pod_is_called_ended_when_nothing_runs_and_deleted_after_that(co
 
 async def test_a_deletion_that_is_shown_while_the_last_status_is_being_sent_is_completed(connect: Connect) -> None:
     async with connect() as (client, namespace):
-        kubelet = Kubelet(client)
+        kubelet, pod = await running(client, namespace)
         kubelet.running = False
-        pod = kubelet.see(await make(client, namespace))
-        patch = client.patch
+        patch, deleted = client.patch, asyncio.Event()
 
-        async def patch_and_delete(*args: Any, **more: Any) -> Any:
-            """The deletion comes after the server has answered, and is shown before the answer is here."""
+        async def patch_and_show(*args: Any, **more: Any) -> Any:
+            """The deletion is written after the status, and shown before the answer is here."""
             answer = await patch(*args, **more)
-            await client.delete(Pod, "p", namespace)
-            kubelet.see(await client.get(Pod, "p", namespace))
+            shown = copy(answer)
+            shown.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+            shown.metadata.resource_version = str(int(shown.metadata.resource_version) + 1)
+            kubelet.see(shown)
             kubelet.statuses.pod_changed(uid_of(pod))
             return answer
 
-        client.patch = patch_and_delete  # type: ignore[method-assign]
+        async def delete(*_: Any, **__: Any) -> None:
+            deleted.set()
+
+        client.patch, client.delete = patch_and_show, delete  # type: ignore[method-assign,assignment]
         kubelet.statuses.terminate(pod)
-        with pytest.raises(errors.NotFound):
-            await until(lambda _: False, client, pod)
+        await asyncio.wait_for(deleted.wait(), 10)
         await kubelet.statuses.stop()
 
 
