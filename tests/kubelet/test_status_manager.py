@@ -225,12 +225,18 @@ async def test_a_deletion_that_is_shown_while_the_last_status_is_being_sent_is_c
         async def patch_and_show(*args: Any, **more: Any) -> Any:
             """The deletion is written after the status, and shown before the answer is here."""
             answer = await patch(*args, **more)
+            if answer.status.phase != "Failed":
+                return answer
             shown = copy(answer)
             shown.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
             shown.metadata.resource_version = str(int(shown.metadata.resource_version) + 1)
             kubelet.see(shown)
             kubelet.statuses.pod_changed(uid_of(pod))
+            client.patch = answer_as_shown  # type: ignore[method-assign]
             return answer
+
+        async def answer_as_shown(*_: Any, **__: Any) -> Any:
+            return kubelet.pods[uid_of(pod)]
 
         async def delete(*_: Any, **__: Any) -> None:
             deleted.set()
