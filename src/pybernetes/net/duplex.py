@@ -90,7 +90,10 @@ class Upgraded:
         """What has arrived; empty at the end."""
         while not self._pieces and not self._ended:
             self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None  # a cancelled future refers to this frame, and so to us: no work for the collector
         if not self._pieces:
             return b""
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)

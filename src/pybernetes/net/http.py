@@ -205,11 +205,14 @@ class Connection(asyncio.Protocol):
         if self._resume and not self._resume.done():
             self._resume.set_exception(ConnectionResetError("the client went away"))
             self._resume.exception()  # nobody may be waiting
+        self._resume = None
         self._waiting.clear()
         if self._ended is not None and not self.server.draining:
             self._ended()
         elif self._task:
             self._task.cancel()
+        if self._upgraded is not None:  # whoever took the connection over holds us, too
+            self._upgraded, self._ended = _ignore, None
 
     def data_received(self, data: bytes) -> None:
         if self._upgraded:
@@ -665,6 +668,10 @@ class HTTPServer:
             if late:
                 return
             await asyncio.sleep(_DRAIN_STEP)
+
+
+def _ignore(_: bytes) -> None:
+    """Takes what nobody waits for."""
 
 
 class _Refused(Exception):

@@ -126,7 +126,7 @@ class _BySPDY(RemoteCommand):
             self._wanted.add("resize")
         self._complete = asyncio.Event()
         self._session = Session(duplex, server=True, accept=self._opened)
-        self._running = asyncio.create_task(self._session.run())
+        self._running: asyncio.Task[None] | None = asyncio.create_task(self._session.run())
 
     def _opened(self, stream: Stream) -> bool:
         kind = stream.headers.get("streamtype", "")
@@ -138,11 +138,13 @@ class _BySPDY(RemoteCommand):
         return True
 
     async def gone(self) -> None:
-        await asyncio.wait((self._running,))
+        if self._running is not None:
+            await asyncio.wait((self._running,))
 
     async def ready(self) -> None:
         """Wait for the client's streams. Raises ConnectionResetError."""
-        self._running.add_done_callback(lambda _: self._complete.set())
+        if self._running is not None:
+            self._running.add_done_callback(lambda _: self._complete.set())
         try:
             async with asyncio.timeout(STREAMS_TIMEOUT):
                 await self._complete.wait()
@@ -190,7 +192,9 @@ class _BySPDY(RemoteCommand):
 
     def close(self) -> None:
         self._session.close()
-        self._running.cancel()
+        running, self._running = self._running, None  # a cancelled task refers to us
+        if running is not None:
+            running.cancel()
 
 
 class _ByWebSocket(RemoteCommand):
@@ -205,7 +209,7 @@ class _ByWebSocket(RemoteCommand):
             self._inputs[STDIN] = asyncio.Queue(_BUFFERED)
         first = STDOUT if options.stdout else STDERR if options.stderr else ERROR
         self._send(first, b"")
-        self._receiving = asyncio.create_task(self._receive())
+        self._receiving: asyncio.Task[None] | None = asyncio.create_task(self._receive())
 
     def _send(self, channel: int, data: bytes) -> None:
         self._websocket.send(channels.encode(self._form, channel, data), text=self._form.text)
@@ -226,7 +230,8 @@ class _ByWebSocket(RemoteCommand):
             await queue.put(b"")
 
     async def gone(self) -> None:
-        await asyncio.wait((self._receiving,))
+        if self._receiving is not None:
+            await asyncio.wait((self._receiving,))
 
     async def read_stdin(self) -> bytes:
         queue = self._inputs.get(STDIN)
@@ -253,5 +258,7 @@ class _ByWebSocket(RemoteCommand):
         self.close()
 
     def close(self) -> None:
-        self._receiving.cancel()
+        receiving, self._receiving = self._receiving, None  # a cancelled task refers to us
+        if receiving is not None:
+            receiving.cancel()
         self._websocket.close()

@@ -43,7 +43,10 @@ class Stream:
         """What has arrived; empty at the end."""
         while not self._pieces and not self._ended:
             self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None  # a cancelled future refers to this frame, and so to us: no work for the collector
         if not self._pieces:
             self.exhausted.set()
             return b""
@@ -122,12 +125,14 @@ class Stream:
             self._waiter.set_result(None)
 
 
+def _refuse(_: Stream) -> bool:
+    return False
+
+
 class Session:
     """All streams of a connection."""
 
-    def __init__(
-        self, duplex: Duplex, *, server: bool, accept: Callable[[Stream], bool] = lambda stream: False
-    ) -> None:
+    def __init__(self, duplex: Duplex, *, server: bool, accept: Callable[[Stream], bool] = _refuse) -> None:
         """`accept` is told of each stream that the other side opens, and says whether it may."""
         self.duplex = duplex
         self._accept = accept
@@ -173,6 +178,7 @@ class Session:
         self.duplex.write(spdy.goaway(self._newest))
         for stream in list(self._streams.values()):
             stream.end(reset=True)
+        self._accept = _refuse  # whoever accepts streams refers to us
         self.taken()
         self.duplex.close()
 
@@ -194,7 +200,10 @@ class Session:
     async def _room_to_read(self) -> None:
         while not self._closed and any(each.unread > UNREAD for each in self._streams.values()):
             self._room = asyncio.get_running_loop().create_future()
-            await self._room
+            try:
+                await self._room
+            finally:
+                self._room = None
 
     def _handle(self, frame: spdy.Frame) -> None:
         if frame.kind == 0:

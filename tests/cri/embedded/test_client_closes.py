@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,8 +24,8 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.embedded.streaming import StreamingServer
 from pybernetes.net import channels
 from pybernetes.net.channels import FORMS, STDIN
-from pybernetes.net.duplex import Dialed
-from pybernetes.net.http import HTTPServer
+from pybernetes.net.duplex import Dialed, Upgraded
+from pybernetes.net.http import Connection, HTTPServer
 from pybernetes.net.messages import Request, Response
 from pybernetes.net.remotecommand import StreamOptions, translate, wants_translation
 from pybernetes.net.spdy_session import Session
@@ -255,3 +256,38 @@ async def test_a_forwarded_port_gets_what_its_client_wrote_before_it_closed(
         await writing
         assert found["data"] == data
     assert not caplog.records
+
+
+async def _output(url: str, protocol: str) -> None:
+    """Reads a command's output until the server closes."""
+    async with asyncio.timeout(60):
+        if protocol == "spdy":
+            connection, session = await _spdy(url, "v4.channel.k8s.io")
+            running = asyncio.create_task(session.run())
+            streams = {kind: await session.open({"streamType": kind}) for kind in ("error", "stdout")}
+            assert await streams["stdout"].read_all() == b"hi\n"
+            await running
+        else:
+            connection, made = await _websocket(url, protocol)
+            while await made.receive() is not None:
+                pass
+        connection.abort()
+
+
+def _connections() -> int:
+    return sum(isinstance(each, (Connection, Upgraded, Session, Dialed)) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_connection_that_has_ended_is_freed_without_the_garbage_collector(
+    tmp_path: Path, protocol: str
+) -> None:
+    async with chain(tmp_path) as (_, server, hops):
+        gc.collect()
+        gc.disable()  # a component's collector looks at old objects once in millions of allocations
+        try:
+            for _ in range(3):
+                await _output(hops.url(await exec_url(server, "echo", "hi", stdout=True)), protocol)
+            await wait_for(lambda: _connections() == 0, "no connection is left", within=10)
+        finally:
+            gc.enable()

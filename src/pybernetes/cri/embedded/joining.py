@@ -123,6 +123,7 @@ class _Joined:
         for transport in self._transports:
             transport.close()  # what is written goes out first
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()  # cancelled tasks refer to us
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Begins a task that ends with the client at the latest."""
