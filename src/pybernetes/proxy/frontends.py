@@ -167,8 +167,10 @@ def compile_service(service: Service, slices: Iterable[EndpointSlice], node: Nod
     spec = service.spec
     if spec is None or not ours(service):
         return NOTHING
-    slices = list(slices)
     made = _Compiler(service, spec, family)
+    if not made.has_addresses:
+        return NOTHING
+    slices = list(slices)
     for port in spec.ports or ():
         protocol = port.protocol or "TCP"
         found = endpoints.of_port(slices, port.name or "", protocol, family.name, node)
@@ -185,7 +187,8 @@ class _Compiler:
         self._affinity = _affinity_seconds(spec)
         self._external_ips = [ip for ip in spec.external_ips or () if family.has(ip)]
         self._balancer_ips = _balancer_ips(service, family)
-        self._ranges = _source_ranges(service, family)
+        self._ranges = _source_ranges(service, family) if self._balancer_ips else None
+        self.has_addresses = bool(self._cluster_ips or self._external_ips or self._balancer_ips)
         self.result = Compiled({}, {}, None, (0, 0))
         for ip in self._cluster_ips:
             self._put(CLUSTER_IPS, family.pack(ip))

@@ -48,6 +48,8 @@ class Ruleset:
     def replace(self, service: str, entries: Entries) -> None:
         """Makes these the entries of a Service; empty ones remove it."""
         old = self._services.get(service, {})
+        if not old and not entries:
+            return
         for where in {**old, **entries}:
             had, has = old.get(where, {}), entries.get(where, {})
             for key in had.keys() - has.keys():
