@@ -18,8 +18,10 @@ from cni.conftest import Lab
 from pybernetes.cni import config
 from pybernetes.cni.command import install
 from pybernetes.cni.errors import CNIError
+from pybernetes.cni.iptables import Nat
 from pybernetes.cni.libcni import CNI, RuntimeConf
 from pybernetes.cni.netlink.rtnl import Netlink
+from pybernetes.cni.plugins import ipmasq, portmap
 
 DEBIAN = "/usr/lib/cni"
 PORTS = [
@@ -51,6 +53,17 @@ def network(folder: Path, version: str = "1.0.0", plugins: list[dict[str, Any]] 
     portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
     document = {"cniVersion": version, "name": "pods", "plugins": plugins or [first, portmap]}
     return config.from_bytes(json.dumps(document).encode())
+
+
+def with_backend(folder: Path, backend: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A network whose ports are forwarded by a backend, or on a machine without iptables."""
+    found = network(folder)
+    first, second = (dict(each.raw) for each in found.plugins)
+    if backend == "no iptables":
+        monkeypatch.setattr(portmap, "installed", lambda: False)
+        monkeypatch.setattr(Nat, "_run", lambda *_, **__: pytest.fail("iptables was run"))
+        return found
+    return network(folder, plugins=[first, second | {"backend": backend}])
 
 
 def runtime(lab: Lab, number: int = 0, ports: list[dict[str, Any]] | None = None) -> RuntimeConf:
@@ -201,8 +214,11 @@ def _of_pod(text: str) -> bool:
     return text.startswith(("10.77.", "fd00:"))
 
 
-def test_ports_of_the_node_lead_to_the_pod_from_everywhere(lab: Lab, tmp_path: Path) -> None:
-    cni, pods = runtimes(tmp_path)["process"], network(tmp_path)
+@pytest.mark.parametrize("backend", ["iptables", "nftables", "no iptables"])
+def test_ports_of_the_node_lead_to_the_pod_from_everywhere(
+    lab: Lab, tmp_path: Path, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cni, pods = runtimes(tmp_path)["process"], with_backend(tmp_path, backend, monkeypatch)
     other = runtime(lab, 1, [{"hostPort": 9090, "containerPort": 90, "protocol": "tcp"}])
     lab.run(lab.node, cni.add, pods, runtime(lab))
     lab.run(lab.node, cni.add, pods, other)
@@ -230,8 +246,81 @@ def test_ports_of_the_node_lead_to_the_pod_from_everywhere(lab: Lab, tmp_path: P
             server.close()
 
 
-def test_a_new_pod_gets_the_packets_of_a_udp_port_that_another_had(lab: Lab, tmp_path: Path) -> None:
-    cni, pods = runtimes(tmp_path)["process"], network(tmp_path)
+def test_nftables_maps_have_the_pods_that_live_and_no_others(lab: Lab, tmp_path: Path) -> None:
+    cni = runtimes(tmp_path)["process"]
+    first, second = (dict(each.raw) for each in network(tmp_path).plugins)
+    pods = network(tmp_path, plugins=[first, second | {"backend": "nftables"}])
+    port = [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]
+
+    def shown() -> str:
+        return lab.output(lab.node, "nft", "list", "map", "ip", "cni-hostport", "host-ports")
+
+    lab.run(lab.node, cni.add, pods, runtime(lab, 0, port))
+    assert "tcp . 8080 comment" in shown()
+    assert ": 10.77.1.2 . 80 }" in shown()
+    lab.run(lab.node, cni.add, pods, runtime(lab, 1, port))
+    assert ": 10.77.1.3 . 80 }" in shown(), "the last wins"
+    with pytest.raises(
+        CNIError, match=r"could not check ipv4 dnat: element .* of ip cni-hostport host-ports not found"
+    ):
+        lab.run(lab.node, cni.check, pods, runtime(lab, 0, port))
+    lab.run(lab.node, cni.delete, pods, runtime(lab, 0, port))
+    lab.run(lab.node, cni.check, pods, runtime(lab, 1, port))
+    lab.run(lab.node, cni.gc, pods, [])
+    assert "elements" not in lab.output(lab.node, "nft", "list", "ruleset")
+
+
+@pytest.mark.parametrize("backend", ["iptables", "nftables", "no iptables"])
+def test_a_pod_leaves_under_the_nodes_address_and_reaches_its_network_under_its_own(
+    lab: Lab, tmp_path: Path, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cni = runtimes(tmp_path)["process"]
+    if backend == "no iptables":
+        for module in (portmap, ipmasq):
+            monkeypatch.setattr(module, "installed", lambda: False)
+        monkeypatch.setattr(Nat, "_run", lambda *_, **__: pytest.fail("iptables was run"))
+    more = {} if backend == "no iptables" else {"ipMasqBackend": backend}
+    pods = network(tmp_path, ipMasq=True, **more)
+    second = runtime(lab, 1, [])
+    lab.run(lab.node, cni.add, pods, runtime(lab))
+    lab.run(lab.node, cni.add, pods, second)
+    # Another network: a link of the node with a machine behind it.
+    lab.output(lab.node, "ip", "link", "add", "out", "type", "veth", "peer", "name", "far", "netns", _name(lab.pods[1]))
+    for where, link, address in ((lab.node, "out", "198.51.100.1/24"), (lab.pods[1], "far", "198.51.100.2/24")):
+        lab.output(where, "ip", "address", "add", address, "dev", link)
+        lab.output(where, "ip", "link", "set", link, "up")
+    server = lab.run(lab.pods[1], serve, socket.SOCK_STREAM, 80)
+    try:
+        assert lab.run(lab.pods[0], ask, "198.51.100.2", 80) == "198.51.100.1"
+        assert lab.run(lab.pods[0], ask, "10.77.1.3", 80) == "10.77.1.2"
+    finally:
+        server.close()
+    lab.run(lab.node, cni.delete, pods, runtime(lab))
+    lab.run(lab.node, cni.delete, pods, second)
+    left = lab.output(lab.node, "nft", "list", "ruleset")
+    assert "10.77.1." not in left
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+@pytest.mark.parametrize(
+    "more", [{"conditionsV4": ["-s", "10.0.0.0/8"]}, {"externalSetMarkChain": "MARK"}, {"backend": "ebtables"}]
+)
+def test_what_portmap_cannot_do_with_nftables_is_refused(lab: Lab, tmp_path: Path, more: dict[str, Any]) -> None:
+    cni = runtimes(tmp_path)["process"]
+    first, second = (dict(each.raw) for each in network(tmp_path).plugins)
+    pods = network(tmp_path, plugins=[first, {**second, "backend": "nftables", **more}])
+    with pytest.raises(CNIError, match=r"need iptables|is not supported"):
+        lab.run(lab.node, cni.add, pods, runtime(lab))
+
+
+@pytest.mark.parametrize("backend", ["iptables", "nftables"])
+def test_a_new_pod_gets_the_packets_of_a_udp_port_that_another_had(
+    lab: Lab, tmp_path: Path, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cni, pods = runtimes(tmp_path)["process"], with_backend(tmp_path, backend, monkeypatch)
     port = [{"hostPort": 8053, "containerPort": 53, "protocol": "udp"}]
     client = lab.run(lab.node, socket.socket, socket.AF_INET, socket.SOCK_DGRAM)
     client.settimeout(30)
@@ -338,7 +427,7 @@ def test_an_address_is_given_back_when_the_rest_fails(lab: Lab, tmp_path: Path) 
         ({"promiscMode": True}, "cannot set hairpin mode and promiscuous mode at the same time"),
         ({"mtu": "big"}, 'mtu: must be a number, not "big"'),
         ({"macspoofchk": True}, "macspoofchk is not supported"),
-        ({"ipMasqBackend": "nftables"}, "ipMasqBackend: nftables is not supported"),
+        ({"ipMasqBackend": "ebtables"}, "ipMasqBackend: ebtables is not supported"),
         ({"bridge": "lo"}, '"lo" already exists but is not a bridge'),
         ({"ipam": {"type": "nope"}}, 'failed to find plugin "nope" in path'),
         ({"runtimeConfig": {"mac": "zz"}}, "address zz: invalid MAC address"),

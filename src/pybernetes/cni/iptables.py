@@ -159,17 +159,17 @@ class Nat:
 
     def ensure(self, chains: Sequence[Chain]) -> None:
         """Puts chains in place."""
-        with _turn():
+        with turn():
             self._apply(plan(self.read(), chains))
 
     def remove(self, names: Sequence[str]) -> None:
         """Removes chains and what leads to them."""
-        with _turn():
+        with turn():
             self._apply(removal(self.read(), names))
 
     def sweep(self, network: str, prefix: str, valid: set[str]) -> None:
         """Removes the chains of containers of the network that are not (any longer) valid."""
-        with _turn():
+        with turn():
             table = self.read()
             gone = [chain for chain, owner in owners(table, network, prefix).items() if owner not in valid]
             self._apply(removal(table, gone))
@@ -182,11 +182,9 @@ class Nat:
         import subprocess
 
         argv = [self._program + suffix, *args]
-        # Plugins get their caller's environment, which need not name the folders of system programs.
-        path = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
         try:
             done = subprocess.run(
-                argv, input=stdin, capture_output=True, text=True, check=False, env=os.environ | {"PATH": path}
+                argv, input=stdin, capture_output=True, text=True, check=False, env=os.environ | {"PATH": _path()}
             )
         except FileNotFoundError:
             raise CNIError(f"failed to locate iptables: {argv[0]} is not installed") from None
@@ -240,8 +238,21 @@ def _script(declared: list[str], lines: list[str]) -> str:
     return "\n".join(["*nat", *declared, *lines, "COMMIT", ""])
 
 
+def installed() -> bool:
+    """Whether this machine has the iptables programs."""
+    import shutil
+
+    return shutil.which("iptables-restore", path=_path()) is not None
+
+
+def _path() -> str:
+    """Plugins get their caller's environment, which need not name the folders of system programs."""
+    return os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
+
+
 @contextmanager
-def _turn() -> Iterator[None]:
+def turn() -> Iterator[None]:
+    """While it lasts no other plugin changes the packet rules of this network namespace."""
     fd = os.open(_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

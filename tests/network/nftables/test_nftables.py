@@ -387,3 +387,12 @@ def test_a_batch_that_the_socket_has_no_room_for_is_made_in_parts(
     batch.delete_chain(TABLE, "none")
     with pytest.raises(NftablesError, match="delete chain ip t none"):
         nft.commit_in_parts(batch)
+
+
+def test_elements_have_comments(machine: NetworkNamespace, nft: Nftables) -> None:
+    batch = begun()
+    batch.add_set(TABLE, Set("s", IPV4))
+    batch.add_elements(TABLE, "s", [element(ipv4("10.0.0.1"), comment="whose it is")])
+    nft.commit(batch)
+    assert 'elements = { 10.0.0.1 comment "whose it is" }' in listed(machine)
+    assert nft.elements(TABLE, "s") == [objects.Element(ipv4("10.0.0.1"), comment="whose it is")]

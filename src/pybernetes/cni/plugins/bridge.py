@@ -35,6 +35,7 @@ class Config:
     default_gateway: bool
     force_address: bool
     ip_masq: bool
+    ip_masq_backend: str
     mtu: int
     hairpin: bool
     promisc: bool
@@ -119,7 +120,7 @@ def read_config(call: Call) -> Config:
     for key in _UNSUPPORTED:
         if raw.get(key):
             raise CNIError(f"{key} is not supported", UNSUPPORTED_FIELD)
-    if raw.get("ipMasqBackend", "iptables") not in ("iptables", None):
+    if raw.get("ipMasqBackend") not in ("iptables", "nftables", "", None):
         raise CNIError(f"ipMasqBackend: {raw['ipMasqBackend']} is not supported", UNSUPPORTED_FIELD)
     vlan = field(raw, "vlan", 0)
     if not 0 <= vlan <= 4094:
@@ -131,6 +132,7 @@ def read_config(call: Call) -> Config:
         default_gateway=default_gateway,
         force_address=field(raw, "forceAddress", False),
         ip_masq=field(raw, "ipMasq", False),
+        ip_masq_backend=field(raw, "ipMasqBackend", ""),
         mtu=field(raw, "mtu", 0),
         hairpin=field(raw, "hairpinMode", False),
         promisc=field(raw, "promiscMode", False),
@@ -178,7 +180,8 @@ def _add_addresses(call: Call, config: Config, netlink: Netlink, netns: Namespac
             _become_gateway(netlink, config, version, addresses, result)
         if config.ip_masq:
             for ip in result["ips"]:
-                ipmasq.ensure(call.network, call.container_id, parse_cidr(ip["address"], "ipam"))
+                pod = parse_cidr(ip["address"], "ipam")
+                ipmasq.ensure(call.network, call.container_id, pod, config.ip_masq_backend)
     except BaseException:
         call.delegate(config.ipam, "DEL")  # else nobody would give the address back
         raise

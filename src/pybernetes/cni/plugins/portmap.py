@@ -7,6 +7,9 @@
 Connections from the pod to itself and from the node's 127.0.0.1 are marked on the way (CNI-HOSTPORT-SETMARK) and
 masqueraded at its end (CNI-HOSTPORT-MASQ), else the answers would not come back. A port is not reserved: of two pods
 with the same one the last wins, as with Debian's plugin.
+
+That is `backend: iptables`, the default where its programs are installed, so that Debian's plugin can take over; with
+`backend: nftables`, and where there is no iptables, `portmap_nftables.py` does the same without any program.
 """
 
 from __future__ import annotations
@@ -18,14 +21,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybernetes.net.netlink import conntrack
+from pybernetes.network.nftables.objects import Element
 
+from .. import owned_elements
 from ..errors import INVALID_NETWORK_CONFIG, UNSUPPORTED_FIELD, CNIError
 from ..fields import Interface, field, parse_cidr
-from ..iptables import Chain, Nat, Rule, chain_name, comment, missing
+from ..iptables import Chain, Nat, Rule, chain_name, comment, installed, missing
 from ..netlink.namespace import sysctl
 from ..netlink.rtnl import Netlink
 from ..results import Result
 from ..skel import Call, Plugin
+from . import portmap_nftables
 
 DNAT = "CNI-HOSTPORT-DNAT"
 SETMARK = "CNI-HOSTPORT-SETMARK"
@@ -56,6 +62,16 @@ class Config:
     pods: dict[int, Interface]  # by IP version
     network: str
     container_id: str
+    nftables: bool = False
+
+    @property
+    def owner(self) -> str:
+        return owned_elements.owner(self.network, self.container_id)
+
+    def elements(self, pod: Interface) -> dict[str, list[Element]]:
+        """What the pod is in nftables' maps."""
+        mappings = [(each.protocol, each.host_port, each.container_port, each.host_ip) for each in self.mappings]
+        return portmap_nftables.elements(mappings, pod, self.snat)
 
 
 def add(call: Call) -> Result:
@@ -76,6 +92,10 @@ def delete(call: Call) -> None:
     config = read_config(call)
     if not config.mappings:
         return
+    for version in (4, 6):
+        owned_elements.remove(portmap_nftables.layout(version), lambda comment: comment == config.owner)
+    if not installed():
+        return
     tables = [table for table in (Nat(4), Nat(6)) if table.usable()]
     if not tables:
         raise CNIError("neither iptables nor ip6tables usable")
@@ -86,6 +106,8 @@ def delete(call: Call) -> None:
 def gc(call: Call) -> None:
     """Takes out the rules of containers that are gone."""
     valid = {container_id for container_id, _ in call.valid_attachments}
+    for version in (4, 6):
+        owned_elements.sweep(portmap_nftables.layout(version), call.network, valid)
     for table in (Nat(4), Nat(6)):
         if table.usable():
             table.sweep(call.network, "DN-", valid)
@@ -99,7 +121,11 @@ def check(call: Call) -> None:
     if not config.mappings:
         return
     for version, pod in config.pods.items():
-        problem = missing(Nat(version).read(), container_chain(config, pod))
+        if config.nftables:
+            layout = portmap_nftables.layout(version, config.mark_bit)
+            problem = owned_elements.missing(layout, config.owner, config.elements(pod))
+        else:
+            problem = missing(Nat(version).read(), container_chain(config, pod))
         if problem:
             raise CNIError(f"could not check ipv{version} dnat: {problem}")
 
@@ -163,6 +189,10 @@ def common_chains(config: Config) -> list[Chain]:
 def _forward(config: Config, pod: Interface) -> None:
     if config.snat and pod.version == 4:
         _allow_localhost(pod)
+    if config.nftables:
+        layout = portmap_nftables.layout(pod.version, config.mark_bit)
+        owned_elements.put(layout, config.owner, config.elements(pod))
+        return
     Nat(pod.version).ensure([*common_chains(config), container_chain(config, pod)])
 
 
@@ -192,9 +222,14 @@ def _forget_connections(config: Config, version: int) -> None:
 
 def read_config(call: Call) -> Config:
     raw = call.config
-    for key, supported in (("backend", "iptables"), ("masqAll", False)):
-        if raw.get(key, supported) != supported:
-            raise CNIError(f"{key}: {raw[key]} is not supported", UNSUPPORTED_FIELD)
+    if raw.get("masqAll", False):
+        raise CNIError(f"masqAll: {raw['masqAll']} is not supported", UNSUPPORTED_FIELD)
+    backend = field(raw, "backend", "")
+    if backend not in ("", "iptables", "nftables"):
+        raise CNIError(f"backend: {backend} is not supported", UNSUPPORTED_FIELD)
+    nftables = backend == "nftables" or (not backend and not installed())
+    if nftables and (raw.get("conditionsV4") or raw.get("conditionsV6") or raw.get("externalSetMarkChain")):
+        raise CNIError("conditionsV4, conditionsV6 and externalSetMarkChain need iptables", UNSUPPORTED_FIELD)
     external = field(raw, "externalSetMarkChain", "")
     if external and raw.get("markMasqBit") is not None:
         raise _invalid("Cannot specify externalSetMarkChain and markMasqBit")
@@ -211,6 +246,7 @@ def read_config(call: Call) -> Config:
         _pods(call.prev_result or {}, call.ifname),
         call.network,
         call.container_id,
+        nftables,
     )
 
 

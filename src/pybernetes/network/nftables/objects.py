@@ -23,7 +23,7 @@ GENERIC = struct.Struct(">BBH")  # nfgenmsg: family, version, resource
 _be32 = struct.Struct(">I")
 _be64 = struct.Struct(">Q")
 _signed = struct.Struct(">i")
-_KEY, _DATA, _FLAGS, _TIMEOUT, _EXPIRATION, _KEY_END = 1, 2, 3, 4, 5, 10
+_KEY, _DATA, _FLAGS, _TIMEOUT, _EXPIRATION, _USERDATA, _KEY_END = 1, 2, 3, 4, 5, 6, 10
 
 
 def _u32(kind: int, number: int) -> bytes:
@@ -109,6 +109,7 @@ class Element:
     interval_end: bool = False
     timeout_ms: int = 0
     expires_ms: int = 0
+    comment: str = ""
 
 
 # Messages
@@ -126,9 +127,18 @@ def chain_content(table: Table, chain: Chain) -> bytes:
 
 def rule_content(table: Table, chain: str, rule: Iterable[bytes], comment: str) -> bytes:
     """The attributes that make a rule."""
-    note = comment.encode()[:253] + b"\0" if comment else b""
     content = attribute(1, table.name) + attribute(2, chain) + nested(4, *rule)
-    return content + (attribute(7, bytes((0, len(note))) + note) if note else b"")
+    return content + (attribute(7, _note(comment)) if comment else b"")
+
+
+def _note(comment: str) -> bytes:
+    """A comment as the `nft` program keeps it in user data of rules and elements."""
+    text = comment.encode()[:127] + b"\0"
+    return bytes((0, len(text))) + text
+
+
+def _read_note(data: bytes) -> str:
+    return text(data[2 : 2 + data[1]]) if len(data) > 2 and data[0] == 0 else ""
 
 
 def set_content(table: Table, which: Set, number: int) -> bytes:
@@ -153,6 +163,7 @@ def element(
     interval_end: bool = False,
     timeout_ms: int = 0,
     expires_ms: int = 0,
+    comment: str = "",
 ) -> bytes:
     """One element; `data` is what `expressions.value` or `verdict_value` returned. `key_end` closes an interval of a
     concatenation; in other interval sets an element with `interval_end` does."""
@@ -168,6 +179,8 @@ def element(
         content += attribute(_TIMEOUT, _be64.pack(timeout_ms))
     if expires_ms:
         content += attribute(_EXPIRATION, _be64.pack(expires_ms))
+    if comment:
+        content += attribute(_USERDATA, _note(comment))
     return ATTRIBUTE.pack(4 + len(content), 1 | NESTED) + content
 
 
@@ -202,9 +215,7 @@ def read_rule(body: bytes) -> tuple[str, Rule]:
     for _, each in each_attribute(found.get(4, b"")):
         expression = attributes(each)
         parts.append((text(expression[1]), expression.get(2, b"")))
-    note = found.get(7, b"")
-    comment = text(note[2 : 2 + note[1]]) if len(note) > 2 and note[0] == 0 else ""
-    return text(found[1]), Rule(text(found[2]), _be64.unpack(found[3])[0], tuple(parts), comment)
+    return text(found[1]), Rule(text(found[2]), _be64.unpack(found[3])[0], tuple(parts), _read_note(found.get(7, b"")))
 
 
 def read_set(body: bytes) -> tuple[str, Set]:
@@ -246,4 +257,5 @@ def read_elements(body: bytes) -> Iterator[Element]:
             bool(_be32.unpack(found[_FLAGS])[0] & 1) if _FLAGS in found else False,
             _be64.unpack(found[_TIMEOUT])[0] if _TIMEOUT in found else 0,
             _be64.unpack(found[_EXPIRATION])[0] if _EXPIRATION in found else 0,
+            _read_note(found.get(_USERDATA, b"")),
         )
