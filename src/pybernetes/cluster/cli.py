@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "why": (_COMMANDS + "why", "explain where a pod is, or why it is pending and what would make it fit"),
     "test": (_COMMANDS + "test", "install what the tests need, then lint, type-check and run them"),
     "lock": (_COMMANDS + "lock", "pin the newest versions of all packages, with hashes, in requirements/"),
+    "mutate": (_COMMANDS + "mutate", "break the code at random places and tell which breaks no test notices"),
     "bench": (_COMMANDS + "bench", "run a benchmark of the bench folder"),
     "apiserver": ("pybernetes.apiserver.command", "run the API server in the foreground (upstream's flags)"),
     "controller-manager": (
