@@ -8,6 +8,7 @@ microseconds, which is what an unknown part pays on top.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -40,7 +41,8 @@ class Remembered(Generic[T]):
             found = self._work_out(part)
             if found is not None and len(key) <= LONGEST:
                 if len(self._known) >= MOST:
-                    del self._known[next(iter(self._known))]
+                    with suppress(RuntimeError):  # another thread has changed it between the two steps
+                        self._known.pop(next(iter(self._known)), None)
                 self._known[key] = found
         return found
 

@@ -26,6 +26,7 @@ from .verbs.create import create
 from .verbs.delete import delete
 from .verbs.deletecollection import deletecollection
 from .verbs.get import get
+from .verbs.large import collecting_later, is_large
 from .verbs.list import list_
 from .verbs.patch import patch
 from .verbs.update import update
@@ -147,6 +148,9 @@ class Dispatcher:
         call = partial(_WRITES[verb], registry, store) if read is None else partial(read, store)
         if request.head is not None and not in_time and not self._limits and not store.warning and warning is None:
             request.head.route = Route(registry.generation, resource.namespaced, call)
+        if len(request.body) >= LARGE and is_large(request.body):
+            with collecting_later:
+                return await call(request)
         return await call(request)
 
     async def _within(self, request: Request, seconds: float) -> Response | None:

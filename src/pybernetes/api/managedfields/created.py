@@ -202,9 +202,18 @@ _Name = tuple[tuple[Any, ...], str]
 """An element's place among others, and its text in JSON."""
 
 
-@lru_cache(16384)
+_SHORT = 512  # characters of an element that is remembered
+
+
 def _name(element: str) -> _Name:
+    return _known_name(element) if len(element) <= _SHORT else _make_name(element)
+
+
+def _make_name(element: str) -> _Name:
     return paths.order(element), encode_basestring(element)
+
+
+_known_name = lru_cache(16384)(_make_name)
 
 
 def _name_by_keys(struct: type[Struct], keys: tuple[str, ...]) -> Callable[[Any], _Name]:
@@ -224,7 +233,16 @@ def _name_by_keys(struct: type[Struct], keys: tuple[str, ...]) -> Callable[[Any]
             raise NoIdentity("no keys")
         return _name(paths.key(pairs))
 
-    return lambda item: name(values_of(item))
+    def by_one(item: Any) -> _Name:
+        value = values_of(item)
+        return name(value) if type(value) is not str or len(value) <= _SHORT else name.__wrapped__(value)
+
+    def by_several(item: Any) -> _Name:
+        values = values_of(item)
+        long = any(type(each) is str and len(each) > _SHORT for each in values)
+        return name.__wrapped__(values) if long else name(values)
+
+    return by_one if len(keys) == 1 else by_several
 
 
 def _keys(info: schema.FieldInfo) -> Writer:

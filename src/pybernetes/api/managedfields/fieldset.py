@@ -21,21 +21,29 @@ Tree = dict[str, Any]
 
 EMPTY: Set = frozenset()
 
+LONGEST_REMEMBERED = 16 << 10
+"""Bytes of `fieldsV1` whose set is remembered; the sets of large objects would take gigabytes."""
+LARGEST_REMEMBERED = 500
+"""Paths in a set about which something is remembered."""
+
 
 def decode(fields: Any) -> Set:
     """From `fieldsV1`: its bytes, or the decoded object. ValueError if it is malformed."""
     if fields is None:
         return EMPTY
-    return _decode(bytes(fields) if isinstance(fields, bytes | msgspec.Raw) else msgspec.json.encode(fields))
+    data = bytes(fields) if isinstance(fields, bytes | msgspec.Raw) else msgspec.json.encode(fields)
+    return _known_set(data) if len(data) <= LONGEST_REMEMBERED else _decode(data)
 
 
-@lru_cache(4096)  # Objects made from one template have the same sets.
 def _decode(data: bytes) -> Set:
     tree = msgspec.json.decode(data)
     found: set[Path] = set()
     if tree is not None:
         _collect(tree, (), found)
     return frozenset(found)
+
+
+_known_set = lru_cache(4096)(_decode)  # Objects made from one template have the same sets.
 
 
 def _collect(tree: Any, path: Path, found: set[Path]) -> None:
@@ -55,12 +63,14 @@ def _collect(tree: Any, path: Path, found: set[Path]) -> None:
 
 def encode(fields: Set) -> bytes:
     """To `fieldsV1`, in upstream's order of elements."""
-    return _encode(fields)
+    return _known_bytes(fields) if len(fields) <= LARGEST_REMEMBERED else _encode(fields)
 
 
-@lru_cache(4096)
 def _encode(fields: Set) -> bytes:
     return msgspec.json.encode(_sorted(tree(fields)))
+
+
+_known_bytes = lru_cache(4096)(_encode)
 
 
 def tree(fields: Set) -> Tree:

@@ -6,7 +6,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any
 
-from .fieldset import Set
+from .fieldset import LARGEST_REMEMBERED, Set
 from .items import element
 from .node import DEDUCED, LIST, MAP, List, Map, Node, shape
 from .paths import Path, field
@@ -86,10 +86,16 @@ def _declared(path: Path, node: Node | None) -> list[int]:
     return found
 
 
-@lru_cache(4096)
 def reconcile(fields: Set, node: Node) -> Set:
     """The set as the schema of today has it: who owned a part of what is atomic now owns the whole."""
+    return _known_reconciled(fields, node) if len(fields) <= LARGEST_REMEMBERED else _reconcile(fields, node)
+
+
+def _reconcile(fields: Set, node: Node) -> Set:
     return frozenset(_up_to_atomic(path, node) for path in fields)
+
+
+_known_reconciled = lru_cache(4096)(_reconcile)
 
 
 def _up_to_atomic(path: Path, node: Node | None) -> Path:

@@ -25,6 +25,10 @@ Path = tuple[str, ...]
 _RANK = {int: 0, float: 0, str: 1, bool: 2, list: 3, dict: 4, type(None): 5}
 
 
+_SHORT = 512
+"""Characters of an element that is remembered: names and keys of the usual lengths."""
+
+
 def field(name: str) -> str:
     """The element of a field."""
     return "f:" + name
@@ -34,7 +38,7 @@ def key(pairs: Iterable[tuple[str, Any]]) -> str:
     """The element of a list's item with these keys."""
     pairs = tuple(pairs)
     # Lists are full of names and ports; other values are not told apart by Python (1 and True).
-    plain = all(value.__class__ is str or value.__class__ is int for _, value in pairs)
+    plain = all(value.__class__ is int or (value.__class__ is str and len(value) <= _SHORT) for _, value in pairs)
     return _known_key(pairs) if plain else _key(pairs)
 
 
@@ -50,9 +54,12 @@ def value(scalar: Any) -> str:
     return "v:" + _json(scalar)
 
 
-@lru_cache(8192)
 def parse(text: str) -> str | None:
     """The canonical spelling; nothing for an element of a kind from the future; ValueError if it is malformed."""
+    return _known_element(text) if len(text) <= _SHORT else _parse(text)
+
+
+def _parse(text: str) -> str | None:
     kind, content = text[:1], text[2:]
     if len(text) < 2:
         raise ValueError("key must be 2 characters long:")
@@ -70,9 +77,15 @@ def parse(text: str) -> str | None:
     return f"i:{int(content)}" if kind == "i" else None
 
 
-@lru_cache(8192)
+_known_element = lru_cache(8192)(_parse)
+
+
 def order(element: str) -> tuple[Any, ...]:
     """Sorts elements as upstream does: fields, keys, values, indexes."""
+    return _known_order(element) if len(element) <= _SHORT else _order_of(element)
+
+
+def _order_of(element: str) -> tuple[Any, ...]:
     kind, content = element[0], element[2:]
     if kind == "f":
         return (0, content)
@@ -83,12 +96,14 @@ def order(element: str) -> tuple[Any, ...]:
     return (3, int(content))
 
 
+_known_order = lru_cache(8192)(_order_of)
+
+
 def show(path: Path) -> str:
     """The path as messages write it: `.spec.containers[name="app"].image`."""
     return "".join(map(_show, path))
 
 
-@lru_cache(8192)
 def _show(element: str) -> str:
     kind, content = element[0], element[2:]
     if kind == "f":

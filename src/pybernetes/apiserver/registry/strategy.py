@@ -52,6 +52,8 @@ class Context(msgspec.Struct, gc=False):
     """What the audit log is told beside, where the request is recorded."""
     verb: str = ""
     """What the request does, in the word that permission is asked for."""
+    large: bool = False
+    """Whether the object is so large that work on it is done beside the event loop (`verbs.large`)."""
     refused: list[FieldError] = []
     """What `Strategy.guard` leaves to validation, to be told with whatever else is wrong."""
 

@@ -22,6 +22,7 @@ from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from .creating import require_create
 from .decoding import decode_json
+from .large import beside_loop, is_large
 from .managing import converting
 from .options import WriteOptions
 from .writing import check_name, check_uid, create_object, update_object, write_object
@@ -32,7 +33,8 @@ async def apply_object(
 ) -> tuple[Item, bool]:
     """Apply the body to the object that the path names; tells whether it was created."""
     info, resource = request.info, store.resource
-    config, repeated = apply_config(request)
+    context.large = is_large(request.body)
+    config, repeated = await beside_loop(lambda: apply_config(request)) if context.large else apply_config(request)
 
     def merged(live: Any | None) -> Any:
         obj = _merged(live) if store.custom is None else store.custom.apply(live, config, context, bool(options.force))
@@ -59,12 +61,12 @@ async def apply_object(
         return obj
 
     async def change(old: Any) -> Any:
-        new = await converting(store, lambda: merged(old))
+        new = await converting(store, lambda: merged(old), large=context.large)
         check_uid(store, new.metadata, old.metadata)
         return await update_object(store, new, old, context)
 
     if not info.subresource and await store.find(info.namespace, info.name) is None:
-        new = merged(None)
+        new = await beside_loop(lambda: merged(None)) if context.large else merged(None)
         if new.metadata.uid:
             why = (
                 f"uid mismatch: the provided object specified uid {new.metadata.uid}, and no existing object was found"

@@ -11,6 +11,7 @@ from ..negotiation import Format, output_format
 from ..output import TRANSFORMS, answer
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
+from .large import SMALL, beside_loop, is_large
 from .managing import manager_of
 from .options import WriteOptions, write_options
 from .preparing import prepared
@@ -24,7 +25,11 @@ async def create(registry: Registry, store: ResourceStore, request: Request) -> 
     info = request.info
     form, options, manager = (request.head and request.head.wishes) or _wishes(request)
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
-    obj = prepared(store, request, options.field_validation, context)
+    if len(request.body) > SMALL and is_large(request.body):
+        context.large = True
+        obj = await beside_loop(lambda: prepared(store, request, options.field_validation, context))
+    else:
+        obj = prepared(store, request, options.field_validation, context)
     given = obj.metadata.resource_version if context.dry_run else None
     item = await create_object(store, obj, context)
     if store.initializes and not context.dry_run:

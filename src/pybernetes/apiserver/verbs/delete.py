@@ -22,6 +22,7 @@ from ..output import TRANSFORMS, answer, write
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
+from .large import SMALL, collecting_later, is_large
 from .options import delete_options
 from .writing import context_for, place, remove
 
@@ -50,6 +51,15 @@ async def delete_object(
     Without `admit` admission has had its say before, about what brought the deletion about.
     """
     item = await store.get(context.namespace, name)
+    if len(item.raw) > SMALL and is_large(item.raw):
+        with collecting_later:
+            return await _delete(store, item, name, options, context, admit)
+    return await _delete(store, item, name, options, context, admit)
+
+
+async def _delete(
+    store: ResourceStore, item: Item, name: str, options: DeleteOptions, context: Context, admit: bool
+) -> tuple[Item, bool]:
     while True:
         obj = store.decode(item)
         check_preconditions(store, obj, options)

@@ -24,8 +24,10 @@ from ..output import TRANSFORMS, ListMeta, answer_list
 from ..registry.resource_store import ResourceStore
 from . import sealed
 from .freshness import wait_until_fresh
+from .large import beside_loop, collecting_later
 from .options import ListOptions, decode_continue, encode_continue, list_options
 
+LARGE_LIST = 1 << 20  # bytes of a list that is not answered as it is kept: longer ones are made beside the event loop
 _INCONSISTENT = -1  # the revision of a token that goes on without a snapshot
 
 _EXPIRED = (
@@ -54,7 +56,11 @@ async def list_(store: ResourceStore, request: Request) -> Response:
     if store.asks_webhook:
         await store.ready(page.items)
     meta = page_meta(store, info.namespace, options, page)
-    return answer_list(request, store.resource, [store.raw(item) for item in page.items], meta, form)
+    raws = [store.raw(item) for item in page.items]
+    if form.transform and sum(map(len, raws)) > LARGE_LIST:
+        with collecting_later:
+            return await beside_loop(lambda: answer_list(request, store.resource, raws, meta, form))
+    return answer_list(request, store.resource, raws, meta, form)
 
 
 def page_meta(store: ResourceStore, namespace: str, options: ListOptions, page: ListPage) -> ListMeta:

@@ -11,6 +11,7 @@ from pybernetes.net.http import Request
 
 from ..registry.resource_store import NeedsConversion, ResourceStore
 from ..registry.strategy import Context
+from .large import beside_loop
 from .options import WriteOptions
 
 T = TypeVar("T")
@@ -31,13 +32,21 @@ def track_review(resource: Resource, review: Any, request: Request, options: Wri
     )
 
 
-async def converting(store: ResourceStore, work: Callable[[], T]) -> T:
+async def converting(store: ResourceStore, work: Callable[[], T], *, large: bool = False) -> T:
     """Do work on owners that speak other versions; where a webhook converts, it is asked in between."""
     while True:
         try:
-            return work()
+            return await beside_loop(work) if large else work()
         except NeedsConversion as need:
             await store.convert_for(need)
+
+
+async def tracked(store: ResourceStore, new: Any, old: Any, context: Context) -> None:
+    """`track`, for objects of any size and with owners that speak other versions."""
+    if context.large or store.asks_webhook:
+        await converting(store, lambda: track(store, new, old, context), large=context.large)
+    else:
+        track(store, new, old, context)
 
 
 def track(store: ResourceStore, new: Any, old: Any | None, context: Context) -> None:

@@ -29,7 +29,8 @@ from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from .apply import apply_object
-from .managing import converting, manager_of, track
+from .large import beside_loop, is_large
+from .managing import manager_of, tracked
 from .options import WriteOptions, write_options
 from .writing import check_name, check_namespace, check_uid, context_for, update_object, write_object
 
@@ -72,7 +73,12 @@ async def patch(registry: Registry, store: ResourceStore, request: Request) -> R
         if created and store.initializes and not context.dry_run:
             item = await wait_until_initialized(store, item, info)
         return answer(request, store.resource, store.raw(item), form, 201 if created else 200)
-    change = patcher(kind, request.body, None if store.custom is not None else store.resource.type)
+    cls = None if store.custom is not None else store.resource.type
+    context.large = is_large(request.body)
+    if context.large:
+        change = await beside_loop(lambda: patcher(kind, request.body, cls))
+    else:
+        change = patcher(kind, request.body, cls)
     item = await patch_object(store, info.name, change, options, context)
     return answer(request, store.resource, store.raw(item), form)
 
@@ -105,15 +111,12 @@ async def patch_object(store: ResourceStore, name: str, patch: Patch, options: W
         return new
 
     async def change(old: Any) -> Any:
-        new = patched(old)
+        new = await beside_loop(lambda: patched(old)) if context.large else patched(old)
         if new.metadata is not None:
             check_namespace(store, new.metadata, context.namespace)
         check_name(new.metadata, name)
         check_uid(store, new.metadata, old.metadata)
-        if store.asks_webhook:
-            await converting(store, lambda: track(store, new, old, context))
-        else:
-            track(store, new, old, context)
+        await tracked(store, new, old, context)
         return await update_object(store, new, old, context)
 
     return await write_object(store, name, change, context)

@@ -15,7 +15,8 @@ from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from .creating import require_create
 from .decoding import decode_object
-from .managing import converting, manager_of, track
+from .large import beside_loop, is_large
+from .managing import manager_of, track, tracked
 from .options import WriteOptions, write_options
 from .writing import (
     check_name,
@@ -35,7 +36,11 @@ async def update(registry: Registry, store: ResourceStore, request: Request) -> 
     options = write_options(info.query, "UpdateOptions")
     manager = manager_of(request, options)
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
-    first = _decode(store, request, options)
+    context.large = is_large(request.body)
+    if context.large:
+        first = await beside_loop(lambda: _decode(store, request, options))
+    else:
+        first = _decode(store, request, options)
     meta = first.metadata
     check_namespace(store, meta, info.namespace)
     check_name(meta, info.name)
@@ -45,10 +50,7 @@ async def update(registry: Registry, store: ResourceStore, request: Request) -> 
         nonlocal fresh
         new = fresh if fresh is not None else _decode(store, request, options)
         fresh = None  # a second attempt must not start from what the first one made of it
-        if store.asks_webhook:
-            await converting(store, lambda: track(store, new, old, context))
-        else:
-            track(store, new, old, context)
+        await tracked(store, new, old, context)
         return await update_object(store, new, old, context)
 
     try:

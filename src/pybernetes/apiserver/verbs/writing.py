@@ -28,6 +28,7 @@ from ..initializers import failure, is_pending
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore, Transform
 from ..registry.strategy import Context, Reservation, Strategy
+from .large import SMALL, beside_loop, collecting_later, is_large
 
 T = TypeVar("T")
 
@@ -215,7 +216,20 @@ async def _make_with_reservation(store: ResourceStore, attributes: Attributes, c
 
 def _make(store: ResourceStore, attributes: Attributes, context: Context) -> Awaitable[Item]:
     """Check a new object and store it. What is wrong with it is raised at once."""
-    obj, strategy = attributes.new, store.strategy
+    if context.large:
+        return _make_large(store, attributes, context)
+    _check_new(store, attributes.new, context)
+    return _admit_and_store(store, attributes, context)
+
+
+async def _make_large(store: ResourceStore, attributes: Attributes, context: Context) -> Item:
+    await beside_loop(lambda: _check_new(store, attributes.new, context))
+    return await _admit_and_store(store, attributes, context)
+
+
+def _check_new(store: ResourceStore, obj: Any, context: Context) -> None:
+    """Raise Invalid if there is something wrong with a new object."""
+    strategy = store.strategy
     strategy.prepare_for_create(obj, context)
     errors = strategy.validate(obj, context)
     if not errors and not strategy.checks_metadata:
@@ -223,6 +237,10 @@ def _make(store: ResourceStore, attributes: Attributes, context: Context) -> Awa
     if errors:
         check(store, obj.metadata.name or "", errors)
     context.warnings.extend(strategy.warnings_on_create(obj, context))
+
+
+def _admit_and_store(store: ResourceStore, attributes: Attributes, context: Context) -> Awaitable[Item]:
+    obj = attributes.new
     waiting = context.registry.admission.validating(attributes)
     if waiting is not None:
         return _store_after(waiting, store, obj, context)
@@ -299,11 +317,18 @@ async def update_object(
         prepare, validate = strategy.rules(context.subresource)
         if store.initializes and not context.subresource and is_pending(old):
             validate = _as_new(strategy)  # nobody has seen it yet, so nothing in it is fixed
-        prepare(new, old, context)
-        common = validate_common_update(new.metadata, before, store.resource.namespaced)
-        check(store, before.name, common + validate(new, old, context))
-        if not context.subresource:
-            context.warnings.extend(strategy.warnings_on_update(new, old, context))
+
+        def check_change() -> None:
+            prepare(new, old, context)
+            common = validate_common_update(new.metadata, before, store.resource.namespaced)
+            check(store, before.name, common + validate(new, old, context))
+            if not context.subresource:
+                context.warnings.extend(strategy.warnings_on_update(new, old, context))
+
+        if context.large:
+            await beside_loop(check_change)
+        else:
+            check_change()
         await admission.validate(attributes)
     except BaseException:
         if reservation is not None:
@@ -341,9 +366,21 @@ async def _remove_refused(store: ResourceStore, item: Item, context: Context) ->
 
 async def _write_once(store: ResourceStore, item: Item, transform: Transform, context: Context) -> Item | None:
     context.reservation = None
+    if not context.large and len(item.raw) > SMALL:
+        context.large = is_large(item.raw)
+    if not context.large:
+        return await _rewrite(store, item, transform, context)
+    with collecting_later:
+        return await _rewrite(store, item, transform, context)
+
+
+async def _rewrite(store: ResourceStore, item: Item, transform: Transform, context: Context) -> Item | None:
     old = store.decode(item)
     new = await transform(old)
-    if new is not old and new.metadata.managed_fields and _same(store, new, old) and not store.stale(item):
+    same = new is not old and bool(new.metadata.managed_fields)
+    if same:
+        same = await beside_loop(lambda: _same(store, new, old)) if context.large else _same(store, new, old)
+    if same and not store.stale(item):
         if context.reservation is not None:
             await context.reservation.rollback()
         return item
