@@ -234,7 +234,7 @@ def _name_by_keys(struct: type[Struct], keys: tuple[str, ...]) -> Callable[[Any]
         return _name(paths.key(pairs))
 
     def by_one(item: Any) -> _Name:
-        value = values_of(item)
+        value: Any = values_of(item)
         return name(value) if type(value) is not str or len(value) <= _SHORT else name.__wrapped__(value)
 
     def by_several(item: Any) -> _Name:
