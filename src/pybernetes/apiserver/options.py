@@ -83,6 +83,13 @@ def _flag_text(flag: argparse.Action, value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def _component_port(text: str) -> tuple[str, int]:
+    name, _, port = text.partition("=")
+    if not name or not port.isdecimal():
+        raise argparse.ArgumentTypeError(f"not NAME=PORT: {text}")
+    return name, int(port)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pyb apiserver", description="Serves the Kubernetes API.", allow_abbrev=False)
     add = parser.add_argument
@@ -108,6 +115,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--service-node-port-range", type=_range, default=(30000, 32767))
     port = "node port of the Service kubernetes; 0 = it has none"
     add("--kubernetes-service-node-port", type=int, default=0, help=port)
+    health = "NAME=PORT: where scheduler or controller-manager serve /healthz, for ComponentStatuses"
+    add("--component-health", type=_component_port, action="append", default=[], help=health)
     add("--endpoint-reconciler-type", default="lease", help="who puts this server into the endpoints: lease or none")
     share = "let others listen on the same address and port"
     add("--permit-port-sharing", type=boolean, nargs="?", const=True, default=False, help=share)

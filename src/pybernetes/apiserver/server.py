@@ -103,6 +103,7 @@ class APIServer:
         self.registry.service_cidrs = options.service_cidrs
         self.registry.node_ports = options.service_node_port_range
         self.registry.kubernetes_node_port = options.kubernetes_service_node_port
+        self.registry.component_health = dict(options.component_health)
         self.registry.publishes_endpoints = options.endpoint_reconciler_type != "none"
         self.registry.collects_garbage = options.enable_garbage_collector
         self.registry.passes_redirects = not options.aggregator_reject_forwarding_redirect

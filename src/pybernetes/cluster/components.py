@@ -90,8 +90,12 @@ def control_plane(
 ) -> list[Component]:
     """The components of a cluster without nodes, in the order in which they are started."""
     server = f"https://{address}:{port}"
+    health = [
+        f"--component-health=controller-manager={controller_manager_port}",
+        f"--component-health=scheduler={scheduler_port}",
+    ]
     return [
-        api_server(layout, address, port, advertise_address, etcd_servers, token_file, more_flags),
+        api_server(layout, address, port, advertise_address, etcd_servers, token_file, [*health, *more_flags]),
         controller_manager(layout, server, controller_manager_port, pod_range),
         scheduler(layout, server, scheduler_port),
     ]

@@ -46,6 +46,8 @@ class Registry:
         self.node_ports = (30000, 32767)
         self.kubernetes_node_port = 0
         """The node port of the Service `kubernetes`; 0 = it has none."""
+        self.component_health: dict[str, int] = {}
+        """Ports of this machine at which other components serve /healthz, by name; the rest is at upstream's."""
         self.publishes_endpoints = True
         """Whether this server puts itself into the endpoints of that Service."""
         self.collects_garbage = True

@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from pybernetes.api import zeros
-from pybernetes.api.core.v1 import Binding, ComponentCondition, ComponentStatus
-from pybernetes.api.errors import BadRequest, NotFound
-from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.core.v1 import Binding, ComponentStatus
+from pybernetes.api.errors import BadRequest
 from pybernetes.api.resources import Resource
 from pybernetes.net.http import Request, Response
 
@@ -21,6 +20,7 @@ from ..subresources.body import check_namespace, decode_body, success
 from ..verbs.admitting import admit_body
 from ..verbs.options import write_options
 from ..verbs.writing import context_for
+from .component_status import component_statuses as statuses_of
 
 
 async def bindings(registry: Registry, resource: Resource, request: Request) -> Response:
@@ -39,25 +39,13 @@ async def bindings(registry: Registry, resource: Resource, request: Request) -> 
 
 
 async def component_statuses(registry: Registry, resource: Resource, request: Request) -> Response:
-    """The store, and whatever else of the control plane can be asked from here."""
+    """How the parts of the control plane are."""
     info = request.info
-    found = {"etcd-0": await _store_status(registry)}
-    if info.verb == "list":
-        form = output_format(request.headers, info.query, transforms=TRANSFORMS)
-        return answer_list(request, resource, [_raw(each) for each in found.values()], ListMeta(), form)
-    if info.name not in found:
-        raise NotFound("", "componentstatus", info.name)
     form = output_format(request.headers, info.query, transforms=TRANSFORMS)
-    return answer(request, resource, _raw(found[info.name]), form)
-
-
-async def _store_status(registry: Registry) -> ComponentStatus:
-    condition = ComponentCondition(type="Healthy", status="True", message="ok")
-    try:
-        await registry.cache.store.check()
-    except Exception as error:
-        condition = ComponentCondition(type="Healthy", status="False", error=str(error))
-    return ComponentStatus(metadata=ObjectMeta(name="etcd-0"), conditions=[condition])
+    found = [_raw(each) for each in await statuses_of(registry, "" if info.verb == "list" else info.name)]
+    if info.verb == "list":
+        return answer_list(request, resource, found, ListMeta(), form)
+    return answer(request, resource, found[0], form)
 
 
 def _raw(status: ComponentStatus) -> bytes:
