@@ -42,6 +42,20 @@ def test_images_may_be_there_before_the_clusters_first_start(pyb, tmp_path: Path
     assert "mine" not in pyb("ls")
 
 
+def test_an_image_gets_one_more_name_which_another_one_loses(pyb, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    pyb("import", archive(tmp_path, "mine:1"))
+    pyb("import", archive(tmp_path, "other:1", "other:2"))
+    said = pyb("tag", "mine:1", "other:1")
+    assert "Tagged docker.io/library/mine:1 as docker.io/library/other:1" in said
+    names = sorted(line.split()[0].rpartition("/")[2] for line in pyb("ls").splitlines()[1:])
+    assert names == ["mine:1", "other:1", "other:2"]
+    pyb("rm", "mine:1")
+    assert "other:2" in (listed := pyb("ls"))
+    assert "other:1" not in listed, "it was a name of the image that is gone"
+    assert "no image docker.io/library/none:1 is kept here" in pyb("tag", "none:1", "x:1", code=1)
+    assert "0 images, 0.0 MB" in pyb("prune")
+
+
 def test_mistakes_are_one_line(pyb, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     assert "there is no cluster 'pybernetes'; `pyb up` makes one" in pyb("ls", code=1)
     assert "No such file" in pyb("import", str(tmp_path / "absent.tar"), code=1)

@@ -83,11 +83,17 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     made.add_argument("image")
     made.add_argument("file", type=Path)
     made.set_defaults(run=_export, adds=False)
+    made = command("tag", "Gives an image that is kept here one more name, on all nodes too.")
+    made.add_argument("image", help="one of its names")
+    made.add_argument("new_name", metavar="NAME:TAG", help="the name to add; another image that has it loses it")
+    made.set_defaults(run=_tag, adds=False)
     made = command("ls", "Lists the images of the nodes.")
     made.set_defaults(run=_list, adds=False)
     made = command("rm", "Removes an image, with all its names, from all nodes.")
     made.add_argument("image", help="its name, or the id that `ls` shows")
     made.set_defaults(run=_remove, adds=False)
+    made = command("prune", "Removes images without a name that no container uses from all nodes.")
+    made.set_defaults(run=_prune, adds=False)
     return parser.parse_args(argv)
 
 
@@ -164,6 +170,34 @@ def _export(layout: Layout, arguments: argparse.Namespace) -> int:
     name = archives.full_name(arguments.image)
     size = transfer.export(archives.holding(layout.images, name), name, arguments.file)
     print(f"Wrote {arguments.file} ({size / 1e6:.1f} MB)", file=sys.stderr)
+    return 0
+
+
+def _tag(layout: Layout, arguments: argparse.Namespace) -> int:
+    source, name = archives.full_name(arguments.image), archives.full_name(arguments.new_name)
+    kept = archives.holding(layout.images, source)
+    if not kept:
+        raise ClusterError(f"no image {source} is kept here; `{program()} image ls` shows what nodes have")
+    archive = kept[0]
+    for other in archives.holding(layout.images, name):
+        if other != archive:
+            rest = [each for each in archives.names(other) if each != name]
+            archives.rename(other, rest, other) if rest else other.unlink()
+    have = archives.names(archive)
+    if name not in have:
+        archives.rename(archive, [*have, name], archive)
+    nodes.give(layout, archive, name)
+    print(f"Tagged {source} as {name}")
+    return 0
+
+
+def _prune(layout: Layout, arguments: argparse.Namespace) -> int:
+    removed = nodes.prune(nodes.running(layout))
+    for node, images in removed.items():
+        for id, size in images:
+            print(f"Removed {id.removeprefix('sha256:')[:12]} ({size / 1e6:.1f} MB) from {node}")
+    total = sum(size for images in removed.values() for _, size in images)
+    print(f"{sum(map(len, removed.values()))} images, {total / 1e6:.1f} MB")
     return 0
 
 

@@ -54,8 +54,8 @@ def running(layout: Layout) -> dict[str, Node]:
     return found
 
 
-def give(layout: Layout, archive: Path) -> None:
-    """Has all nodes take an archive of DATA/images in."""
+def give(layout: Layout, archive: Path, name: str = "") -> None:
+    """Has all nodes take an archive of DATA/images in; `name` is the one to ask for, if it matters which."""
     from pybernetes.cluster.node import boot
 
     nodes = running(layout)
@@ -64,7 +64,7 @@ def give(layout: Layout, archive: Path) -> None:
         boot.finish_import(layout, name, archive, process)
     for node in nodes.values():
         if not node.has_containerd:
-            asyncio.run(_take_in(node, archives.names(archive)[0]))
+            asyncio.run(_take_in(node, name or archives.names(archive)[0]))
     if not nodes:
         print("No node runs: they get it when the cluster starts.")
 
@@ -77,6 +77,11 @@ def table(nodes: dict[str, Node]) -> list[tuple[str, str, str, str]]:
 def remove(nodes: dict[str, Node], name: str) -> dict[str, list[str]]:
     """Removes an image, by its full name or id, with all its names; those names, by the nodes that had it."""
     return asyncio.run(_remove(nodes, name))
+
+
+def prune(nodes: dict[str, Node]) -> dict[str, list[tuple[str, int]]]:
+    """Removes images without a name that no container uses; the id and size of each, by node."""
+    return asyncio.run(_prune(nodes))
 
 
 def as_id(name: str) -> str:
@@ -126,3 +131,20 @@ async def _remove(nodes: dict[str, Node], name: str) -> dict[str, list[str]]:
                     await runtime.remove_image(cri.RemoveImageRequest(image=cri.ImageSpec(image=image.id)))
                     gone[each] = list(image.repo_tags)
     return gone
+
+
+async def _prune(nodes: dict[str, Node]) -> dict[str, list[tuple[str, int]]]:
+    from pybernetes.cri import v1 as cri
+    from pybernetes.cri.remote import Runtime
+
+    removed: dict[str, list[tuple[str, int]]] = {}
+    for each, node in nodes.items():
+        async with Runtime(node.socket) as runtime:
+            containers = (await runtime.list_containers(cri.ListContainersRequest())).containers
+            used = {id for container in containers for id in (container.image_ref, container.image_id)}
+            for image in (await runtime.list_images(cri.ListImagesRequest())).images:
+                names = {image.id, *image.repo_digests}
+                if not image.repo_tags and not image.pinned and not names & used:
+                    await runtime.remove_image(cri.RemoveImageRequest(image=cri.ImageSpec(image=image.id)))
+                    removed.setdefault(each, []).append((image.id, image.size))
+    return removed
