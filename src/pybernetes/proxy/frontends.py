@@ -167,9 +167,9 @@ def compile_service(service: Service, slices: Iterable[EndpointSlice], node: Nod
     spec = service.spec
     if spec is None or not ours(service):
         return NOTHING
+    if not (spec.external_ips or spec.type == "LoadBalancer" or any(map(family.has, _cluster_ips(spec)))):
+        return NOTHING  # most Services have one IP version
     made = _Compiler(service, spec, family)
-    if not made.has_addresses:
-        return NOTHING
     slices = list(slices)
     for port in spec.ports or ():
         protocol = port.protocol or "TCP"
@@ -181,14 +181,13 @@ def compile_service(service: Service, slices: Iterable[EndpointSlice], node: Nod
 class _Compiler:
     def __init__(self, service: Service, spec: ServiceSpec, family: Family) -> None:
         self._spec, self._family = spec, family
-        self._cluster_ips = [ip for ip in spec.cluster_ips or [spec.cluster_ip or ""] if ip and family.has(ip)]
+        self._cluster_ips = list(filter(family.has, _cluster_ips(spec)))
         self._external_local = spec.external_traffic_policy == "Local" and spec.type in ("NodePort", "LoadBalancer")
         self._internal_local = spec.internal_traffic_policy == "Local"
         self._affinity = _affinity_seconds(spec)
         self._external_ips = [ip for ip in spec.external_ips or () if family.has(ip)]
         self._balancer_ips = _balancer_ips(service, family)
         self._ranges = _source_ranges(service, family) if self._balancer_ips else None
-        self.has_addresses = bool(self._cluster_ips or self._external_ips or self._balancer_ips)
         self.result = Compiled({}, {}, None, (0, 0))
         for ip in self._cluster_ips:
             self._put(CLUSTER_IPS, family.pack(ip))
@@ -267,6 +266,10 @@ class _Compiler:
 
     def _put(self, where: str, key: bytes, value: Value = b"") -> None:
         self.result.entries.setdefault(where, {}).setdefault(key, value)
+
+
+def _cluster_ips(spec: ServiceSpec) -> list[str]:
+    return spec.cluster_ips or [spec.cluster_ip or ""]
 
 
 def _affinity_seconds(spec: ServiceSpec) -> int:

@@ -15,7 +15,7 @@ from pybernetes.net.netlink.conntrack import Conntrack
 from pybernetes.network.nftables import expressions as e
 from pybernetes.network.nftables.batch import Batch
 from pybernetes.network.nftables.client import Nftables
-from pybernetes.network.nftables.objects import Table, element
+from pybernetes.network.nftables.objects import Table, element, value_elements
 
 from . import conntrack, frontends
 from .chains import Rules, TableFacts
@@ -97,14 +97,11 @@ class Kernel:
         for route in change.new_routes:
             rules.add_route(batch, route, self._number(route))
         for name, keys in change.deleted.items():
-            batch.delete_elements(where, name, [_element(name, key, b"") for key in keys])
+            batch.delete_elements(where, name, _elements(name, [(key, b"") for key in keys]))
         for name, entries in change.added.items():
             numbers = self._number
-            elements = [
-                _element(name, key, numbers(value) if type(value) is Route else value)  # type: ignore[arg-type]
-                for key, value in entries
-            ]
-            batch.add_elements(where, name, elements)
+            pairs = [(key, numbers(value) if isinstance(value, Route) else value) for key, value in entries]
+            batch.add_elements(where, name, _elements(name, pairs))
         for route in change.unused_routes:
             rules.delete_route(batch, route, self._number(route))
         return sum(map(len, change.deleted.values())) + sum(map(len, change.added.values()))
@@ -126,8 +123,7 @@ class Kernel:
         return []
 
 
-def _element(name: str, key: bytes, value: bytes) -> bytes:
-    if name == frontends.FIREWALL_ALLOWED:
-        middle = len(key) // 2
-        return element(key[:middle], key_end=key[middle:])
-    return element(key, e.value(value) if value else b"")
+def _elements(name: str, pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
+    if name != frontends.FIREWALL_ALLOWED:
+        return value_elements(pairs)
+    return [element(key[: len(key) // 2], key_end=key[len(key) // 2 :]) for key, _ in pairs]
