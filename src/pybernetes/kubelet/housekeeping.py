@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -63,15 +64,17 @@ class Housekeeping:
                     log.exception("housekeeping failed")
             await self._clock.sleep(EVERY if self._ready() else 0.5)
 
+    async def _remove_volumes(self, uid: str) -> None:
+        try:
+            await self._volumes.remove(uid)
+        except Exception as error:
+            log.warning("volumes of pod %s, which is gone, stay for now: %s", uid, error)
+
     async def look(self) -> None:
         """Look once."""
         known = {uid_of(each) for each in self._pods.all()} | {each.ref.uid for each in self._workers.all()}
         alive = known | self._pleg.known().keys()
-        for uid in self._volumes.orphans(alive):
-            try:
-                await self._volumes.remove(uid)
-            except Exception as error:
-                log.warning("volumes of pod %s, which is gone, stay for now: %s", uid, error)
+        await asyncio.gather(*map(self._remove_volumes, self._volumes.orphans(alive)))
         await self._cgroups.remove_orphans(alive)
         self._cgroups.update_qos([self._allocation.allocated(each) for each in self._intake.active()])
         self._allocation.remove_orphans(known)

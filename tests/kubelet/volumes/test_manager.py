@@ -534,6 +534,23 @@ async def test_a_volume_on_a_mount_that_does_not_answer_fails_its_own_pod_only(
         await node.manager.remove("u1")
 
 
+async def test_a_mount_in_a_volume_that_does_not_answer_goes_with_its_pod(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pybernetes.kubelet.volumes.host.LOOK_WITHIN", 0.1)
+    async with start() as node:
+        pod = node.pod(Volume(name="disk", empty_dir=EmptyDirVolumeSource()))
+        found = await node.manager.ensure(pod)
+        with hung_mount(found["disk"].path):  # as a driver's pod does whose mounts reach the node
+            again = _Node(node.client, node.namespace, node.root)
+            with pytest.raises(VolumeError, match="did not answer within"):
+                await again.manager.ensure(pod)
+        await again.manager.remove("u1")
+        assert not mounts(node.root)
+        assert again.manager.orphans([]) == []
+        await again.objects.close()
+
+
 async def test_a_kubelet_that_starts_again_finds_everything_as_it_was(start: Any) -> None:
     async with start() as node:
         await _map(node, "m", a="1")
