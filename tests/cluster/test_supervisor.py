@@ -186,3 +186,20 @@ def test_a_large_log_is_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     supervisor.rotate(str(log))
     assert (tmp_path / "a.log.1").read_text() == "longer than ten"
     assert not log.exists()
+
+
+def test_a_log_that_grows_too_large_while_it_is_written_is_kept_once_and_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "LOG_LIMIT", 10)
+    log = tmp_path / "x.log"
+    with open(log, "ab", 0) as component:
+        component.write(b"0123456789")
+        supervisor.shorten(str(log))
+        assert not (tmp_path / "x.log.1").exists()
+        component.write(b"more")
+        supervisor.shorten(str(log))
+        component.write(b"new")
+    assert (tmp_path / "x.log.1").read_bytes() == b"0123456789more"
+    assert log.read_bytes() == b"new"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["x.log", "x.log.1"]

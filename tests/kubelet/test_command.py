@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,13 @@ def test_what_is_wrong_is_told(
     assert words in told
     assert told.startswith("pyb kubelet: ")
     assert told.count("\n") == 1
+
+
+def test_as_many_files_may_be_open_as_the_system_allows() -> None:
+    script = (
+        "import resource; from pybernetes.kubelet.command import raise_open_files;"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1];"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)); raise_open_files(1_000_000);"
+        "soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]; assert soft >= min(hard, 1_000_000), soft"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -19,9 +19,10 @@ class FakeRuntime:
         self.answering.set()
         self.gone = False
         self.asked = 0
+        self.told_version = "1.6"
 
     async def version(self) -> Any:
-        return cri.VersionResponse(runtime_name="containerd", runtime_version="1.6")
+        return cri.VersionResponse(runtime_name="containerd", runtime_version=self.told_version)
 
     async def status(self) -> Any:
         self.asked += 1
@@ -55,6 +56,15 @@ async def test_a_runtime_that_hangs_is_down_after_half_a_minute_and_its_return_i
     assert told == ["", ""]
     assert state.node_version == "containerd://1.6"
     task.cancel()
+
+
+async def test_the_version_of_a_runtime_that_was_upgraded_is_noticed() -> None:
+    clock, runtime = FakeClock(), FakeRuntime()
+    state = RuntimeState(runtime, clock, lambda: None)  # type: ignore[arg-type]
+    await state.look()
+    runtime.told_version = "2.0"
+    await state.look()
+    assert state.node_version == "containerd://2.0"
 
 
 async def test_a_runtime_that_is_gone_for_a_moment_is_not_down() -> None:

@@ -28,6 +28,7 @@ HEALTHY_AFTER = 60.0
 # Between TERM and KILL. Upstream's API server drains for 60 s; ours has nothing that slow on one machine.
 STOP_GRACE = 15.0
 LOG_LIMIT = 16 * 1024 * 1024
+LOOK_AT_LOGS = 10.0  # seconds between looks at the size of logs
 CHANGED = 10  # exit code of a chore
 
 
@@ -115,6 +116,9 @@ class Supervisor:
                 self._end()
             else:
                 self._start_due()
+                for child in self.children:
+                    if child.pid:
+                        shorten(child.log)
             self._sleep()
 
     def _stop(self, *_: object) -> None:
@@ -168,6 +172,7 @@ class Supervisor:
             wakes = [] if self.kill_at is None else [self.kill_at]
         else:
             wakes = [child.due for child in self.children if child.due is not None]
+            wakes.append(time.monotonic() + LOOK_AT_LOGS)
         timeout = max(0.0, min(wakes) - time.monotonic()) if wakes else None
         select.select([self.wake], [], [], timeout)
         try:
@@ -203,6 +208,24 @@ def rotate(log: str) -> None:
             os.replace(log, log + ".1")
     except FileNotFoundError:
         pass
+
+
+def shorten(log: str) -> None:
+    """The same for a component that runs: its file is copied and emptied, because it holds it open (for appending).
+
+    What it writes between the copy's end and the emptying is lost; the copy goes on until it has caught up.
+    """
+    try:
+        if os.stat(log).st_size <= LOG_LIMIT:
+            return
+        older = log + ".new"
+        with open(log, "rb") as source, open(os.open(older, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            while data := source.read(1 << 20):
+                out.write(data)
+            os.truncate(log, 0)
+        os.replace(older, log + ".1")
+    except OSError as error:  # the disk is full, perhaps: the log is worth less than what it would cost
+        print(time.strftime("%Y-%m-%dT%H:%M:%S"), f"cannot rotate {log}: {error}", flush=True)
 
 
 def main(argv: list[str]) -> int:

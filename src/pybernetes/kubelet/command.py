@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import resource
 import signal
 import socket
 import sys
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .kubelet import Kubelet
 
 PROGRAM = "kubelet"
+MAX_OPEN_FILES = 1_000_000  # upstream's default of maxOpenFiles
 LATER = 60.0
 """Seconds after the start when it is looked whether the client certificate is due."""
 
@@ -63,10 +65,20 @@ def _configuration(options: Options) -> KubeletConfiguration:
     return config
 
 
+def raise_open_files(wanted: int) -> None:
+    """Let this process open so many files, or as many as it may. Before: a shell's limit, often 1024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(wanted, hard)))
+    except (OSError, ValueError):  # only an administrator raises the hard limit, and not everywhere
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+
+
 async def _run(options: Options, config: KubeletConfiguration) -> int:
     from .kubelet import Kubelet
     from .serving import serve, serve_health, serve_read_only
 
+    raise_open_files(config.max_open_files or MAX_OPEN_FILES)
     clock = SystemClock()
     name = (options.hostname_override or socket.gethostname()).lower()
     cert_dir = options.cert_dir or options.root_dir / "pki"

@@ -70,9 +70,8 @@ class RuntimeState:
 
     async def look(self) -> None:
         """Ask the runtime once."""
-        if not self.version:
-            answer = await self._runtime.version()
-            self.name, self.version = answer.runtime_name or "containerd", answer.runtime_version
+        answer = await self._runtime.version()  # each time: it may have been upgraded under us
+        self.name, self.version = answer.runtime_name or "containerd", answer.runtime_version
         answer = await self._runtime.status()
         conditions = {each.type: each for each in answer.status.conditions}
         self._runtime_problem = _problem("container runtime not ready", conditions.get("RuntimeReady"))

@@ -125,7 +125,6 @@ WITHOUT_EFFECT: Final = (
     "local_storage_capacity_isolation",
     "logging",
     "make_iptables_util_chains",
-    "max_open_files",
     "memory_reservation_policy",
     "memory_swap",
     "memory_throttling_factor",
