@@ -29,13 +29,14 @@ class Change:
 class Ruleset:
     """What the kernel shall have.
 
-    Invariant: `_values` has an entry for each key that any Service has; `_others` has those of further Services.
-    `_before` has, for each key that was touched since `committed`, the value that the kernel has (None: no element).
+    Invariant: `_values` has the value of each key that any Service has. The first Service with a key owns it; `_others`
+    has those that have it too, with their values. `_before` has, for each key that was touched since `committed`, the
+    value that the kernel has (None: no element). Entries are kept in a row, because dicts would take twice the memory.
     """
 
     def __init__(self) -> None:
-        self._services: dict[str, Entries] = {}
-        self._values: dict[str, dict[bytes, tuple[str, Value]]] = {}
+        self._services: dict[str, tuple[tuple[str, bytes, Value], ...]] = {}
+        self._values: dict[str, dict[bytes, Value]] = {}
         self._others: dict[tuple[str, bytes], dict[str, Value]] = {}
         self._before: dict[tuple[str, bytes], Value | None] = {}
         self._routes: Counter[Route] = Counter()
@@ -47,18 +48,20 @@ class Ruleset:
 
     def replace(self, service: str, entries: Entries) -> None:
         """Makes these the entries of a Service; empty ones remove it."""
-        old = self._services.get(service, {})
+        old = self._services.get(service, ())
         if not old and not entries:
             return
-        for where in {**old, **entries}:
-            had, has = old.get(where, {}), entries.get(where, {})
-            for key in had.keys() - has.keys():
-                self._remove(service, where, key)
-            for key, value in has.items():
-                if key not in had or had[key] != value:
-                    self._set(service, where, key, value)
-        if entries:
-            self._services[service] = entries
+        new = tuple((where, key, value) for where, found in entries.items() for key, value in found.items())
+        had = {(where, key): value for where, key, value in old}
+        has = {(where, key) for where, key, _ in new} if old else set()
+        for where, key in had.keys() - has:
+            self._remove(service, where, key)
+        for where, key, value in new:
+            known = had.get((where, key))
+            if known != value:
+                self._set(service, where, key, value, known is None)
+        if new:
+            self._services[service] = new
         else:
             self._services.pop(service, None)
 
@@ -66,8 +69,7 @@ class Ruleset:
         """What differs from what the kernel has."""
         change = Change()
         for (where, key), before in self._before.items():
-            found = self._values.get(where, {}).get(key)
-            after = found[1] if found else None
+            after = self._values.get(where, {}).get(key)
             if before == after:
                 continue
             if before is not None:
@@ -80,9 +82,7 @@ class Ruleset:
 
     def everything(self) -> Change:
         """All entries, for a table that is empty."""
-        added = {
-            where: [(key, value) for key, (_, value) in found.items()] for where, found in self._values.items() if found
-        }
+        added = {where: list(found.items()) for where, found in self._values.items() if found}
         return Change(added=added, new_routes=list(self._routes))
 
     def committed(self) -> None:
@@ -94,34 +94,31 @@ class Ruleset:
         """The Services that have entries."""
         return iter(self._services)
 
-    def _set(self, service: str, where: str, key: bytes, value: Value) -> None:
+    def _set(self, service: str, where: str, key: bytes, value: Value, new: bool) -> None:
         values = self._values.setdefault(where, {})
         found = values.get(key)
-        if found is not None and found[0] != service:
+        others = self._others.get((where, key), {}) if self._others else {}
+        if service in others or (new and found is not None):
             self._others.setdefault((where, key), {})[service] = value
             return
-        self._before.setdefault((where, key), found[1] if found else None)
-        self._count(found[1] if found else None, value)
-        values[key] = service, value
+        self._before.setdefault((where, key), found)
+        self._count(found, value)
+        values[key] = value
 
     def _remove(self, service: str, where: str, key: bytes) -> None:
-        values = self._values[where]
-        owner, value = values[key]
-        others = self._others.get((where, key))
-        if owner != service:
-            assert others is not None
+        others = self._others.get((where, key), {})
+        if service in others:
             del others[service]
         else:
+            values = self._values[where]
+            value = values.pop(key)
             self._before.setdefault((where, key), value)
-            if others:
-                heir = next(iter(others))
-                values[key] = heir, others.pop(heir)
-                self._count(value, values[key][1])
-            else:
-                del values[key]
-                self._count(value, None)
-        if others is not None and not others:
-            del self._others[where, key]
+            heir = next(iter(others), None)
+            if heir is not None:
+                values[key] = others.pop(heir)
+            self._count(value, values.get(key))
+        if not others:
+            self._others.pop((where, key), None)
 
     def _count(self, old: Value | None, new: Value | None) -> None:
         if isinstance(new, Route):
