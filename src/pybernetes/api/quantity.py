@@ -9,6 +9,7 @@ The same few strings come by all the time, so parsing and canonical text are cac
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 from functools import total_ordering
@@ -38,8 +39,10 @@ _DIGITS_OF_INT64 = 18
 _DIGITS_OF_FLOAT64 = 15
 
 _CACHE_SIZE = 4096
-_MAX_LENGTH = 4000  # Python converts at most 4300 digits; nobody has that many bytes
+_MAX_LENGTH = 3000  # characters; nobody has that many bytes
 _MAX_ALIGN = 1000  # powers of ten; beyond, the smaller of two summands has no digit the larger can show
+_MAX_DIGITS = 3100  # of a sum; with _MAX_ALIGN more it stays below the 4300 that Python converts
+_MAX_BITS = int(_MAX_DIGITS / math.log10(2))
 
 
 class QuantityError(ValueError):
@@ -153,7 +156,7 @@ class Quantity:
         gap = high.exponent - low.exponent
         if gap > _MAX_ALIGN:
             return Quantity(high.mantissa, high.exponent, self.format)
-        return Quantity(low.mantissa + high.mantissa * 10**gap, low.exponent, self.format)
+        return _bounded(low.mantissa + high.mantissa * 10**gap, low.exponent, self.format)
 
     def __neg__(self) -> Quantity:
         return Quantity(-self.mantissa, self.exponent, self.format)
@@ -162,7 +165,7 @@ class Quantity:
         return self + -other
 
     def __mul__(self, factor: int) -> Quantity:
-        return Quantity(self.mantissa * factor, self.exponent, self.format)
+        return _bounded(self.mantissa * factor, self.exponent, self.format)
 
 
 _parsed: dict[str, Quantity] = {}
@@ -291,6 +294,15 @@ def _shift_down(mantissa: int, places: int) -> int:
 
 def _power(places: int) -> int:
     return int(10**places)
+
+
+def _bounded(mantissa: int, exponent: int, format: str) -> Quantity:
+    """A quantity without the last of too many digits, rounded away from zero."""
+    excess = mantissa.bit_length() - _MAX_BITS
+    if excess > 0:
+        places = math.ceil(excess * math.log10(2))
+        mantissa, exponent = _shift_down(mantissa, places), exponent + places
+    return Quantity(mantissa, exponent, format)
 
 
 def _without_factor(value: int, factor: int) -> tuple[int, int]:

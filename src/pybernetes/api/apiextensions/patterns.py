@@ -39,6 +39,7 @@ _POSIX = {
     "xdigit": "0-9A-Fa-f",
 }
 _FOREIGN_GROUP = re.compile(r"\(\?(?!:|P<[A-Za-z_]\w*>|[ims]+[:)])", re.ASCII)
+_DIGITS = 9  # of a count: MAX_REPEAT has fewer
 _COUNT = re.compile(r"\{(\d+)(?:,(\d*))?\}", re.ASCII)
 _BY_LINE = re.compile(r"\(\?[is]*m")
 _SPACE = r"\t\n\f\r "  # Python's has the vertical tab too
@@ -62,7 +63,10 @@ def compile_pattern(pattern: str) -> re.Pattern[str] | Linear:
 
 
 def _translate(pattern: str) -> str:
-    counts = [max(int(low), int(high or 0)) for low, high in _COUNT.findall(pattern)]
+    found = _COUNT.findall(pattern)
+    if any(len(digits) > _DIGITS for pair in found for digits in pair):
+        raise _Unlike
+    counts = [max(int(low), int(high or 0)) for low, high in found]
     if prod(count for count in counts if count) > MAX_REPEAT:
         raise _Unlike
     by_line = _BY_LINE.search(pattern) is not None

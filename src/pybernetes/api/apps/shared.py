@@ -14,6 +14,7 @@ from ..field import FieldError, Path, forbidden, invalid, not_supported, require
 from ..intstr import IntOrString, int_value
 from ..meta.v1.labelselector import LabelSelector
 from ..meta.validation import IMMUTABLE, NOT_NEGATIVE, validate_label_selector, validate_not_negative
+from ..quantity import MAX_INT64
 
 if TYPE_CHECKING:  # roles and budgets use this module too, and need no pods
     from ..core.v1.pod import PodTemplateSpec
@@ -48,11 +49,12 @@ def validate_at_most_100_percent(value: IntOrString, path: Path) -> list[FieldEr
 
 
 def amount(value: IntOrString | None) -> int:
-    """The number, or the number before the percent sign; 0 for anything else."""
+    """The number, or the number before the percent sign, at most the greatest of int64; 0 for anything else."""
     if value is None:
         return 0
     if isinstance(value, str) and not names.is_percent(value):
-        return int(value[:-1])
+        digits = value[:-1].lstrip("0")
+        return int(digits or "0") if len(digits) < 19 else MAX_INT64
     return int_value(value)
 
 

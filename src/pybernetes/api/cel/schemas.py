@@ -211,6 +211,7 @@ def _timestamp(value: Any) -> Any:
 
 
 _WORDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
+_LONGEST_NUMBER = 40  # digits; no span of time has as many
 _SPAN = re.compile(r"(\d+)\s*([A-Za-z]+)")
 _UNITS = {
     "nano": "ns", "micro": "us", "milli": "ms", "mill": "ms", "second": "s", "sec": "s", "minute": "m", "min": "m",
@@ -226,6 +227,8 @@ def _duration(value: Any) -> Any:
         return found
     total = 0
     for number, unit in _SPAN.findall(value):
+        if len(number) > _LONGEST_NUMBER:
+            return value
         name = _UNITS.get(unit.lower().removesuffix("s"), unit.lower())
         if name in ("w", "week", "wk", "weeks"):
             total += int(number) * 7 * _WORDS["d"]

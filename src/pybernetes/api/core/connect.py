@@ -18,6 +18,7 @@ from ..times import TimeError, canonical_time
 from ..types import Always
 
 INT64 = 1 << 63
+_LONG = 40  # digits; what has as many is out of every range, leading zeros or not
 
 
 class Options(Struct):
@@ -135,7 +136,7 @@ def _number(text: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdecimal()):
         raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
-    number = int(text)
+    number = int(text) if len(digits) < _LONG else INT64
     if not -INT64 <= number < INT64:
         raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
     return number
@@ -144,7 +145,7 @@ def _number(text: str) -> int:
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise ValueError(f"cannot convert to []int32: strconv.ParseUint: parsing {quote(text)}: invalid syntax")
-    if int(text) > 65535:
+    if len(text) >= _LONG or int(text) > 65535:
         raise ValueError(f"cannot convert to []int32: strconv.ParseUint: parsing {quote(text)}: value out of range")
     return int(text)
 

@@ -92,7 +92,7 @@ async def of_service(registry: Registry, namespace: str, id: str) -> Place:
     if port.isascii() and port.isdecimal():
         services = registry.store("", "v1", "services")
         service = services.decode(await services.get(namespace, name))
-        named = next((each for each in service.spec.ports or () if each.port == int(port)), None)
+        named = next((each for each in service.spec.ports or () if str(each.port) == port.lstrip("0")), None)
         if named is None:
             raise ServiceUnavailable(f"no service port {port} found for service {quote(name)}")
         port = named.name or ""
@@ -142,7 +142,7 @@ def _port(text: str, id: str) -> int:
     if not text.isdecimal():
         with contextlib.suppress(OSError, UnicodeError):
             return socket.getservbyname(text, "tcp")
-    if not (text.isascii() and text.isdecimal()) or not 0 < int(text) < 65536:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 5 or not 0 < int(text) < 65536:
         why = f"dial tcp: lookup tcp/{text}: unknown port"
         raise ServiceUnavailable(f"error trying to reach service: {why}")
     return int(text)

@@ -109,7 +109,8 @@ async def _answer(request: Request, backend: Backend, rewriter: Rewriter) -> Res
 async def _page(request: Request, backend: Backend, rewriter: Rewriter, headers: dict[str, Any]) -> Response | None:
     encoding = headers.get("content-encoding", "")
     length = headers.get("content-length", "0")
-    if encoding not in ("", "gzip", "deflate") or (length.isdecimal() and int(length) > MOST_PAGE):
+    long = length.isdecimal() and (len(length) > 18 or int(length) > MOST_PAGE)
+    if long or encoding not in ("", "gzip", "deflate"):
         return await pass_back(request, backend)
     body = b""
     while piece := await backend.read():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..requestinfo import RequestInfo
     from .levels import Level
 
+_LONG = 19  # digits of a limit that is above every count
 _SEAT_BYTES = 100_000  # bytes of a list for which a seat is taken
 _MOST = 10  # seats of a request; a list from the cache, as all of ours are, counts a megabyte at most
 _OF_A_LEVEL = 0.15  # the share of a level's seats that one request may take
@@ -69,7 +70,7 @@ def _of_list(registry: Registry, level: Level, info: RequestInfo) -> Estimate:
     if not count:
         return ONE
     limit = info.query.get("limit", "")
-    if limit.isdecimal() and 0 < int(limit) < count:
+    if limit.isdecimal() and len(limit) < _LONG and 0 < int(limit) < count:
         count = int(limit)
     size = count * len(next(iter(items.values())).raw)  # objects of a kind are much alike
     return Estimate(max(1, min(_most(level), math.ceil(size / _SEAT_BYTES))))

@@ -97,9 +97,9 @@ def _why(text: str) -> str:
     parts = text.split(".")
     if any(len(part) > 1 and part[0] == "0" and part.isdigit() for part in parts):
         return "IPv4 field has octet with leading zero"
-    if any(part.isdigit() and int(part) > 255 for part in parts):
+    if any(part.isascii() and part.isdigit() and (len(part) > 3 or int(part) > 255) for part in parts):
         return "IPv4 field has value >255"
-    bad = next((part for part in parts if not part.isdigit()), None)
+    bad = next((part for part in parts if not (part.isascii() and part.isdigit())), None)
     if bad:
         return f"unexpected character (at {quote(text[text.index(bad) :])})"
     return "IPv4 address too short" if len(parts) < 4 else "IPv4 address too long"

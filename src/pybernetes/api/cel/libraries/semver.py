@@ -44,12 +44,14 @@ class SemverValue(Opaque):
 
 def _compare_parts(one: str, two: str) -> int:
     if one.isdigit() and two.isdigit():
-        return (int(one) > int(two)) - (int(one) < int(two))
+        first, second = (len(one), one), (len(two), two)  # neither has leading zeros
+        return (first > second) - (first < second)
     if one.isdigit() != two.isdigit():
         return -1 if one.isdigit() else 1
     return 1 if one > two else -1
 
 
+_DIGITS_OF_UINT = 20
 _WORD = re.compile(r"[0-9A-Za-z-]+", re.ASCII)
 
 
@@ -60,7 +62,7 @@ def _number(text: str, name: str) -> int:
         raise EvaluationError(f"{name} number must not contain leading zeroes {quote(text)}")
     if not text:
         raise EvaluationError('strconv.ParseUint: parsing "": invalid syntax')
-    if int(text) > UINT_MAX:
+    if len(text) > _DIGITS_OF_UINT or int(text) > UINT_MAX:
         raise EvaluationError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
     return int(text)
 

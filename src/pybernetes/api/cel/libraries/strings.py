@@ -102,6 +102,8 @@ def _quote(text: str) -> str:
     return '"' + "".join(_QUOTED.get(char, char) for char in text) + '"'
 
 
+MAX_PRECISION = 1000
+"""Digits behind the point. Upstream has no limit; a thousand are more than a float has."""
 CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
 UNFINISHED = re.compile(r"(?:^|[^%])(?:%%)*%$")
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -116,7 +118,7 @@ def _format(text: str, arguments: list[Any]) -> str:
             return "%"
         if position >= len(arguments):
             raise EvaluationError(f"index {position} out of range")
-        precision = int(match[1]) if match[1] is not None else 6
+        precision = _precision(match[1]) if match[1] is not None else 6
         made = _clause(match[2], precision, arguments[position])
         position += 1
         return made
@@ -184,6 +186,12 @@ def _clause(letter: str, precision: int, value: Any) -> str:
         made = (value.encode() if isinstance(value, str) else value).hex()
         return made.upper() if letter == "X" else made
     return format(int(value), letter)
+
+
+def _precision(digits: str) -> int:
+    if len(digits) > 3 and int(digits[:9]) > MAX_PRECISION:
+        raise EvaluationError(f"error during formatting: precision must not be greater than {MAX_PRECISION}")
+    return int(digits)
 
 
 def _fixed(value: float, precision: int) -> str:
