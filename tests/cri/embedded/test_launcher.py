@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import multiprocessing
 import os
 import resource
 import signal
@@ -21,7 +20,7 @@ from cri.embedded.test_faults import launcher, until
 from node import cri_pods
 
 from pybernetes.cri import v1 as cri
-from pybernetes.cri.embedded.launcher import READY, Launcher, Process
+from pybernetes.cri.embedded.launcher import READY, Launcher
 from pybernetes.cri.embedded.launching import Launching
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
@@ -138,16 +137,18 @@ async def test_programs_have_the_usual_signals(machine: EmbeddedMachine) -> None
         await cri_pods.remove(runtime, sandbox)
 
 
-async def test_more_processes_than_fit_into_a_packet_are_all_found(tmp_path: Path) -> None:
-    def serve() -> None:
-        launcher = Launcher(str(tmp_path))
-        launcher._processes = {f"{number:064}": Process("", number, 0) for number in range(1300)}
-        launcher._watching.wait()
-        for _ in range(4):
-            launcher._watching.wait()
+MANY = """
+import sys
+from pybernetes.cri.embedded.launcher import Launcher, Process
+launcher = Launcher(sys.argv[1])
+launcher._processes = {f"{number:064}": Process("", number, 0) for number in range(1300)}
+for _ in range(5):
+    launcher._watching.wait()
+"""
 
-    serving = multiprocessing.get_context("fork").Process(target=serve, daemon=True)
-    serving.start()
+
+async def test_more_processes_than_fit_into_a_packet_are_all_found(tmp_path: Path) -> None:
+    serving = await asyncio.create_subprocess_exec(sys.executable, "-c", MANY, str(tmp_path))
     launching = Launching(tmp_path, lambda _: None, lambda: None)
 
     async def connects() -> bool:
@@ -159,7 +160,7 @@ async def test_more_processes_than_fit_into_a_packet_are_all_found(tmp_path: Pat
     await until(connects)
     assert list(await launching.running()) == [f"{number:064}" for number in range(1300)]
     launching.close()
-    serving.join()
+    assert await serving.wait() == 0
 
 
 async def test_the_launcher_may_open_more_files_than_its_programs(tmp_path: Path) -> None:

@@ -51,6 +51,10 @@ ALONE = USERS == 1
 """There is no user but root, so that nobody can be given a file or become another."""
 
 
+LINE, TARGET, PIDS = 3, 4, 5
+"""In a new process: the line to the launcher, the process whose namespaces it joins, the PID namespace it joins."""
+
+
 class Refused(Exception):
     """What the user is told."""
 
@@ -72,7 +76,8 @@ def sandbox(spec: Spec, report: Report) -> NoReturn:
     sys.make_read_only(root, recursive=False, more=sys.MOUNT_ATTR_NOSUID | sys.MOUNT_ATTR_NODEV)
     sys.pivot_root(root)
     nobody = 0 if ALONE else NOBODY
-    _become(users.User(nobody, nobody, [], "/"), 0, 0, no_new_privs=True, seccomp=b"")
+    _become(users.User(nobody, nobody, [], "/"), 0, 0, b"")
+    _give_up_privileges(no_new_privs=True, seccomp=b"")
     os.execve("/pause", ["/pause"], {})
 
 
@@ -96,24 +101,28 @@ def container(spec: Spec, sandbox: int, report: Report) -> NoReturn:
     ]
     root, lower = spec["rootfs"], ":".join(spec["lower"])
     # In a user namespace the kernel lets these be mounted only where others of their kind are still to be seen.
-    proc = _fresh(root, "proc", USUAL)
+    proc = _proc_of_joined(root) if _joins_pids(spec) else _fresh(root, "proc", USUAL)
     sysfs = _fresh(root, "sysfs", USUAL | (0 if spec["privileged"] else sys.MS_RDONLY))
     upper, work = sys.escaped(spec["upper"]), sys.escaped(spec["work"])
     options = f"lowerdir={lower},upperdir={upper},workdir={work}{spec.get('overlay', '')}"
     sys.mount("overlay", root, "overlay", 0, f"{options},userxattr" if ROOTLESS else options)
     sys.pivot_root(root)
+    if proc < 0:
+        # An older kernel mounts /proc of a PID namespace only from inside. The node's files are out of sight by now.
+        _join_pids()
     _special_mounts(spec, cgroups, usual, proc, sysfs)
     # Before volumes are there, as long as /dev and /proc are certainly ours: a volume could have links in their place.
     _hide(spec)
+    joins_later = _joins_pids(spec) and proc >= 0
     if spec["tty"]:
-        _terminal(report, console=True)
+        _terminal(report, console=True, control=not joins_later)
     for each, tree in zip(spec["mounts"], trees, strict=True):
         _attach(each, tree)
     for each, node in zip(spec["devices"], nodes, strict=True):
         _make_node(each["path"], node)
     if spec["readonly_rootfs"]:
         sys.mount("", "/", flags=sys.MS_REMOUNT | sys.MS_BIND | sys.MS_RDONLY)
-    _run(spec, report)
+    _run(spec, report, joins_pids=joins_later)
 
 
 def command(spec: Spec, target: int, report: Report) -> NoReturn:
@@ -123,8 +132,48 @@ def command(spec: Spec, target: int, report: Report) -> NoReturn:
     _close_up()
     sys.setns(target, sys.NEWNS | sys.NEWNET | sys.NEWIPC | sys.NEWUTS | sys.NEWCGROUP)
     if spec["tty"]:
-        _terminal(report, console=False)
-    _run(spec, report)
+        _terminal(report, console=False, control=False)
+    _run(spec, report, joins_pids=True)
+
+
+def _joins_pids(spec: Spec) -> bool:
+    return bool(spec.get("pid", ("own",))[0] == "join")
+
+
+def _proc_of_joined(place: str) -> int:
+    """/proc of the PID namespace that the container joins as a descriptor to mount; -1 if the kernel cannot do that."""
+    try:
+        sys.mount("proc", place, "proc", USUAL, f"pidns=/proc/self/fd/{PIDS}")
+    except OSError as error:
+        if error.errno == errno.EINVAL and not ROOTLESS:
+            return -1
+        if error.errno != errno.EINVAL:
+            raise
+        _join_pids()  # not root's: the node's files are those of the user who runs it
+        return _fresh(place, "proc", USUAL)
+    tree = sys.open_tree(place)
+    sys.umount(place)
+    return tree
+
+
+def _join_pids() -> None:
+    """Go on as a process in the PID namespace that is joined; this one ends."""
+    sys.setns(PIDS, sys.NEWPID)
+    _go_on_as_sibling()
+
+
+def _go_on_as_sibling() -> None:
+    """Go on in a new process, which the launcher hears of; this one ends.
+
+    Only a new process is in the PID namespace that was joined, where the pod's other processes see it. So this is the
+    last step but the program itself: nothing of the node's files and capabilities may be left by then, because a
+    container with SYS_PTRACE reaches all that a process it sees has.
+    """
+    pid = sys.fork_sibling()
+    if pid:
+        os.write(LINE, b'{"became": %d}' % pid)
+        os._exit(0)
+    os.setsid()
 
 
 def _close_up() -> None:
@@ -138,7 +187,7 @@ def _close_up() -> None:
     sys.prctl(sys.PR_SET_DUMPABLE, 0)
 
 
-def _run(spec: Spec, report: Report) -> NoReturn:
+def _run(spec: Spec, report: Report, *, joins_pids: bool) -> NoReturn:
     try:
         user = users.resolve(spec["user"])
     except users.UserError as error:
@@ -163,13 +212,22 @@ def _run(spec: Spec, report: Report) -> NoReturn:
     capabilities = int(spec["capabilities"])
     os.umask(0o022)
     report({"user": [user.uid, user.gid, user.groups]}, [])
-    _become(user, capabilities, spec["ambient"], spec["no_new_privs"], bytes.fromhex(spec.get("seccomp", "")))
+    seccomp, no_new_privs = bytes.fromhex(spec.get("seccomp", "")), bool(spec["no_new_privs"])
+    if joins_pids:
+        sys.setns(PIDS, sys.NEWPID)  # for the process that follows; needs the capabilities that go now
+    _become(user, capabilities, spec["ambient"], b"" if no_new_privs else seccomp)
     try:
         os.chdir(folder)
     except OSError as error:
         raise Refused(f'chdir to cwd ("{folder}") set in config.json failed: {reason(error)}') from None
     program = [os.fsencode(each) for each in spec["args"]]
-    os.execve(_find(program[0], environment[b"PATH"]), program, environment)
+    found = _find(program[0], environment[b"PATH"])
+    if joins_pids:
+        _go_on_as_sibling()
+        if spec["tty"]:
+            control_terminal()
+    _give_up_privileges(no_new_privs, seccomp)
+    os.execve(found, program, environment)
 
 
 def _find(name: bytes, path: bytes) -> bytes:
@@ -191,8 +249,11 @@ def _find(name: bytes, path: bytes) -> bytes:
     raise Refused(f'exec: "{shown}": executable file not found in $PATH')
 
 
-def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: bool, seccomp: bytes) -> None:
-    """Takes on a user and its capabilities; nothing that needs the old ones may come after."""
+def _become(user: users.User, capabilities: int, ambient: int, seccomp: bytes) -> None:
+    """Takes on a user and its capabilities; nothing that needs the old ones may come after.
+
+    `seccomp` is the filter of a program that may gain privileges: to install it needs SYS_ADMIN.
+    """
     if ALONE and user.uid:
         _call_us(user.uid, user.gid)
     for number in range(64):
@@ -201,11 +262,10 @@ def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: boo
                 sys.prctl(sys.PR_CAPBSET_DROP, number)
             except OSError:
                 break  # there are no more
-    if seccomp and not no_new_privs:
-        sys.seccomp(seccomp)  # needs SYS_ADMIN, unless privileges cannot come back
+    if seccomp:
+        sys.seccomp(seccomp)
     if not ALONE:
         _change_user(user)
-    sys.end_with_parent()
     try:
         sys.capset(capabilities, ambient)
     except OSError as error:
@@ -213,6 +273,11 @@ def _become(user: users.User, capabilities: int, ambient: int, no_new_privs: boo
     for number in range(64):
         if ambient >> number & 1:
             sys.prctl(sys.PR_CAP_AMBIENT, sys.PR_CAP_AMBIENT_RAISE, number)
+
+
+def _give_up_privileges(no_new_privs: bool, seccomp: bytes) -> None:
+    """The last steps before the program: it ends with the launcher, and gains no privileges if it may not."""
+    sys.end_with_parent()
     if no_new_privs:
         sys.prctl(sys.PR_SET_NO_NEW_PRIVS, 1)
         if seccomp:
@@ -259,9 +324,12 @@ def _special_mounts(spec: Spec, cgroups: list[list[str]], nodes: list[Node], pro
     read_only = 0 if spec["privileged"] else sys.MS_RDONLY
     for path in ("/proc", "/sys", "/dev"):
         _folder(path)
+    if proc < 0:
+        sys.mount("proc", "/proc", "proc", USUAL)
     for path, tree in (("/proc", proc), ("/sys", sysfs)):
-        sys.move_mount(tree, path)
-        os.close(tree)
+        if tree >= 0:
+            sys.move_mount(tree, path)
+            os.close(tree)
     if cgroups:
         if cgroups[0][1] == "cgroup2":
             sys.mount("cgroup", "/sys/fs/cgroup", "cgroup2", USUAL | read_only)
@@ -373,8 +441,11 @@ def _make_node(path: str, node: Node) -> None:
     os.chown(path, 0, group)
 
 
-def _terminal(report: Report, *, console: bool) -> None:
-    """A terminal of the container's own as the three streams; the launcher gets the other end."""
+def _terminal(report: Report, *, console: bool, control: bool) -> None:
+    """A terminal of the container's own as the three streams; the launcher gets the other end.
+
+    A process that goes on as another one leaves the control of the terminal to it: control ends with a session.
+    """
     master = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     fcntl.ioctl(master, 0x40045431, b"\0\0\0\0")  # TIOCSPTLCK
     number = int.from_bytes(fcntl.ioctl(master, 0x80045430, b"\0\0\0\0"), "little")  # TIOCGPTN
@@ -384,16 +455,22 @@ def _terminal(report: Report, *, console: bool) -> None:
     if console:
         _file("/dev/console")
         sys.mount(f"/dev/pts/{number}", "/dev/console", flags=sys.MS_BIND)
-    take_terminal(slave)
+    take_terminal(slave, control=control)
 
 
-def take_terminal(slave: int) -> None:
+def take_terminal(slave: int, *, control: bool = True) -> None:
     """Makes a terminal the three streams of this process, and the one that controls its session."""
-    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     for stream in range(3):
         os.dup2(slave, stream)
     if slave > 2:
         os.close(slave)
+    if control:
+        control_terminal()
+
+
+def control_terminal() -> None:
+    """Makes the terminal that is stdin the one that controls this session."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _enter_cgroups(spec: Spec) -> None:

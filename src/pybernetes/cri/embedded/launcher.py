@@ -18,6 +18,7 @@ import os
 import resource
 import signal
 import socket
+import stat
 import sys
 import time
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from typing import Any, NoReturn
 
 from . import inside, syscalls
 from .attached import Attached
+from .inside import LINE, TARGET
 from .logs import LogFile, Pump
 from .watching import Watching
 
@@ -33,12 +35,11 @@ READY = b"ready"
 CHUNK = 65536
 DESCRIPTORS = 3
 """At most so many come with a request: stdin, stdout, stderr."""
-LINE, TARGET = 3, 4
-"""In a new process: the line to the launcher, and the process whose namespaces it joins."""
 OOM_SCORE = "-999"
 """When the node is out of memory: everything else first, because all pods end with the launcher."""
 UNWANTED = 10.0
 """Seconds after which a launcher ends that nobody has come to: whoever started it was killed meanwhile."""
+NULL_DEVICE = os.makedev(1, 3)
 LISTED = 500
 """Processes that are told of at once: a name has up to 64 letters."""
 LONGEST_ERROR = 4096
@@ -79,6 +80,12 @@ class Launcher:
         os.makedirs(self._exits, 0o700, exist_ok=True)
         self._processes: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
+        self._unclaimed: dict[int, int] = {}
+        """Status of children that ended before a process told that it became them."""
+        self._spent: set[int] = set()
+        """Processes that became others and have not been reaped."""
+        self._late: list[tuple[Process, int]] = []
+        """Processes that had ended when they were told of, with their status."""
         self._watching = Watching(self._failed)
         self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
         """How many files a program may have open; as the parent of all we have some for each of them."""
@@ -86,6 +93,10 @@ class Launcher:
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._runtime: socket.socket | None = None
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self._devices = syscalls.private_mount("tmpfs")
+        except OSError:  # where we may mount nothing the node's device is not ours to change
+            self._devices = -1
         # One launcher for a state folder: a runtime that was killed while one started would start another.
         self._lock = os.open(f"{state}/launcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -281,20 +292,23 @@ class Launcher:
             if target:
                 # By a descriptor, because numbers of processes mean something else in another PID namespace.
                 opened.append(os.pidfd_open(target.pid))
-            holder = opened[0] if target else self._null
+            handed = [theirs.fileno(), opened[0] if target else self._null]
             if kind == "own":
                 syscalls.unshare(syscalls.NEWPID)
             elif seen is not None:
+                # It joins by itself, as its last step: until then the pod's other processes must not see it.
                 opened.append(_pid_namespace(seen))
-                syscalls.setns(opened[-1], syscalls.NEWPID)
+                handed.append(opened[-1])
+            own = [self._own_null() if each == self._null or _is_null(each) else each for each in streams]
+            opened += [each for each in own if each not in streams]
             pid = os.fork()
             if pid == 0:
-                self._child(theirs, holder, streams, become)
+                self._child(handed, own, become)
         except BaseException:
             ours.close()
             raise
         finally:
-            if kind != "node":
+            if kind == "own":
                 syscalls.setns(self._own_pids, syscalls.NEWPID)
             theirs.close()
             for descriptor in opened:
@@ -306,17 +320,33 @@ class Launcher:
         self._watching.add(ours.fileno(), lambda: self._hear(process, ours))
         return process
 
-    def _child(self, pipe: socket.socket, holder: int, streams: list[int], become: Any) -> NoReturn:
+    def _own_null(self) -> int:
+        """A null device whose inode no other process has: root in a container could change the mode of the node's."""
+        name = "null"
+        if self._devices < 0:
+            return os.dup(self._null)
+        try:
+            os.mknod(name, 0o666 | stat.S_IFCHR, NULL_DEVICE, dir_fd=self._devices)
+        except PermissionError:  # not root's: who runs the node may not change the node's device either
+            return os.dup(self._null)
+        try:
+            os.chmod(name, 0o666, dir_fd=self._devices)
+            return os.open(name, os.O_RDWR | os.O_CLOEXEC, dir_fd=self._devices)
+        finally:
+            os.unlink(name, dir_fd=self._devices)
+
+    def _child(self, handed: list[int], streams: list[int], become: Any) -> NoReturn:
         """In the new process: it ends here, as a program or with an error told."""
         try:
             os.setsid()
             syscalls.end_with_parent()
+            syscalls.new_session_keyring()
             signal.set_wakeup_fd(-1)
             # Copies above all others first: none of them may be in the way of another's new number.
-            wanted = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 16) for each in (*streams, pipe.fileno(), holder)]
+            wanted = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 16) for each in (*streams, *handed)]
             for number, each in enumerate(wanted):
                 os.dup2(each, number, inheritable=number < LINE)
-            os.closerange(TARGET + 1, 1 << 30)
+            os.closerange(len(wanted), 1 << 30)
             resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
             line = socket.socket(fileno=LINE)
 
@@ -332,22 +362,27 @@ class Launcher:
         finally:
             os._exit(128)
 
-    def _hear(self, process: Process, line: socket.socket) -> None:
-        """A new process tells: who it is, its terminal, an error; the end of the line means that its program runs."""
+    def _hear(self, process: Process, line: socket.socket) -> bool:
+        """A new process tells: who it is, its terminal, an error; the end of the line means that its program runs.
+
+        Returns whether there may be more to hear.
+        """
         try:
             data, descriptors, _, _ = socket.recv_fds(line, CHUNK, 1, socket.MSG_DONTWAIT)
         except BlockingIOError:
-            return  # what was told of was another's, whose descriptor had this number
+            return False  # what was told of was another's, whose descriptor had this number
         except OSError:
             data, descriptors = b"", []
         if data:
             message = json.loads(data)
+            if became := message.pop("became", 0):
+                self._follow(process, became)
             process.facts |= message
             if message.get("terminal") and descriptors:
                 process.terminal = descriptors[0]
                 if process.log is not None:
                     self._pump(process, descriptors[0], "stdout")
-            return
+            return True
         self._watching.remove(line.fileno())
         line.close()
         process.line = None
@@ -359,6 +394,18 @@ class Launcher:
             for descriptor in command:
                 os.close(descriptor)
                 process.terminal = -1
+        return False
+
+    def _follow(self, process: Process, pid: int) -> None:
+        """The process goes on as another one, a child of ours as well, which may have ended already."""
+        if self._by_pid.pop(process.pid, None) is not None:
+            self._spent.add(process.pid)
+        process.pid = pid
+        if pid in self._unclaimed:
+            self._late.append((process, self._unclaimed.pop(pid)))
+            self._wakeups[1].send(b"\0")
+        else:
+            self._by_pid[pid] = process
 
     def _pump(self, process: Process, descriptor: int, stream: str) -> None:
         assert process.log is not None
@@ -409,17 +456,30 @@ class Launcher:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                break
             if pid == 0:
-                return
+                break
             process = self._by_pid.pop(pid, None)
             if process is None:
+                if pid in self._spent:
+                    self._spent.discard(pid)
+                else:
+                    self._unclaimed[pid] = status
                 continue
-            try:
-                self._drain(process)
-            except Exception:
-                sys.excepthook(*sys.exc_info())  # the end is told all the same, and those of others are
-            self._ended(process, status)
+            # What it told before it ended is there: also that it goes on as another process.
+            while process.pid == pid and process.line is not None and self._hear(process, process.line):
+                pass
+            if process.pid == pid:
+                self._finish(process, status)
+        while self._late:
+            self._finish(*self._late.pop())
+
+    def _finish(self, process: Process, status: int) -> None:
+        try:
+            self._drain(process)
+        except Exception:
+            sys.excepthook(*sys.exc_info())  # the end is told all the same, and those of others are
+        self._ended(process, status)
 
     def _drain(self, process: Process) -> None:
         """Takes what a process that has ended has still told or written."""
@@ -452,6 +512,11 @@ class Launcher:
         except OSError as error:  # a full disk: a runtime that is there hears of it all the same
             sys.stderr.write(f"the end of {process.name} is not written down: {error}\n")
         self._send({"exit": end})
+
+
+def _is_null(descriptor: int) -> bool:
+    found = os.fstat(descriptor)
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == NULL_DEVICE
 
 
 def _pid_namespace(process: Process) -> int:

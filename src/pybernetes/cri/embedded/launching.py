@@ -60,14 +60,19 @@ class Launching:
         asyncio.get_running_loop().add_reader(connection.fileno(), self._readable)
 
     def _spawn(self) -> None:
-        from . import launcher
+        from . import launcher, sealed
 
         package = str(Path(launcher.__file__).parents[3])
         # Neither site-packages nor the environment: it needs our own modules and a few of the standard library.
         command = [sys.executable, "-S", "-E", "-c", _START.format(module=launcher.__name__), str(self._state), package]
+        empty = self._state / "empty"
+        empty.mkdir(mode=0o700, exist_ok=True)
+        program = sealed.executable(sys.executable, str(empty))
         with open(self._state / "launcher.log", "ab") as log_file:
             process = subprocess.Popen(
                 command,
+                executable=f"/proc/self/fd/{program}",
+                pass_fds=(program,),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log_file,
@@ -80,6 +85,7 @@ class Launching:
                     **({NODE: os.environ[NODE]} if NODE in os.environ else {}),
                 },
             )
+        os.close(program)
         assert process.stdout is not None
         with process.stdout:
             if process.stdout.read(len(launcher.READY)) != launcher.READY:

@@ -24,7 +24,15 @@ SECCOMP_MODE_FILTER = 2
 
 # The numbers of calls from 424 on are the same on all processors.
 _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
+_FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_CLONE = {"x86_64": 56, "aarch64": 220}
+_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_CLONE_PARENT = 0x8000
+_KEYCTL_JOIN_SESSION_KEYRING = 1
+_FSCONFIG_CMD_CREATE = 6
+_CLOEXEC = 1
+"""Of fsopen and fsmount."""
 _AT_FDCWD, _AT_RECURSIVE, _AT_EMPTY_PATH = -100, 0x8000, 0x1000
 _OPEN_TREE_CLONE = 1
 _MOVE_MOUNT_F_EMPTY_PATH = 4
@@ -114,6 +122,35 @@ def pivot_root(new: str) -> None:
     mount("", ".", flags=MS_SLAVE | MS_REC)  # what happens to the old root here must not happen to the node
     umount(".", MNT_DETACH)
     os.chdir("/")
+
+
+def private_mount(kind: str, **options: str) -> int:
+    """A new file system that is mounted nowhere and is gone with the last descriptor; a descriptor of its root."""
+    context = _check(_libc.syscall(_long(_FSOPEN), kind.encode(), ctypes.c_uint(_CLOEXEC)), kind)
+    try:
+        for name, value in options.items():
+            _check(
+                _libc.syscall(_long(_FSCONFIG), _long(context), _long(1), name.encode(), value.encode(), _long(0)), kind
+            )
+        create = _long(_FSCONFIG_CMD_CREATE)
+        _check(_libc.syscall(_long(_FSCONFIG), _long(context), create, None, None, _long(0)), kind)
+        return _check(_libc.syscall(_long(_FSMOUNT), _long(context), ctypes.c_uint(_CLOEXEC), ctypes.c_uint(0)), kind)
+    finally:
+        os.close(context)
+
+
+def fork_sibling() -> int:
+    """fork(2), but the new process is a child of our parent: a sibling. Only for what execs or exits next."""
+    flags = _long(_CLONE_PARENT | signal.SIGCHLD)
+    zero = _long(0)
+    return _check(_libc.syscall(_long(_CLONE[os.uname().machine]), flags, zero, zero, zero, zero), "clone")
+
+
+def new_session_keyring() -> None:
+    """Leaves the session keyring that was inherited for an empty one of this process's own."""
+    result = _libc.syscall(_long(_KEYCTL[os.uname().machine]), _long(_KEYCTL_JOIN_SESSION_KEYRING), None)
+    if result < 0 and ctypes.get_errno() != errno.ENOSYS:  # a kernel without keyrings has none to inherit
+        _check(result, "keyctl")
 
 
 def users() -> int:
