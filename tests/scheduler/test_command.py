@@ -24,7 +24,18 @@ from pybernetes.scheduler.options import Options, parse
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer]:
     off = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
     with tools.api_server(tmp_path_factory.mktemp("command"), off, "--authorization-mode=RBAC") as running:
+        amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": amounts}}
+        call(running, "POST", "/api/v1/nodes", node)
         yield running
+
+
+@pytest.fixture(autouse=True)
+def no_pods_are_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The next test counts its own pods only."""
+    yield
+    if "server" in request.fixturenames:
+        call(request.getfixturevalue("server"), "DELETE", "/api/v1/namespaces/default/pods?gracePeriodSeconds=0")
 
 
 class Running:
@@ -85,9 +96,6 @@ def node_of(server: tools.ApiServer, name: str) -> str | None:
 
 
 def test_it_is_ready_places_pods_and_counts_them(server: tools.ApiServer, tmp_path: Path) -> None:
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": amounts}}
-    call(server, "POST", "/api/v1/nodes", node)
     with scheduler(server, tmp_path, "--leader-elect=false") as running:
         tools.wait_until(running.ready, "it is ready")
         assert running.get("/healthz") == (200, "ok")

@@ -73,6 +73,7 @@ class Live:
         self.scheduler = scheduler
         self.clock = clock
         self.namespace = f"live-{next(_numbers)}"
+        self._classes: list[str] = []
 
     async def node(
         self,
@@ -112,6 +113,7 @@ class Live:
             await self.client.create(
                 PriorityClass(metadata=ObjectMeta(name=name), value=value, preemption_policy=policy)
             )
+            self._classes.append(name)
         return name
 
     async def pod(self, name: str, *, labels: dict[str, str] | None = None, grace: int = 0, **more: Any) -> Pod:
@@ -179,9 +181,11 @@ class Live:
             await asyncio.sleep(0.01)
 
     async def clean(self) -> None:
-        """Nodes and pods go."""
+        """Nodes, pods and the PriorityClasses of this test go."""
         await self.client.delete_collection(Pod, self.namespace, grace_period_seconds=0)
         await self.client.delete_collection(Node)
+        for name in self._classes:
+            await self.client.delete(PriorityClass, name)
 
 
 MakeLive = Callable[..., AbstractAsyncContextManager[Live]]
