@@ -271,7 +271,10 @@ class Transport:
 
     def _connect(self, host: str, port: int, timeout: float) -> _Socket:
         last: OSError | None = None
-        for family, kind, protocol, _, address in _socket.getaddrinfo(host.strip("[]"), port, 0, _socket.SOCK_STREAM):
+        name = host.strip("[]")
+        # Bytes are taken as they are; text would import the IDNA codec, which costs more than the request.
+        encoded: str | bytes = name.encode() if name.isascii() else name
+        for family, kind, protocol, _, address in _socket.getaddrinfo(encoded, port, 0, _socket.SOCK_STREAM):
             sock = _Socket(family, kind, protocol)
             try:
                 sock.settimeout(timeout or 30)

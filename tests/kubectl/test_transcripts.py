@@ -1,0 +1,57 @@
+"""Our kubectl prints what upstream's kubectl v1.36 printed, byte by byte, and ends with the same exit code."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+from pathlib import Path
+
+import kubectl_transcripts
+import pytest
+
+import tools
+from pybernetes.kubectl import main as kubectl
+
+FILES = sorted((kubectl_transcripts.FOLDER / "transcripts").glob("*.txt"))
+
+
+class Runner:
+    """Runs command lines within this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, *argv: str) -> tuple[str, str, int]:
+        """What a command prints on stdout and stderr, and its exit code."""
+        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
+        self._monkeypatch.setattr(sys, "stdout", out)
+        self._monkeypatch.setattr(sys, "stderr", err)
+        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+        code = kubectl.main(list(argv))
+        out.flush()
+        assert isinstance(out.buffer, io.BytesIO)
+        return out.buffer.getvalue().decode(), err.getvalue(), code
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_commands_print_what_upstreams_kubectl_prints(
+    cluster: tools.ApiServer, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace = f"t-{path.stem}"
+    kubectl_transcripts.config_for(cluster.kubeconfig, namespace, tmp_path / "config")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(kubectl_transcripts.MANIFESTS)
+    run = Runner(monkeypatch)
+    run("create", "namespace", namespace)
+    different = []
+    for entry in kubectl_transcripts.load(path):
+        stdout, stderr, code = run(*shlex.split(entry.command)[1:])
+        found = [kubectl_transcripts.normalized(text) for text in (stdout, stderr)]
+        wanted = [kubectl_transcripts.normalized(text) for text in (entry.stdout, entry.stderr)]
+        if (found, code) != (wanted, entry.code):
+            different.append(
+                f"$ {entry.command}\n--- expected {entry.code}\n{''.join(wanted)}--- found {code}\n{''.join(found)}"
+            )
+    assert not different, "\n".join(different)
