@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from hung_mount import hung_mount
+from node import leaks
 from node.cluster import Cluster, settle
 from node.pods import Namespace, pod
 from node.workloads import leaked
@@ -20,44 +21,83 @@ def mounted(name: str, path: str = HUNG, type: str = "", **mount: str) -> Any:
     return pod(name, "sleep 3000", main={"volumeMounts": [{"name": "v", "mountPath": "/v", **mount}]}, volumes=[volume])
 
 
-def test_a_hung_mount_costs_the_pods_that_mount_it_and_no_others(own_node: Cluster) -> None:
-    cluster = own_node
-    before = cluster.at_rest()
-    space = Namespace(cluster, "hung")
-    space.apply(pod("steady", "sleep 3000"))
-    space.running("steady")
+class Watched:
+    """A node, and what others see of it while something hangs."""
 
-    def events(name: str) -> set[str]:
-        found = json.loads(space.kubectl("get", "events", "-o", "json"))["items"]
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster = cluster
+        self.space = Namespace(cluster, name)
+        self.space.apply(pod("steady", "sleep 3000"))
+        self.space.running("steady")
+
+    def events(self, name: str) -> set[str]:
+        found = json.loads(self.space.kubectl("get", "events", "-o", "json"))["items"]
         return {each["reason"] for each in found if each["involvedObject"]["name"] == name}
 
-    def renewed() -> str:
-        return cluster.kubectl("get", "-n", "kube-node-lease", "lease", "node-1", "-o", "jsonpath={.spec.renewTime}")
+    def reported(self, name: str, reason: str) -> None:
+        tools.wait_until(lambda: reason in self.events(name), f"{reason} of {name} is reported", 60.0, every=0.2)
 
-    def ready() -> str:
+    def ready(self) -> str:
         path = "jsonpath={.status.conditions[?(@.type=='Ready')].status}"
-        return cluster.kubectl("get", "node", "node-1", "-o", path)
+        return self.cluster.kubectl("get", "node", "node-1", "-o", path)
 
-    with hung_mount(HUNG, cluster.enter) as release:
-        space.apply(
-            mounted("checked", type="Directory"), mounted("whole"), mounted("part", "/mnt", subPath="hung-volume/a")
-        )
-        tools.wait_until(lambda: "FailedMount" in events("checked"), "the hung volume is reported", 60.0, every=0.2)
-        tools.wait_until(lambda: "Failed" in events("part"), "the hung subPath is reported", 60.0, every=0.2)
-        if cluster.runtime == "embedded":  # containerd waits until its caller has had enough
-            tools.wait_until(lambda: "Failed" in events("whole"), "the hung mount is reported", 60.0, every=0.2)
+    def goes_on(self) -> None:
+        """Everything else works: commands, new pods, health, lease."""
+        cluster, space = self.cluster, self.space
+
+        def renewed() -> str:
+            path = "jsonpath={.spec.renewTime}"
+            return cluster.kubectl("get", "-n", "kube-node-lease", "lease", "node-1", "-o", path)
+
         lease = renewed()
         assert space.kubectl("exec", "steady", "--", "echo", "alive") == "alive\n"
         space.apply(pod("new", "sleep 3000"))
         space.running("new")
         assert cluster.inside("wget", "-qO-", "http://127.0.0.1:10248/healthz") == "ok"
         tools.wait_until(lambda: renewed() > lease, "the lease is renewed", 60.0, every=0.5)
-        assert ready() == "True"
-        space.kubectl("delete", "pod", "checked", "--grace-period=1", "--timeout=60s")
-        space.kubectl("delete", "pod", "whole", "part", "steady", "new", "--wait=false")
-        assert not settle(lambda: {"steady", "new"} & set(space.kubectl("get", "pods", "-o", "name").split()))
-        release()
-    assert not settle(lambda: space.kubectl("get", "pods", "-o", "name")), cluster.log("node-1-kubelet")
-    assert ready() == "True"
-    cluster.kubectl("delete", "namespace", "hung")
-    assert not settle(lambda: leaked(cluster, before))
+        assert self.ready() == "True"
+
+    def others_can_be_deleted(self) -> None:
+        self.space.kubectl("delete", "pod", "steady", "new", "--timeout=60s")
+
+    def nothing_is_left(self, before: leaks.Count) -> None:
+        assert not settle(lambda: self.space.kubectl("get", "pods", "-o", "name")), self.cluster.log("node-1-kubelet")
+        assert self.ready() == "True"
+        self.cluster.kubectl("delete", "namespace", self.space.name)
+        assert not settle(lambda: leaked(self.cluster, before))
+
+
+def test_a_hung_mount_costs_the_pods_that_mount_it_and_no_others(own_node: Cluster) -> None:
+    before = own_node.at_rest()
+    node = Watched(own_node, "hung")
+    with hung_mount(HUNG, own_node.enter) as mount:
+        node.space.apply(
+            mounted("checked", type="Directory"), mounted("whole"), mounted("part", "/mnt", subPath="hung-volume/a")
+        )
+        node.reported("checked", "FailedMount")
+        node.reported("part", "Failed")
+        if own_node.runtime == "embedded":  # containerd waits until its caller has had enough
+            node.reported("whole", "Failed")
+        node.goes_on()
+        node.space.kubectl("delete", "pod", "checked", "--grace-period=1", "--timeout=60s")
+        node.space.kubectl("delete", "pod", "whole", "part", "--wait=false")
+        node.others_can_be_deleted()
+        mount.release()
+    node.nothing_is_left(before)
+
+
+def test_a_mount_that_hangs_under_a_running_pod_costs_that_pod_alone(own_node: Cluster) -> None:
+    before = own_node.at_rest()
+    node = Watched(own_node, "hangs")
+    with hung_mount(HUNG, own_node.enter, hangs=False) as mount:
+        user = mounted("user")
+        user["spec"]["containers"][0]["command"] = ["sh", "-c", "while ls /v; do sleep 0.1; done"]
+        node.space.apply(user)
+        node.space.running("user")
+        mount.hang()
+        node.goes_on()
+        node.space.kubectl("delete", "pod", "user", "--grace-period=1", "--wait=false")
+        node.others_can_be_deleted()
+        assert node.space.get("user")["metadata"]["deletionTimestamp"]  # its process cannot be killed
+        mount.release()
+    node.nothing_is_left(before)

@@ -515,7 +515,7 @@ async def test_a_volume_on_a_mount_that_does_not_answer_fails_its_own_pod_only(
     monkeypatch.setattr("pybernetes.kubelet.volumes.host.LOOK_WITHIN", 0.1)
     async with start() as node:
         hung = tmp_path / "hung"
-        with hung_mount(hung) as release:
+        with hung_mount(hung) as mount:
             pod = node.pod(Volume(name="v", host_path=HostPathVolumeSource(path=str(hung), type="Directory")))
             expected = f'MountVolume.SetUp failed for volume "v" : {hung} did not answer within 0.1 s'
             for _ in range(6):  # more often than threads may be left behind
@@ -527,7 +527,7 @@ async def test_a_volume_on_a_mount_that_does_not_answer_fails_its_own_pod_only(
             await node.manager.ensure(other)
             await node.manager.remove("u2")
             await node.manager.remove("u1")
-            release()
+            mount.release()
         hung.rmdir()
         hung.mkdir()
         await node.manager.ensure(pod)

@@ -22,7 +22,7 @@ from pybernetes.cri.errors import CRIError
 from . import node_paths
 from . import spec as specs
 from .events import Events
-from .groups import Group, Groups
+from .groups import Group, Groups, remove_group
 from .images import volumes
 from .images.copying import copy_layers
 from .images.store import ImageStore, Rootfs
@@ -254,7 +254,11 @@ class Containers:
         task.add_done_callback(lambda _: self._sweeps.pop(container.id, None))
 
     async def _remove_group(self, id: str, group: Group) -> None:
-        if await asyncio.to_thread(_remove, group):
+        try:
+            await remove_group(id, group)
+        except CRIError as error:
+            log.info("later: %s", error.message)  # with the container
+        else:
             self._groups.gone(id)
 
     async def stop(self, id: str, grace: float) -> None:
@@ -306,7 +310,7 @@ class Containers:
             await self.stop(id, 0)  # it may have been about to start
             group = self.cgroup(container)
             group.kill()
-            await asyncio.to_thread(group.remove)
+            await remove_group(id, group)
             self._groups.gone(id)
             await asyncio.to_thread(self._images.release, id)
             self._records.remove(id)

@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from pybernetes.component import offload
 from pybernetes.cri.errors import CRIError
 
 from .cgroup import Cgroup, hierarchies, kill_all
 from .plain import MARK
 
+REMOVE_WITHIN = 10.0
 _TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -185,6 +187,17 @@ class Processes:
                 raise CRIError("Unknown", f"processes were killed and have not gone: {', '.join(map(str, found))}")
             self.kill()
             time.sleep(0.002)
+
+
+async def remove_group(id: str, group: Group) -> None:
+    """Remove the group of a container or sandbox whose processes were killed. Raises CRIError if they do not go.
+
+    In a thread of its own: a process that waits for a file system that does not answer takes its time to go.
+    """
+    try:
+        await offload.run(f"processes of {id}", REMOVE_WITHIN, group.remove)
+    except offload.Overdue as error:
+        raise CRIError("DeadlineExceeded", str(error)) from None
 
 
 def _environment(pid: str) -> list[bytes]:

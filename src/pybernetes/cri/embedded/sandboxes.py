@@ -22,7 +22,7 @@ from pybernetes.cri.errors import CRIError
 
 from . import pause, syscalls
 from .events import Events
-from .groups import Group, Groups
+from .groups import Group, Groups, remove_group
 from .images.archive import ARCHITECTURES
 from .launching import LauncherError, Launching
 from .network import Network
@@ -198,7 +198,7 @@ class Sandboxes:
             self._records.try_save(sandbox)
         group = self.cgroup(sandbox)
         group.kill()
-        await asyncio.to_thread(group.remove)
+        await remove_group(sandbox.id, group)
         self._groups.gone(sandbox.id)
         with contextlib.suppress(OSError):
             syscalls.umount(str(self._state / "sandboxes" / sandbox.id / "shm"))
