@@ -17,6 +17,9 @@ from pybernetes.api import intstr
         ("100%", 7, False, 7),
         ("150%", 10, True, 15),
         ("-10%", 10, False, -1),
+        ("99999999999999999999%", 3, True, 2**31 - 1),
+        ("9" * 5000 + "%", 3, False, 2**31 - 1),
+        ("99999999999999999999%", 0, True, 0),
     ],
 )
 def test_percentages_scale_and_round_as_asked(value: int | str, total: int, up: bool, want: int) -> None:

@@ -10,7 +10,14 @@ from pybernetes.api.core.v1.compute import ResourceRequirements
 from pybernetes.api.core.v1.container import Container
 from pybernetes.api.core.v1.pod import PodSpec, PodTemplateSpec
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
-from pybernetes.controllers.history import in_order, next_revision, revision_name, template_of, template_patch
+from pybernetes.controllers.history import (
+    in_order,
+    next_collision,
+    next_revision,
+    revision_name,
+    template_of,
+    template_patch,
+)
 
 TEMPLATE = PodTemplateSpec(
     metadata=ObjectMeta(labels={"b": "1", "a": "2"}),
@@ -44,3 +51,10 @@ def test_numbers_order_revisions() -> None:
 
 def test_long_names_are_cut() -> None:
     assert revision_name("a" * 300, "hash") == "a" * 223 + "-hash"
+
+
+def test_there_is_a_next_revision_after_the_largest_and_a_next_collision() -> None:
+    largest = ControllerRevision(revision=2**63 - 1)
+    assert next_revision([ControllerRevision(revision=3), largest]) == 2**63 - 1
+    assert next_revision([ControllerRevision(revision=3)]) == 4
+    assert [next_collision(each) for each in (None, 0, 7, 2**31 - 1)] == [1, 1, 8, 0]

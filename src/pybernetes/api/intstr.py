@@ -13,6 +13,8 @@ from .quote import quote
 IntOrString = int | str
 
 _INTEGER = re.compile("[+-]?[0-9]+", re.ASCII).fullmatch
+_LARGE = 10**18
+"""Percent: what texts with more digits count as."""
 
 
 def parse(text: str) -> IntOrString:
@@ -32,7 +34,10 @@ def int_value(value: IntOrString) -> int:
 
 
 def scaled_value(value: IntOrString | None, total: int, round_up: bool) -> int:
-    """A number as it is, a percentage of `total`; `ValueError` for any other string."""
+    """A number as it is, a percentage of `total`; `ValueError` for any other string.
+
+    The result is a 32-bit number, whatever the percentage: more than that many pods is as many as there can be.
+    """
     if value is None:
         raise ValueError("nil value for IntOrString")
     if isinstance(value, int):
@@ -40,12 +45,14 @@ def scaled_value(value: IntOrString | None, total: int, round_up: bool) -> int:
     if not value.endswith("%"):
         raise ValueError("invalid value for IntOrString: invalid type: string is not a percentage")
     digits = value[:-1]
-    percent = _integer(digits)
+    percent = (
+        _integer(digits) if len(digits) <= 18 or not _INTEGER(digits) else _LARGE * (-1 if digits[0] == "-" else 1)
+    )
     if percent is None:
         cause = f"strconv.Atoi: parsing {quote(digits)}: invalid syntax"
         raise ValueError(f"invalid value for IntOrString: invalid value {quote(value)}: {cause}")
     share = float(percent) * float(total) / 100
-    return math.ceil(share) if round_up else math.floor(share)
+    return max(-(1 << 31), min((1 << 31) - 1, math.ceil(share) if round_up else math.floor(share)))
 
 
 def is_percent(value: IntOrString) -> bool:

@@ -16,6 +16,10 @@ from pybernetes.api.core.v1.pod import PodTemplateSpec
 
 from .meta import by_creation
 
+MAX_REVISION = 2**63 - 1
+MAX_COLLISIONS = 2**31 - 1
+"""What `status.collisionCount` holds; the count begins anew after it."""
+
 
 def template_patch(template: PodTemplateSpec | None) -> dict[str, Any]:
     """The patch that brings a template back, its keys sorted: clients compare it with their own byte by byte."""
@@ -47,8 +51,13 @@ def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision
 
 
 def next_revision(revisions: Iterable[ControllerRevision]) -> int:
-    """The number of a new revision."""
-    return max((each.revision or 0 for each in revisions), default=0) + 1
+    """The number of a new revision; the largest one again where there is no larger: equal ones are ordered by age."""
+    return min(max((each.revision or 0 for each in revisions), default=0) + 1, MAX_REVISION)
+
+
+def next_collision(collisions: int | None) -> int:
+    """One more collision of hashes."""
+    return (collisions or 0) + 1 if (collisions or 0) < MAX_COLLISIONS else 0
 
 
 def revision_name(prefix: str, hashed: str) -> str:

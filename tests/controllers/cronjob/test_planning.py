@@ -159,3 +159,21 @@ def test_history_keeps_the_newest_of_each_kind() -> None:
     names = [each.metadata.name for each in superfluous(limited, jobs[::-1]) if each.metadata]
     assert names == ["good-0", "bad-0", "bad-1", "bad-2"]
     assert superfluous(cron_job(), jobs) == []
+
+
+@pytest.mark.parametrize("zone", [None, "Pacific/Apia", "America/New_York"])
+@pytest.mark.parametrize("schedule", ["* * * * *", "0 0 29 2 *", "@every 7m"])
+def test_times_at_the_ends_of_the_calendar_are_no_error(schedule: str, zone: str | None) -> None:
+    long_ago = ("0000-05-01T00:00:00Z", "0000-02-29T00:00:00Z", "0001-01-02T00:00:00Z", "1969-12-31T23:59:59Z")
+    now = TEN + timedelta(seconds=1)
+    for time in long_ago:
+        cron = cron_job(schedule, status={"lastScheduleTime": time}, timeZone=zone)
+        found = decide(cron, now)
+        assert found.start is not None
+        assert found.start <= now
+    for time in ("9999-12-31T23:59:59Z", "3000-01-01T00:00:00Z"):
+        cron = cron_job(schedule, status={"lastScheduleTime": time}, timeZone=zone)
+        found = decide(cron, now)
+        assert found.start is None
+        assert found.again is not None
+        assert found.again > 0

@@ -20,6 +20,9 @@ TOO_MANY_MISSED: Final = 100
 MARGIN: Final = 0.1
 """Seconds to wake up late, because clocks differ a little: waking up too early means waiting once more."""
 
+LATEST: Final = 32503680000.0
+"""The year 3000."""
+
 Times = Schedule | Every
 
 
@@ -102,7 +105,9 @@ def seconds_to_next(cron_job: CronJob, times: Times, now: datetime) -> float | N
 
 
 def _moment(timestamp: float, like: datetime) -> datetime:
-    return datetime.fromtimestamp(timestamp, like.tzinfo)
+    """The time; one that schedules cannot be computed from, such as a year 0 or 9999 in a status, is moved to 1970 or
+    to the year 3000: before all times that matter, or long after them."""
+    return datetime.fromtimestamp(min(max(timestamp, 0.0), LATEST), like.tzinfo)
 
 
 def _earlier(now: datetime, by: int) -> datetime:

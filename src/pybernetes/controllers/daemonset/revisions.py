@@ -14,7 +14,7 @@ from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.client import Client
 from pybernetes.client.keys import controller_reference, copy, key_of
 
-from ..history import in_order, next_revision, revision_name, template_patch
+from ..history import in_order, next_collision, next_revision, revision_name, template_patch
 from ..meta import annotations_of, labels_of, meta, name_of
 from ..template_hash import compute_hash
 from .nodes import REVISION_HASH, template_of
@@ -79,7 +79,7 @@ async def _snapshot(client: Client, daemonset: DaemonSet, number: int, wrote: Wr
         fresh = await client.get(DaemonSet, key.name, key.namespace)
         fresh.status = fresh.status or DaemonSetStatus()
         if fresh.status.collision_count == collisions:  # else: it is counted, the cache only does not know yet
-            fresh.status.collision_count = (collisions or 0) + 1
+            fresh.status.collision_count = next_collision(collisions)
             await client.update_status(fresh)
         raise
     wrote(made)

@@ -7,6 +7,7 @@ import re
 from pybernetes.api.apps.v1 import Deployment, ReplicaSet
 from pybernetes.api.base import Kind
 
+from ..history import MAX_REVISION
 from ..meta import annotations_of, meta
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -30,12 +31,12 @@ def revision(obj: Kind) -> int | None:
     text = annotations_of(obj).get(REVISION)
     if text is None:
         return 0
-    return int(text) if _INTEGER(text) else None
+    return int(text) if _INTEGER(text) and abs(int(text)) <= MAX_REVISION else None
 
 
 def max_revision(replicasets: list[ReplicaSet]) -> int:
-    """The highest revision."""
-    return max((revision(each) or 0 for each in replicasets), default=0)
+    """The highest revision; one less than the largest possible at most, so that there is a next one."""
+    return min(max((revision(each) or 0 for each in replicasets), default=0), MAX_REVISION - 1)
 
 
 def last_revision(replicasets: list[ReplicaSet]) -> int:

@@ -18,6 +18,7 @@ from pybernetes.client.keys import Key, controller_of, copy, key_of, uid_of
 from ..base import Controller, adopts, owns
 from ..conditions import find_condition, with_condition
 from ..consistency import CHECK_AGAIN, Consistency
+from ..history import next_collision
 from ..meta import annotations_of, generation_of, is_deleting, labels_of, meta, name_of
 from ..ownership import claim
 from ..podcontrol import is_namespace_terminating
@@ -286,7 +287,7 @@ class _Rollout:
                 or not equal_ignoring_hash(spec_of(self.deployment).template, template)
             ):
                 # Somebody else's, or another template with the same hash: count it, and the next hash is another one.
-                status.collision_count = (status.collision_count or 0) + 1
+                status.collision_count = next_collision(status.collision_count)
                 await self._write_status(status)
                 raise
             if self._note_revision(str(number)):

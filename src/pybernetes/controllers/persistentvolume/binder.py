@@ -272,7 +272,9 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
         reference = volume.spec.claim_ref if volume.spec else None
         if reference is None or not reference.uid:
             return None
-        key = Key(reference.namespace or "", reference.name or "")
+        if not reference.namespace or not reference.name:
+            return None  # no claim is called so
+        key = Key(reference.namespace, reference.name)
         claim = self.claims.get(key)
         if claim is None and _phase(volume) in ("Released", "Failed"):
             return None

@@ -13,7 +13,7 @@ from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.client import Client
 from pybernetes.client.keys import controller_reference, copy
 
-from ..history import in_order, next_revision, revision_name, same_data, template_of, template_patch
+from ..history import in_order, next_collision, next_revision, revision_name, same_data, template_of, template_patch
 from ..meta import annotations_of, meta, name_of
 from ..template_hash import compute_hash
 from .identity import revision_of, spec_of
@@ -93,7 +93,7 @@ async def _create(
             existing = await client.get(ControllerRevision, name_of(revision), meta(revision).namespace or "")
             if same_data(existing, revision):
                 return existing, collisions
-            collisions += 1
+            collisions = next_collision(collisions)
             revision = new_revision(statefulset, revision.revision or 1, collisions)
 
 
