@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from store.tools import Clock, take
@@ -284,6 +285,27 @@ async def test_a_closed_store_refuses_to_watch(opened: Opened, prefix: str) -> N
         pass
     with pytest.raises(StoreUnavailable):
         await asyncio.wait_for(take(store.watch(prefix, after=0), 1), 30)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda store, key, revision: store.create(f"{key}-other", b""),
+        lambda store, key, revision: store.update(key, b"", revision=revision),
+        lambda store, key, revision: store.delete(key, revision=revision),
+        lambda store, key, revision: store.get(key),
+        lambda store, key, revision: store.range(key),
+        lambda store, key, revision: store.revision(),
+        lambda store, key, revision: store.compact(revision),
+        lambda store, key, revision: store.check(),
+    ],
+    ids=["create", "update", "delete", "get", "range", "revision", "compact", "check"],
+)
+async def test_a_closed_store_refuses_every_operation(opened: Opened, prefix: str, operation: Any) -> None:
+    async with opened() as store:
+        revision = await store.create(prefix + "a", b"1")
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(operation(store, prefix + "a", revision), 30)
 
 
 async def test_a_slow_watch_gets_everything_in_order(
