@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
@@ -18,11 +19,23 @@ from .clock import Clock, SystemClock
 from .config import Config, load_identity
 from .exec_credentials import ExecCredential, ExecCredentials
 from .http import REQUEST_TIMEOUT, Headers, HTTPClient, Response, Stream
+from .metrics import Counter, Histogram
 from .ratelimit import TokenBucket
 
 JSON = "application/json"
 MAX_RETRIES = 10  # client-go's, for answers with Retry-After
 TOKEN_FILE_AGE = 60.0
+REQUESTS = Counter(
+    "rest_client_requests_total",
+    "[ALPHA] Requests to API servers, by status code, method and host.",
+    ("code", "host", "method"),
+)
+DURATIONS = Histogram(
+    "rest_client_request_duration_seconds",
+    "[ALPHA] Seconds for requests to API servers, by method and host.",
+    (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0),
+    ("host", "verb"),
+)
 log = logging.getLogger(__name__)
 
 
@@ -45,6 +58,7 @@ class Transport:
         hostname = config.tls_server_name or None
         self.http = HTTPClient(config.server, config.tls(), server_hostname=hostname, limit=limit, replay=replay)
         self._bucket = TokenBucket(qps, burst or max(1, int(qps)), self.clock) if qps > 0 else None
+        self._host = urlsplit(config.server).netloc
         self._token = config.token
         self._token_until = 0.0
         plugin = None if config.token or config.token_file else config.exec_plugin
@@ -67,7 +81,10 @@ class Transport:
                 await self._bucket.take()
             credential = await self._plugin_credential()
             sent = await self._headers(headers, body, credential)
+            begun = time.monotonic()
             response = await self.http.request(method, target, sent, body, within)
+            REQUESTS.inc(str(response.status), self._host, method)
+            DURATIONS.observe(time.monotonic() - begun, self._host, method)
             if response.status < 300:
                 return response
             if response.status == 401:
@@ -85,6 +102,7 @@ class Transport:
             await self._bucket.take()
         credential = await self._plugin_credential()
         stream = await self.http.stream(method, target, await self._headers(headers, b"", credential))
+        REQUESTS.inc(str(stream.status), self._host, method)
         if stream.status == 401:
             self._refused(credential)
         if stream.status >= 300:

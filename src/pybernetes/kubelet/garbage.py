@@ -68,12 +68,18 @@ class ContainerCollector:
         self._keep = max(0, keep)
         self._keep_in_all = keep_in_all
         self._least_age = least_age
+        self.failed: Callable[[str], None] = lambda why: None
+        """Told when a collection fails."""
 
     async def run(self) -> None:
         """Collect every minute until cancelled."""
         while True:
             await self._clock.sleep(CONTAINERS_EVERY)
-            await self.collect()
+            try:
+                await self.collect()
+            except (CRIError, OSError) as error:
+                log.error("container garbage collection failed: %s", error)
+                self.failed(str(error))
 
     async def collect(self, *, all_dead: bool = False) -> None:
         """Collect now; with `all_dead` nothing that has ended is kept beyond what statuses need."""
@@ -151,6 +157,8 @@ class ImageCollector:
         self._event = event
         self._high, self._low = high, low
         self._least_age, self._greatest_age = least_age, greatest_age
+        self.removed: Callable[[str], None] = lambda reason: None
+        """Told of each image that was removed: for `space`, or for its `age`."""
         self._images: dict[str, _Image] = {}
 
     async def run(self) -> None:
@@ -161,6 +169,7 @@ class ImageCollector:
                 await self.collect()
             except (CRIError, OSError) as error:
                 log.warning("image garbage collection: %s", error)
+                self._event("Warning", "ImageGCFailed", str(error))
 
     async def collect(self) -> None:
         """Remove images if the disk is fuller than it should be, or they are too old."""
@@ -168,8 +177,9 @@ class ImageCollector:
         if self._greatest_age:
             now = self._clock.now()
             for id, image in list(self._images.items()):
-                if id not in in_use and now - image.used > self._greatest_age:
-                    await self._remove(id)
+                old = id not in in_use and now - image.used > self._greatest_age
+                if old and await self._remove(id):
+                    self.removed("age")
         used, size = await self._usage()
         if not size or used * 100 < self._high * size:
             return
@@ -212,6 +222,7 @@ class ImageCollector:
             if id in in_use or image.pinned or now - image.detected < least_age:
                 continue
             if await self._remove(id):
+                self.removed("space")
                 freed += image.size
         return freed
 

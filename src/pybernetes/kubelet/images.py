@@ -20,6 +20,7 @@ from pybernetes.api.quote import quote
 from pybernetes.api.times import format_duration
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
+from pybernetes.client.keys import uid_of
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
@@ -80,6 +81,8 @@ class ImageManager:
         self._pulled = pulled
         self._turns = asyncio.Semaphore(parallel) if parallel else contextlib.nullcontext()
         self._backoff = BackOff(clock, IMAGE_BASE, IMAGE_LONGEST)
+        self.took: Callable[[str, float, int], None] = lambda uid, seconds, size: None
+        """Told of each pull: the pod's uid, how long it took, the image's bytes."""
         self._errors: dict[str, str] = {}
         """The last failure of a pod's image, by the key of its back-off."""
 
@@ -210,6 +213,7 @@ class ImageManager:
                 raise ImageError(reason, message, retry_after=self._backoff.delay(key)) from error
         self._pulled.succeeded(requested, ref, used)
         ended = self._clock.monotonic()
+        self.took(uid_of(pod), ended - begun, size)
         took, waited = _milliseconds(ended - begun), _milliseconds(ended - asked)
         message = (
             f"Successfully pulled image {quote(requested)} in {took} ({waited} including waiting). "

@@ -16,7 +16,7 @@ from pybernetes.api.core.podresources import parsed
 from pybernetes.api.core.v1 import Container, Node, Pod, Service
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
-from pybernetes.client.events import NORMAL, EventBroadcaster
+from pybernetes.client.events import NORMAL, WARNING, EventBroadcaster
 from pybernetes.client.informers import InformerFactory
 from pybernetes.client.keys import uid_of
 from pybernetes.component.tasks import Tasks
@@ -50,6 +50,7 @@ from .metrics import KubeletMetrics
 from .mirrors import Mirrors
 from .node_admission import NodeAdmission
 from .node_facts import NodeFacts
+from .node_metrics import NodeMetrics
 from .node_reporter import NodeReporter
 from .node_view import NodeView
 from .nodestatus import new_node
@@ -58,6 +59,7 @@ from .observing import Observing
 from .pleg import PLEG
 from .pod_facts import PodFacts
 from .pod_intake import PodIntake
+from .pod_metrics import PodMetrics
 from .pod_syncer import KubeletPodSyncer, Parts
 from .podmanager import PodManager
 from .podworkers import PodWorkers
@@ -196,7 +198,17 @@ class Kubelet:
         settings, config, clock, root = self.settings, self.settings.config, self.clock, self.settings.root_dir
         self.pods = PodManager()
         self.metrics = KubeletMetrics(settings.node_name, observed=self.pleg.all, pods=self.pods.all)
-        self.metrics.measure(self.runtime)
+        self.node_metrics = NodeMetrics(self.metrics.registry, self.cgroups.hierarchy)
+        self.pod_metrics = PodMetrics(
+            self.metrics.registry,
+            clock,
+            pods=self.pods.all,
+            active=lambda: self.intake.active(),
+            working=lambda: self.workers.all(),
+        )
+        self.metrics.measure(self.runtime, self.node_metrics)
+        self.pleg.took = self.node_metrics.relisted
+        self.pleg.streaming = self._streaming
         self.metrics.watch(self.watchdog)
         strategy = config.config_map_and_secret_change_detection_strategy or "Watch"
         self.objects = objects_for(strategy, self.client, clock, self.wake)
@@ -233,6 +245,7 @@ class Kubelet:
         self.statuses = StatusManager(
             self.client, clock, self.pods.api_pod, lambda uid: self.workers.may_be_running(uid)
         )
+        self.statuses.took = self.pod_metrics.status_sync.observe
         self.evicting = Evicting(lambda: self.workers, self.recorder, clock)
         self.admission = NodeAdmission(
             node=self.node,
@@ -266,6 +279,7 @@ class Kubelet:
         self.pulled = PulledImages(settings.root_dir)
         parallel = 1 if config.serialize_image_pulls else config.max_parallel_image_pulls
         self.images = ImageManager(runtime, self.recorder, clock, self.pulled, parallel=parallel)
+        self.images.took = self._image_pulled
         starter = Starter(
             runtime,
             self.images,
@@ -326,8 +340,8 @@ class Kubelet:
             keep_as_it_is=lambda pod, _: self.actuator.keep_as_it_is(pod),
             resize=self._resize,
             exclusive_cpus=self.cpus.exclusive,
-            released=self.admission.released,
-            first_running=self.metrics.pod_start_duration.observe,
+            released=self._pod_released,
+            first_running=self.pod_metrics.running,
             reported=self.metrics.count_ends,
             pods_dir=settings.pods_dir,
             logs_dir=settings.pod_logs_dir,
@@ -348,13 +362,18 @@ class Kubelet:
             self.admission.admit_devices,
             self.admission.make_room,
         )
+        self.intake.metrics = self.pod_metrics
+        self.workers.again = self.intake.restart  # type: ignore[method-assign]
+        self.admission.preempted = self.pod_metrics.preemptions.inc
         self._static = static_sources(config, settings.node_name, clock, self.intake.added, self.intake.removed)
 
     def _make_upkeep(self) -> None:
         """What keeps the node in order."""
         self.shutdown = upkeep.shutdown_manager(self)
         self.containers_gc = upkeep.container_collector(self)
+        self.containers_gc.failed = partial(self.node_event, WARNING, "ContainerGCFailed")
         self.images_gc = upkeep.image_collector(self)
+        self.images_gc.removed = self.node_metrics.images_collected.inc
         self.log_rotator = upkeep.log_rotator(self)
         self.housekeeping = upkeep.housekeeping(self)
         self.stats = StatsProvider(
@@ -492,6 +511,8 @@ class Kubelet:
         if self.all_sources_heard():
             for uid, ref in self.pleg.known().items():
                 if self.pods.get(uid) is None:
+                    if self.workers.get(uid) is None:
+                        self.pod_metrics.orphaned.inc()
                     self.workers.orphan(ref)
 
     def all_sources_heard(self) -> bool:
@@ -578,6 +599,17 @@ class Kubelet:
     def _problems(self) -> list[str]:
         pleg = self.pleg.problem()
         return [f"PLEG is not healthy: {pleg}" if pleg else "", self.shutdown.message()]
+
+    def _streaming(self, ok: bool) -> None:
+        (self.node_metrics.event_streams if ok else self.node_metrics.event_stream_errors).inc()
+
+    def _image_pulled(self, uid: str, seconds: float, size: int) -> None:
+        self.pod_metrics.pulled(uid, seconds)
+        self.node_metrics.pulled(seconds, size)
+
+    def _pod_released(self, uid: str) -> None:
+        self.pod_metrics.gone(uid)
+        self.admission.released(uid)
 
     def _pod_event(self, pod: Pod, type: str, reason: str, message: str) -> None:
         self.recorder.event(pod, type, reason, message)

@@ -17,12 +17,11 @@ from pybernetes.cri.remote import Runtime
 from pybernetes.version import GIT_VERSION
 
 from . import labels
+from .node_metrics import NodeMetrics
 from .types import ObservedPod
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # Prometheus's own
 _OPERATION_SECONDS: Final = tuple(0.005 * 2.5**power for power in range(14))
-_START_MINUTES: Final = tuple(60.0 * each for each in (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60))
-_START_SECONDS: Final = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0, 30.0, 45.0, *_START_MINUTES)
 _OPERATIONS: Final = {
     "RunPodSandbox": "run_podsandbox",
     "StopPodSandbox": "stop_podsandbox",
@@ -84,11 +83,6 @@ class KubeletMetrics:
             _SECONDS,
             ("operation_type",),
         )
-        self.pod_start_duration = registry.histogram(
-            "kubelet_pod_start_duration_seconds",
-            "[ALPHA] Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run",
-            _START_SECONDS,
-        )
         self.started_pods = registry.counter("kubelet_started_pods_total", "[ALPHA] Cumulative number of pods started")
         self.started_pods_errors = registry.counter(
             "kubelet_started_pods_errors_total", "[ALPHA] Cumulative number of errors when starting pods"
@@ -97,6 +91,11 @@ class KubeletMetrics:
             "kubelet_started_containers_total",
             "[ALPHA] Cumulative number of containers started",
             ("container_type",),
+        )
+        self.started_containers_errors = registry.counter(
+            "kubelet_started_containers_errors_total",
+            "[ALPHA] Containers that could not be started.",
+            ("container_type", "code"),
         )
         self.terminated_containers = registry.counter(
             "kubelet_terminated_containers_total",
@@ -123,7 +122,7 @@ class KubeletMetrics:
             ("operation_type",),
         )
 
-    def measure(self, runtime: Runtime) -> None:
+    def measure(self, runtime: Runtime, node: NodeMetrics) -> None:
         """Count the calls to a runtime from now on."""
         call = runtime._call
 
@@ -134,10 +133,15 @@ class KubeletMetrics:
                 return await call(name, request, seconds, wait=wait)
             except CRIError:
                 self.operation_errors.inc(operation)
+                if name == "RunPodSandbox":
+                    node.sandbox_errors.inc(request.runtime_handler)
                 raise
             finally:
+                took = time.monotonic() - begin
                 self.operations.inc(operation)
-                self.operation_duration.observe(time.monotonic() - begin, operation)
+                self.operation_duration.observe(took, operation)
+                if name == "RunPodSandbox":
+                    node.sandbox_duration.observe(took, request.runtime_handler)
 
         runtime._call = counted  # type: ignore[method-assign]
 

@@ -42,6 +42,8 @@ class NodeAdmission:
     known: Callable[[], set[str]]
     """The uids of pods that may keep devices and CPUs."""
     apparmor: bool
+    preempted: Callable[[str], None] = lambda resource: None
+    """Told of each pod that is ended for a critical one, and which resource was short."""
 
     def admit(self, pod: Pod, others: list[Pod]) -> None:
         """A new pod, beside those that are there."""
@@ -73,6 +75,8 @@ class NodeAdmission:
         doomed = victims(allocated(pod), others, self.node())
         if not doomed:
             return False
+        for _ in doomed:
+            self.preempted(refusal.reason.removeprefix(admission.OUT_OF))
         ends = await asyncio.gather(*(self.evicting.preempt(each) for each in doomed), return_exceptions=True)
         for victim, end in zip(doomed, ends, strict=True):
             if isinstance(end, Exception):

@@ -50,6 +50,10 @@ class PLEG:
         self._listed = clock.monotonic()
         self._wanted = asyncio.Event()
         self._events = False
+        self.took: Callable[[float, float | None], None] = lambda took, interval: None
+        """Told how long each relist took, and how long ago the one before was."""
+        self.streaming: Callable[[bool], None] = lambda ok: None
+        """Told whether the runtime's events could be had, each time they are asked for."""
         self.synced = asyncio.Event()
         """The runtime has been listed once."""
 
@@ -110,6 +114,7 @@ class PLEG:
             async for event in container_events(self._runtime):
                 if event.type is EventType.RESYNC:
                     self._events = True
+                    self.streaming(True)
                     self._wanted.set()
                 elif event.pod_uid:
                     if event.type is EventType.OOM:
@@ -120,6 +125,7 @@ class PLEG:
         except CRIError as error:
             if error.code != "Unimplemented":
                 raise
+            self.streaming(False)
             log.info("the runtime has no events, it is listed every second")
             self._events = False
 
@@ -137,10 +143,12 @@ class PLEG:
             timer.cancel()
 
     async def _relist(self) -> None:
+        begun, last = self._clock.monotonic(), self._listed
         before, now = self._states, await self._observing.all()
         self._states = now
         self._listed = self._clock.monotonic()
         first = not self.synced.is_set()
+        self.took(self._listed - begun, None if first else begun - last)
         self.synced.set()
         for uid in before.keys() | now.keys():
             old, new = before.get(uid), now.get(uid)

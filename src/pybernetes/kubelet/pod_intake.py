@@ -11,8 +11,9 @@ from pybernetes.client.events import WARNING, EventRecorder
 from pybernetes.client.keys import copy, uid_of
 
 from .conditions import BY_KUBELET
-from .critical import is_mirror
+from .critical import is_mirror, is_static
 from .phase import is_terminal
+from .pod_metrics import PodMetrics
 from .podmanager import PodManager
 from .podworkers import PodState, PodWorkers
 from .refusal import PodRefused, refused_status
@@ -46,6 +47,7 @@ class PodIntake:
         self._recorder = recorder
         self._devices = devices
         self._make_room = make_room
+        self.metrics: PodMetrics | None = None
         self._new: asyncio.Queue[str] = asyncio.Queue()
         self._waiting: set[str] = set()
         """Uids in `_new`: their turn has not come."""
@@ -67,7 +69,20 @@ class PodIntake:
         self._pods.set(pod)
         if is_mirror(pod):
             self._mirror_changed(pod)
-        elif uid_of(pod) not in self._waiting:
+        else:
+            self._enqueue(pod)
+
+    def restart(self, pod: Pod) -> None:
+        """A pod (a static one) that was put back while it ended: it is admitted like any other."""
+        if self.metrics is not None:
+            self.metrics.restarted.inc("true" if is_static(pod) else "")
+        if self._pods.get(uid_of(pod)) is not None:
+            self._enqueue(pod)
+
+    def _enqueue(self, pod: Pod) -> None:
+        if uid_of(pod) not in self._waiting:
+            if self.metrics is not None:
+                self.metrics.seen(pod)
             self._waiting.add(uid_of(pod))
             self._new.put_nowait(uid_of(pod))
 
@@ -135,6 +150,8 @@ class PodIntake:
             except PodRefused as refusal:
                 self._reject(pod, refusal)
                 return
+        if known is None and self.metrics is not None:
+            self.metrics.working(pod)
         self._workers.update(self._pods.get(uid) or pod)
         if self._pods.get(uid) is None:
             self._workers.removed(uid)  # it went while it was being admitted
@@ -150,6 +167,9 @@ class PodIntake:
 
     def _reject(self, pod: Pod, refusal: PodRefused) -> None:
         log.info("pod %s is refused: %s", uid_of(pod), refusal.message)
+        if self.metrics is not None:
+            self.metrics.rejections.inc(refusal.reason)
+            self.metrics.gone(uid_of(pod))
         self._recorder.event(pod, WARNING, refusal.reason, refusal.message)
         status = refused_status(pod, refusal)
         self._statuses.set(pod, status)

@@ -87,8 +87,8 @@ class Parts:
     exclusive_cpus: Callable[[str], bool]
     released: Callable[[str], None]
     """A pod needs nothing of the node any more (devices, CPUs)."""
-    first_running: Callable[[float], None]
-    """How many seconds after its creation a pod was running for the first time."""
+    first_running: Callable[[Pod, float], None]
+    """A pod runs for the first time, so many seconds after its creation."""
     reported: Callable[[PodStatus, PodStatus], None]
     """There is a new status: (the one before, the new one)."""
     pods_dir: Path
@@ -259,7 +259,7 @@ class KubeletPodSyncer:
         if work is not None and work.status_change is not None:
             work.status_change(status)
         if status.phase == RUNNING and old.phase == PENDING and pod.metadata and pod.metadata.creation_timestamp:
-            parts.first_running(parts.clock.now() - parse_time(pod.metadata.creation_timestamp))
+            parts.first_running(pod, parts.clock.now() - parse_time(pod.metadata.creation_timestamp))
         parts.reported(old, status)
         parts.statuses.set(pod, status)
         return status

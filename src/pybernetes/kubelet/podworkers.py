@@ -122,6 +122,10 @@ class PodWorkers:
 
     # -- asking
 
+    def again(self, pod: Pod) -> None:
+        """A pod was put back with the same UID while it ended: begin anew. Replaced by whoever admits pods first."""
+        self.update(pod)
+
     def get(self, uid: str) -> PodWork | None:
         """What is known of a pod's work."""
         return self._work.get(uid)
@@ -311,7 +315,7 @@ class PodWorkers:
         if self._work.get(work.ref.uid) is work:
             del self._work[work.ref.uid]
         if work.next is not None:
-            self.update(work.next)
+            self.again(work.next)
 
 
 def _cancelled() -> bool:

@@ -256,6 +256,7 @@ class RuntimeManager:
             self._metrics.started_containers.inc(_kind(pod, container))
             result.started[name] = await self._starter.start(pod, container, sandbox, observed)
         except StartFailed as error:
+            self._metrics.started_containers_errors.inc(_kind(pod, container), error.reason)
             log.info("container %s of %s is not started: %s: %s", name, full_name(pod), error.reason, error.message)
             result.failed(name, error.reason, error.message, error.retry_after)
             return False

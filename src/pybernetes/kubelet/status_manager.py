@@ -45,6 +45,8 @@ class _Entry:
     """The server's last answer about the pod; the pod that `api_pod` has, once that is the same."""
     deleted: bool = False
     """The server has been told to delete it."""
+    changed: float = 0.0
+    """When the status changed that has not been sent."""
 
 
 class StatusManager:
@@ -66,6 +68,8 @@ class StatusManager:
         self._timers: dict[str, Timer] = {}
         """Of pods that are being made, until that is sent."""
         self._backoff: ItemBackoff[str] = ItemBackoff(RETRY_BASE, RETRY_LONGEST)
+        self.took: Callable[[float], None] = lambda seconds: None
+        """Told how long the server went without each status that it has got."""
 
     def get(self, uid: str) -> PodStatus | None:
         """The status made last. Shared: copy before changing."""
@@ -162,6 +166,7 @@ class StatusManager:
         elif entry.status == status and (entry.finished or not finished) and not deleting:
             return
         entry.status = status
+        entry.changed = entry.changed or self._clock.monotonic()
         entry.version += 1
         entry.finished = entry.finished or finished
         self._wake(uid)
@@ -200,6 +205,9 @@ class StatusManager:
                     continue
                 self._backoff.forget(uid)
                 entry.sent = version
+                if entry.changed:
+                    self.took(self._clock.monotonic() - entry.changed)
+                    entry.changed = 0.0
         finally:
             if self._tasks.get(uid) is asyncio.current_task():
                 del self._tasks[uid]
