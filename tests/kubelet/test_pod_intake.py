@@ -39,3 +39,24 @@ async def test_a_pod_whose_allocation_cannot_be_written_does_not_stop_the_others
         assert not failures
     finally:
         running.cancel()
+
+
+async def test_a_pod_that_was_put_back_while_it_ended_is_admitted_like_a_new_one() -> None:
+    admitted: list[str] = []
+
+    async def devices(_: Any) -> None: ...
+
+    allocation = SimpleNamespace(add=lambda pod: admitted.append(pod.metadata.uid), save=lambda: None, retry=list)
+    workers = SimpleNamespace(get=lambda _: None, update=lambda pod, **_: None)
+    pods = PodManager()
+    intake = PodIntake(*cast(Any, (pods, workers, None, allocation, None, devices, None)))
+    running = asyncio.create_task(intake.run())
+    try:
+        static = pod(ONE, uid="static", name="static")
+        intake.restart(static)
+        pods.set(static)
+        intake.restart(static)
+        await wait_for(lambda: admitted or running.done(), "it is admitted")
+        assert admitted == ["static"]
+    finally:
+        running.cancel()
