@@ -27,6 +27,8 @@ from .values import CostLimitExceeded, EvaluationError
 
 PER_CALL_LIMIT = 1_000_000
 """What one evaluation may cost (upstream's PerCallLimit)."""
+CHEAP = 10_000
+"""What an evaluation may cost where others wait for it: a few milliseconds."""
 RUNTIME_BUDGET = 10_000_000
 """What all evaluations for one object may cost (upstream's RuntimeCELCostBudget)."""
 MATCH_CONDITIONS_BUDGET = 2_500_000
@@ -80,6 +82,8 @@ class Program:
         self._size = plan.size
         self._inputs = [(name, slot, variables[name].convert) for name, slot in plan.slots.items()]
         self.reads = frozenset(plan.slots)
+        self.costly = False
+        """Whether an evaluation has cost more than `CHEAP`."""
 
     def evaluate(self, bindings: Mapping[str, Any], limit: int = PER_CALL_LIMIT) -> tuple[Any, int]:
         """The value and what it cost. Raises EvaluationError or CostLimitExceeded, which know the cost too."""

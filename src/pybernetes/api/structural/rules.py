@@ -19,7 +19,7 @@ from ..apiextensions.schemas import has_rules
 from ..apiextensions.v1 import JSONSchemaProps, ValidationRule
 from ..apiextensions.validation.fieldpaths import FieldPathError, find_field
 from ..cel.ast import CompileError
-from ..cel.environment import RUNTIME_BUDGET, Environment, Program
+from ..cel.environment import CHEAP, RUNTIME_BUDGET, Environment, Program
 from ..cel.escaping import escape
 from ..cel.literals import Uninstantiable
 from ..cel.schemas import MAX_REQUEST_SIZE, type_from_schema
@@ -142,6 +142,8 @@ class Rules:
 
     def __init__(self, place: _Place) -> None:
         self._place = place
+        self.costly = place.costs_up_to() > CHEAP
+        """Whether asking them may take longer than others should wait."""
 
     def __call__(
         self, value: Any, old: Any, warn: Callable[[str], None], *, budget: int = RUNTIME_BUDGET
@@ -237,6 +239,12 @@ class _Place:
         self._others = others
         self._alternatives = alternatives
         self._type = schema.type or ""
+
+    def costs_up_to(self) -> int:
+        """What the most expensive rule here or below may cost for one value."""
+        below = [self._items, *self._properties.values(), self._others, *self._alternatives]
+        costs = [max(rule.max_cost, rule.message_cost) for rule in self._rules]
+        return max((*costs, *(place.costs_up_to() for place in below if place is not None)), default=0)
 
     def validate(
         self, run: _Run, path: Path | None, value: Any, old: Any, now: Pair | None, above: Pair | None

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pybernetes.api.admissionregistration.expressions import Expression
-from pybernetes.api.cel.environment import MATCH_CONDITIONS_BUDGET, Environment, Program
+from pybernetes.api.cel.environment import CHEAP, MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT, Environment, Program
 from pybernetes.api.cel.libraries.authorizer import (
     Answer,
     AuthorizerValue,
@@ -24,6 +24,7 @@ from ..authz.authorizer import Decision
 from ..authz.union import decide
 from ..registry.registry import Registry
 from ..requestinfo import RequestInfo
+from ..verbs.large import beside_loop
 from .plugin import Attributes
 from .requests import admission_request
 
@@ -71,10 +72,24 @@ class Activation:
         bindings = self.bindings if extra is None else {**self.bindings, **extra}
         while True:
             try:
-                return program.evaluate(bindings)
+                return await self._evaluate(program, bindings)
             except Undecided as undecided:
                 question = undecided.question
                 self.decisions.answers[question] = await _ask(self.registry, self.user, question)
+
+    async def _evaluate(self, program: Program, bindings: Mapping[str, Any]) -> tuple[Any, int]:
+        """Evaluate on the event loop, or beside it if the expression costs or has cost more than a little."""
+        variables = bindings.get("variables")
+        if not program.costly:
+            if variables is not None:
+                variables.limit = CHEAP
+            try:
+                return program.evaluate(bindings, CHEAP)
+            except CostLimitExceeded:
+                program.costly = True
+        if variables is not None:
+            variables.limit = PER_CALL_LIMIT
+        return await beside_loop(lambda: program.evaluate(bindings))
 
 
 async def evaluate(

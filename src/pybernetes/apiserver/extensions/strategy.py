@@ -61,6 +61,12 @@ class CustomResourceStrategy(Strategy):
             obj.content.pop("status", None)
         obj.metadata.generation = 1
 
+    @property
+    def costly(self) -> bool:  # type: ignore[override]
+        """Whether the definition's own rules may be expensive."""
+        rules = self._custom.rules
+        return rules is not None and rules.costly
+
     def validate(self, obj: CustomObject, context: Context) -> list[FieldError]:
         custom = self._custom
         custom.check_type(obj)

@@ -86,6 +86,8 @@ class Strategy:
     """Whether `reserve` has anything to do."""
     guards = False
     """Whether `guard` has anything to do."""
+    costly = False
+    """Whether validation may take so long that it is done beside the event loop, however small the object is."""
     graceful = False
     """Whether deletion waits for somebody (the kubelet) to confirm it."""
 

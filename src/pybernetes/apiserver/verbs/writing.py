@@ -216,7 +216,7 @@ async def _make_with_reservation(store: ResourceStore, attributes: Attributes, c
 
 def _make(store: ResourceStore, attributes: Attributes, context: Context) -> Awaitable[Item]:
     """Check a new object and store it. What is wrong with it is raised at once."""
-    if context.large:
+    if context.large or store.strategy.costly:
         return _make_large(store, attributes, context)
     _check_new(store, attributes.new, context)
     return _admit_and_store(store, attributes, context)
@@ -325,7 +325,7 @@ async def update_object(
             if not context.subresource:
                 context.warnings.extend(strategy.warnings_on_update(new, old, context))
 
-        if context.large:
+        if context.large or strategy.costly:
             await beside_loop(check_change)
         else:
             check_change()

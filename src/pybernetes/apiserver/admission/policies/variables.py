@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pybernetes.api.admissionregistration.expressions import Composition
+from pybernetes.api.cel.environment import PER_CALL_LIMIT
 from pybernetes.api.cel.types import Type
 from pybernetes.api.cel.values import CostLimitExceeded, EvaluationError
 from pybernetes.api.quote import quote
@@ -15,7 +16,7 @@ _TYPE = Type("object", "kubernetes.variables", fields={})
 class Variables:
     """The values so far. What they cost is told once, to whoever caused it."""
 
-    __slots__ = ("_bindings", "_composition", "_cost", "_errors", "_values")
+    __slots__ = ("_bindings", "_composition", "_cost", "_errors", "_values", "limit")
     cel_type = _TYPE
 
     def __init__(self, composition: Composition, bindings: dict[str, Any]) -> None:
@@ -24,6 +25,8 @@ class Variables:
         self._values: dict[str, Any] = {}
         self._errors: dict[str, str] = {}
         self._cost = 0
+        self.limit = PER_CALL_LIMIT
+        """What one variable may cost; exceeding less than upstream's limit ends the evaluation, to be tried again."""
 
     def cel_has(self, name: str) -> bool:
         """Whether there is such a variable."""
@@ -47,8 +50,10 @@ class Variables:
             self._errors[name] = f"composited variable {quote(name)} fails to compile: {expression.error}"
         else:
             try:
-                self._values[name], cost = expression.program.evaluate(self._bindings)
+                self._values[name], cost = expression.program.evaluate(self._bindings, self.limit)
             except (EvaluationError, CostLimitExceeded) as error:
+                if isinstance(error, CostLimitExceeded) and self.limit < PER_CALL_LIMIT:
+                    raise
                 cost = error.cost
                 self._errors[name] = f"composited variable {quote(name)} fails to evaluate: {error}"
             self._cost += cost
