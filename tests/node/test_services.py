@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -125,3 +126,31 @@ def test_the_service_kubernetes_is_reached_from_the_node_itself(node: Cluster) -
         "print(answer.read().decode())"
     )
     assert '"gitVersion"' in node.inside(sys.executable, "-c", script)
+
+
+def test_a_pod_finds_a_service_by_its_name(space: Namespace) -> None:
+    reaches(space, "http://web/", {"web-1", "web-2"})
+    reaches(space, "http://web.services/", {"web-1"})
+    reaches(space, "http://web.services.svc.cluster.local/", {"web-2"})
+
+
+def test_names_are_served_on_the_node_that_asks(node: Cluster, space: Namespace) -> None:
+    assert "nameserver 10.96.0.10\n" in space.exec("client", "cat /etc/resolv.conf")
+    answer = space.exec("client", "timeout 10 nslookup web.services.svc.cluster.local")
+    assert f"Address: {address(space)}\n" in answer
+    assert node.kubectl("get", "service", "-n", "kube-system", "kube-dns").count("10.96.0.10") == 1
+    assert "10.96.0.10/32" in node.inside("ip", "-br", "address", "show", "lo")
+
+
+def test_a_configuration_of_dns_is_taken_up(node: Cluster, space: Namespace) -> None:
+    corefile = ".:53 {\n kubernetes cluster.local in-addr.arpa\n hosts {\n  192.0.2.7 printer.example\n }\n}\n"
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "coredns"}, "data": {"Corefile": corefile}}
+    node.kubectl("create", "-n", "kube-system", "-f", "-", stdin=json.dumps(body))
+
+    def known() -> bool:
+        return "192.0.2.7" in space.kubectl(
+            "exec", "client", "--", "timeout", "5", "nslookup", "printer.example", check=False
+        )
+
+    tools.wait_until(known, "the name is known", 90.0)
+    node.kubectl("delete", "-n", "kube-system", "configmap", "coredns")

@@ -264,3 +264,11 @@ def test_a_udp_client_that_sends_on_leaves_an_endpoint_that_is_gone(lab: Lab, pr
             client.send(b"?")
             assert client.recv(100) == b"pod1"
             assert proxy.kernel.forget_udp(FAMILIES[0], lost) == 0
+
+
+def test_an_address_of_the_service_range_that_the_node_has_itself_is_left_to_it(lab: Lab, proxy: Proxy) -> None:
+    lab.node.output("ip", "address", "add", "10.96.0.53/32", "dev", "lo")
+    lab.serve(lab.node, "node", 5353)
+    assert lab.ask(lab.pods[0], "10.96.0.53", 5353) == "node"
+    assert lab.ask(lab.node, "10.96.0.53", 5353) == "node"
+    lab.node.output("ip", "address", "delete", "10.96.0.53/32", "dev", "lo")

@@ -24,6 +24,7 @@ MANY_PODS_RANGE = "100.64.0.0/10"
 FEW_NODES = 250
 """As many nodes get a range of pods' addresses (a /24) out of a /16, with some to spare."""
 KUBERNETES_SERVICE_IP = "10.96.0.1"  # The first address of the range: the `kubernetes` Service.
+CLUSTER_DNS_IP = "10.96.0.10"  # The tenth, as kubeadm has it: the `kube-dns` Service.
 CLUSTER_DOMAIN = "cluster.local"
 # Served by asking the kubelets: `kubectl top` and autoscaling. Without nodes there is nothing to ask.
 METRICS = "--runtime-config=metrics.k8s.io/v1beta1=true"

@@ -39,7 +39,9 @@ class ClusterDNS:
         zone: str,
         node_name: str = "",
         resolv_conf: Path = Path("/etc/resolv.conf"),
+        pod_informers: InformerFactory | None = None,
     ) -> None:
+        """`pod_informers`: where pods come from, if who follows the rest may not read them."""
         self._resolv_conf = resolv_conf
         self._tasks = Tasks("dns")
         self.pod_names = PodNames()
@@ -52,7 +54,7 @@ class ClusterDNS:
         self._text = corefile.DEFAULT.replace("cluster.local", zone)
         self.server = DNSServer(self._resolver(self._parse(self._text)))
         selector = f"spec.nodeName={node_name}" if node_name else ""
-        pods = informers.informer(Pod, field_selector=selector)
+        pods = (pod_informers or informers).informer(Pod, field_selector=selector)
         configuration = informers.informer(ConfigMap, namespace=NAMESPACE, field_selector=f"metadata.name={CONFIG_MAP}")
         self._services.add_handler(self._refresh, lambda _, new: self._refresh(new), self._refresh)
         self._slices.add_handler(self._slice_changed, self._slice_updated, self._slice_changed)

@@ -1,8 +1,10 @@
 """`pyb node-network`: what a node needs of the network, in one process.
 
-Today that is the proxy of Services (`pyb proxy` alone). All parts share one client and one set of informers; each runs
-as a supervised task, so that one that fails is started again while the others go on. When the client certificate has
-been renewed the process ends, and whoever keeps it running starts it again: rules and connections stay.
+Today that is the proxy of Services (`pyb proxy` alone) and the node's resolver of names (`pyb dns` alone). Both share
+one client and one set of informers; each runs as a supervised task, so that one that fails is started again while the
+others go on. Pods, whose search paths the resolver knows, are read as the node's kubelet, which may see those of its
+node: the proxy's user may not read pods. When the client certificate has been renewed the process ends, and whoever
+keeps it running starts it again: rules and connections stay.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from pybernetes.client import component
@@ -44,32 +47,67 @@ def main(argv: list[str]) -> int:
 
 def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="pyb node-network", description="The network of a node: the proxy of Services.", allow_abbrev=False
+        prog="pyb node-network", description="The network of a node: Services and names.", allow_abbrev=False
     )
     parser.add_argument("--kubeconfig", required=True, help="kubeconfig with the server's address and our credentials")
     parser.add_argument("--proxy-config", required=True, help="file with a KubeProxyConfiguration")
+    parser.add_argument("--cluster-dns", default="", help="address at which names are served; empty = no DNS")
+    parser.add_argument("--cluster-domain", default="cluster.local", help="the zone of the cluster")
+    parser.add_argument("--pod-kubeconfig", default="", help="kubeconfig of the node's kubelet, to read its pods")
     parser.add_argument("-v", "--v", type=int, default=0, help="how much to log")
     return parser.parse_args(argv)
 
 
 async def _run(options: argparse.Namespace) -> int:
     proxy_config = proxy.configuration(ProxyOptions(config=options.proxy_config))
-    settings = clientconfig.load(options.kubeconfig)
     tasks = Tasks(PROGRAM)
-    async with Client(settings, program=PROGRAM) as client:
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(clientconfig.load(options.kubeconfig), program=PROGRAM))
         await component.wait_for_server(client)
         informers = InformerFactory(client)
+        stack.push_async_callback(informers.stop)
+        pod_informers = None
+        if options.pod_kubeconfig:
+            settings = clientconfig.load(options.pod_kubeconfig)
+            kubelet = await stack.enter_async_context(Client(settings, program=PROGRAM))
+            pod_informers = InformerFactory(kubelet)
+            stack.push_async_callback(pod_informers.stop)
+        stack.push_async_callback(tasks.stop)
         tasks.start("proxy", lambda: proxy.serve(informers, proxy_config))
+        if options.cluster_dns:
+            node = proxy.settings(proxy_config).node_name
+            tasks.start("dns", lambda: _serve_names(options, node, informers, pod_informers))
         work = asyncio.create_task(_until_renewed(options.kubeconfig))
         component.end_on_signals(work)
         try:
             await work
         except asyncio.CancelledError:
             return 0
-        finally:
-            await tasks.stop()
-            await informers.stop()
     return 0
+
+
+async def _serve_names(
+    options: argparse.Namespace, node: str, informers: InformerFactory, pod_informers: InformerFactory | None
+) -> None:
+    """The resolver of this node, until cancelled. It does not wait for what only helps: pods and the configuration."""
+    from pybernetes.api.core.v1 import Service
+    from pybernetes.api.discovery.v1 import EndpointSlice
+    from pybernetes.dns.cluster_dns import ClusterDNS
+
+    from . import node_dns
+
+    node_dns.hold(options.cluster_dns)
+    names = ClusterDNS(informers, zone=options.cluster_domain, node_name=node, pod_informers=pod_informers)
+    try:
+        for factory in (informers, pod_informers):
+            if factory is not None:
+                factory.start()
+        for kind in (Service, EndpointSlice):
+            await informers.informer(kind).wait_synced()
+        await names.start([options.cluster_dns])
+        await asyncio.Event().wait()
+    finally:
+        await names.stop()
 
 
 async def _until_renewed(kubeconfig: str) -> None:

@@ -265,7 +265,9 @@ class Rules:
     def _cluster_ips(self) -> list[Rule]:
         number = self.family.number
         known = [e.destination_address(number, self.destination), e.lookup(frontends.CLUSTER_IPS, self.destination)]
-        found = [[*known, e.goto("refuse")]]
+        # An address that the node has itself is served by the node, as that of cluster DNS may be.
+        own = [e.address_type(self.source), e.compare(self.source, struct.pack("=I", e.LOCAL_TYPE))]
+        found = [[*own, e.verdict(e.RETURN)], [*known, e.goto("refuse")]]
         for network in self.facts.service_cidrs:
             if network.version == (6 if self.family.length == 16 else 4):
                 found.append([*self._in_network(network, self.destination), e.goto("refuse")])

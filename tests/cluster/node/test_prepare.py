@@ -107,11 +107,14 @@ def test_the_network_process_serves_the_cluster_of_its_node(layout: Layout) -> N
     assert kubeconfig["users"][0]["name"] == "system:kube-proxy"
     config = json.loads((folder / "kube-proxy.json").read_text())
     assert (config["hostnameOverride"], config["clusterCIDR"]) == ("node-2", NETWORK.pods)
+    assert "--cluster-dns=10.96.0.10" in program.argv
+    assert json.loads((folder / "kubelet.json").read_text())["clusterDNS"] == ["10.96.0.10"]
 
 
 def test_a_node_without_a_network_of_its_own_has_no_network_process(layout: Layout) -> None:
     machine = prepare.prepare(layout, SharedNetwork(0, "127.0.0.1"), 1, 6443, "embedded", "none")
     assert [each.name for each in machine.programs] == ["runtime", "kubelet"]
+    assert "clusterDNS" not in json.loads((layout.node("node-1") / "kubelet.json").read_text())
 
 
 @pytest.mark.skipif(containerd.missing() is not None, reason="needs containerd")

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from pybernetes.cluster.admin import Admin
 from pybernetes.cluster.certificates import KUBELET_CLIENT_USER
+from pybernetes.cluster.components import CLUSTER_DNS_IP
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.node import containerd
 from pybernetes.cluster.rootless.rights import ANNOTATION
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+PROXY_NAME_LABEL = "service.kubernetes.io/service-proxy-name"
+DNS_CONFIG_MAP = "coredns"
 _CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 
 
@@ -34,7 +37,52 @@ def objects(runtime: str = "containerd") -> list[tuple[str, dict[str, object]]]:
         )
         for name in (containerd.runtimes() if runtime == "containerd" else [runtime])
     ]
-    return [(_RBAC, binding), *classes]
+    return [(_RBAC, binding), *classes, *cluster_dns()]
+
+
+def cluster_dns() -> list[tuple[str, dict[str, object]]]:
+    """The Service `kube-dns`, and the right of nodes' resolvers to read their configuration.
+
+    Its address is on every node itself (`network.node_dns`), so no proxy serves it: that is what its label says.
+    """
+    rbac = "rbac.authorization.k8s.io"
+    labels = {"k8s-app": "kube-dns", "kubernetes.io/name": "CoreDNS", PROXY_NAME_LABEL: "node-dns"}
+    ports = [
+        {"name": "dns", "port": 53, "protocol": "UDP"},
+        {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
+    ]
+    service: dict[str, object] = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "kube-dns", "labels": labels},
+        "spec": {"clusterIP": CLUSTER_DNS_IP, "ports": ports},
+    }
+    name = "pybernetes:node-dns"
+    rule = {
+        "apiGroups": [""],
+        "resources": ["configmaps"],
+        "resourceNames": [DNS_CONFIG_MAP],
+        "verbs": ["get", "list", "watch"],
+    }
+    role: dict[str, object] = {
+        "apiVersion": f"{rbac}/v1",
+        "kind": "Role",
+        "metadata": {"name": name},
+        "rules": [rule],
+    }
+    binding: dict[str, object] = {
+        "apiVersion": f"{rbac}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "system:kube-proxy"}],
+    }
+    roles = f"/apis/{rbac}/v1/namespaces/kube-system"
+    return [
+        ("/api/v1/namespaces/kube-system/services", service),
+        (f"{roles}/roles", role),
+        (f"{roles}/rolebindings", binding),
+    ]
 
 
 def tell(admin: Admin, names: Sequence[str], differences: Sequence[str]) -> None:
@@ -56,5 +104,7 @@ def create(admin: Admin, runtime: str = "containerd") -> None:
             code, answer = admin.request("POST", path, content)
         except OSError as error:
             raise ClusterError(f"the API server cannot be asked to make what nodes need: {error}") from error
+        if code == 422 and path.endswith("/services"):
+            continue  # an older cluster gave its address to another Service
         if code not in (201, 409):
             raise ClusterError(f"the API server does not make what nodes need: {answer.get('message', code)}")

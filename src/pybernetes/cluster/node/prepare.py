@@ -20,7 +20,7 @@ import pybernetes
 from pybernetes import pki
 from pybernetes.cluster import certificates, files
 from pybernetes.cluster.addresses import free_port
-from pybernetes.cluster.components import CLUSTER_DOMAIN
+from pybernetes.cluster.components import CLUSTER_DNS_IP, CLUSTER_DOMAIN
 from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, embedded, mirror
@@ -67,7 +67,9 @@ def prepare(
     root, plain = isolation == "root", isolation == "none"
     run = _short_folder(folder / "run") if plain else RUN
     socket = containerd.SOCKET if runtime == "containerd" else f"{run}/runtime/runtime.sock"
-    more = {} if root else _without_root(folder)
+    more: dict[str, object] = {} if root else _without_root(folder)
+    if not plain:
+        more |= {"clusterDNS": [CLUSTER_DNS_IP]}
     if plain:
         more |= {"port": free_port(address), "healthzPort": free_port("127.0.0.1"), "address": address}
     _write_kubelet(layout, folder, name, f"https://{network.gateway}:{server_port}", socket, more)
@@ -203,7 +205,15 @@ def _write_node_network(layout: Layout, folder: Path, name: str, server: str, ne
         "hostnameOverride": name,
     }
     files.write_private(config, json.dumps(proxy, indent=2).encode() + b"\n")
-    command = [*PYTHON, "node-network", f"--kubeconfig={kubeconfig}", f"--proxy-config={config}"]
+    command = [
+        *PYTHON,
+        "node-network",
+        f"--kubeconfig={kubeconfig}",
+        f"--proxy-config={config}",
+        f"--cluster-dns={CLUSTER_DNS_IP}",
+        f"--cluster-domain={CLUSTER_DOMAIN}",
+        f"--pod-kubeconfig={folder / 'kubelet.kubeconfig'}",
+    ]
     return Program("node-network", command, str(layout.log(f"{name}-node-network")))
 
 

@@ -196,3 +196,8 @@ def reset() -> bytes:
 def counter() -> bytes:
     """Counts packets and bytes."""
     return _expression("counter")
+
+
+def notrack() -> bytes:
+    """Keeps the packet out of connection tracking."""
+    return _expression("notrack")
