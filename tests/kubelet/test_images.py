@@ -14,7 +14,7 @@ from kubelet.observed import pod
 from pybernetes.api.core.image import parse_reference
 from pybernetes.api.core.v1 import ObjectReference, Secret
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.client.clock import JumpingClock
+from pybernetes.client.clock import FakeClock, JumpingClock
 from pybernetes.client.events import EventRecorder
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
@@ -206,6 +206,15 @@ async def test_a_failed_pull_is_not_repeated_at_once(parts: SimpleNamespace) -> 
     parts.runtime.failure = None
     await parts.ensure("app:1")
     assert len(parts.runtime.pulls) == 2
+
+
+def test_a_clock_that_is_set_back_makes_nobody_wait_for_it() -> None:
+    clock = FakeClock()
+    backoff = BackOff(clock, 10.0, 60.0)
+    later = clock.now() + 3600.0  # the clock was an hour ahead when it failed
+    backoff.next("k", later)
+    assert not backoff.is_waiting("k", later)
+    assert backoff.is_waiting("k", clock.now())
 
 
 def test_back_off_doubles_and_is_forgotten() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,9 @@ CRASH_LOOP_BASE: Final = 10.0
 CRASH_LOOP_LONGEST: Final = 300.0
 IMAGE_BASE: Final = 10.0
 IMAGE_LONGEST: Final = 300.0
+
+SKEW: Final = 1.0
+"""Seconds that a moment may lie in the future by rounding."""
 
 
 @dataclass(slots=True)
@@ -37,12 +41,12 @@ class BackOff:
     def is_waiting(self, key: str, since: float) -> bool:
         """Whether a key that failed at this moment still has to wait."""
         entry = self._entries.get(key)
-        return entry is not None and not self._is_old(entry, since) and self._clock.now() - since < entry.delay
+        return entry is not None and not self._is_old(entry, since) and self._elapsed(since) < entry.delay
 
     def is_waiting_since_update(self, key: str) -> bool:
         """Whether a key still has to wait, counted from its last failure."""
         entry = self._entries.get(key)
-        return entry is not None and self._clock.now() - entry.updated < entry.delay
+        return entry is not None and self._elapsed(entry.updated) < entry.delay
 
     def next(self, key: str, since: float) -> None:
         """One more try is made, after a failure at this moment: the next one has to wait twice as long."""
@@ -58,6 +62,11 @@ class BackOff:
         """Forget all keys that have been quiet for long."""
         now = self._clock.now()
         self._entries = {key: each for key, each in self._entries.items() if not self._is_old(each, now)}
+
+    def _elapsed(self, since: float) -> float:
+        """Seconds since a moment; infinite if it lies in the future, because the clock was set back."""
+        elapsed = self._clock.now() - since
+        return elapsed if elapsed > -SKEW else math.inf
 
     def _is_old(self, entry: _Entry, since: float) -> bool:
         """Twice the longest delay without another failure is recovery."""

@@ -291,3 +291,32 @@ async def test_a_mistake_at_one_probe_does_not_end_all_later_ones(monkeypatch: p
     assert not mistakes
     await node.after(21)
     assert node.changes[-1] == (ProbeType.READINESS, "a", S)
+
+
+class SetClock(FakeClock):
+    """A clock whose time of day can be set."""
+
+    ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_probes_go_on_when_the_clock_is_set(hours: int) -> None:
+    clock = SetClock()
+    node = Node(Scripted(readiness=[S]), readiness=probe(), clock=clock)
+    await node.sees(since=clock.now())
+    clock.ahead = hours * 3600.0
+    await node.after(31)
+    assert node.prober.times("readiness") == 4
+
+
+async def test_an_initial_delay_is_not_longer_when_the_clock_is_set_back() -> None:
+    clock = SetClock()
+    node = Node(Scripted(readiness=[S]), readiness=probe(initialDelaySeconds=5), clock=clock)
+    started = clock.now()
+    clock.ahead = -3600.0
+    await node.sees(since=started)
+    await node.after(7)
+    assert node.prober.times("readiness") == 1

@@ -122,10 +122,9 @@ class ProbeWorker:
                 if container != probing.container_id:
                     container = probing.container_id
                     # All probes of a node would begin in one moment when its kubelet does.
-                    due = clock.now() + random.random() * probing.period if probing.was_running else 0.0
-                due = max(due, probing.not_before)
-                if not await self._news_before(due):
-                    began = clock.now()
+                    due = clock.monotonic() + random.random() * probing.period if probing.was_running else 0.0
+                if not await self._news_before(max(due, clock.monotonic() + self._initial_delay())):
+                    began = clock.monotonic()
                     await self._probe(began)
                     due = began + probing.period
                 continue
@@ -133,9 +132,14 @@ class ProbeWorker:
             await self._news.wait()
             self._news.clear()
 
+    def _initial_delay(self) -> float:
+        """Seconds until the first probe of a container may be made; a clock that was set back does not make it long."""
+        left = self.probing.not_before - self._clock.now()
+        return min(max(0.0, left), 1.0 + (self.probing.spec.initial_delay_seconds or 0))
+
     async def _news_before(self, due: float) -> bool:
-        """Whether the container's state changes before that time; returns then, or at that time."""
-        wait = due - self._clock.now()
+        """Whether the container's state changes before that time (monotonic); returns then, or at that time."""
+        wait = due - self._clock.monotonic()
         if wait > 0:
             timer = self._clock.call_later(wait, self._wake)
             self._woken = False
@@ -164,5 +168,5 @@ class ProbeWorker:
             log.exception("%s probe of %s", probing.type, container_id)
             return
         if result is not None and container_id == probing.container_id:
-            self._metrics.count(probing, result, self._clock.now() - began)
+            self._metrics.count(probing, result, self._clock.monotonic() - began)
             probing.answer(result)

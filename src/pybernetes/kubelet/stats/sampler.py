@@ -97,9 +97,9 @@ class Sampler:
 
     def newest(self) -> NodeSample:
         """The newest reading, not older than the interval."""
-        if self._newest is None or self._clock.now() - self._newest.time >= INTERVAL:
-            return self.sample()
-        return self._newest
+        if self._newest is not None and 0 <= self._clock.now() - self._newest.time < INTERVAL:
+            return self._newest
+        return self.sample()  # also if the clock was set back
 
     def sample(self) -> NodeSample:
         """Read everything now."""
@@ -131,7 +131,9 @@ class Sampler:
         now = self._clock.now()
         last = self._last.get(name)
         rate = None
-        if last is not None and now - last.time < SHORTEST:
+        if last is not None and now < last.time:
+            rate = last.rate  # the clock was set back
+        elif last is not None and now - last.time < SHORTEST:
             rate = last.rate  # asked again too soon
         elif last is not None and usage.cpu >= last.usage.cpu:
             rate = int((usage.cpu - last.usage.cpu) / (now - last.time))
