@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "uncordon": ("uncordon", _CLUSTER, "Mark node as schedulable"),
     "drain": ("drain", _CLUSTER, "Drain node in preparation for maintenance"),
     "taint": ("taint", _CLUSTER, "Update the taints on one or more nodes"),
+    "describe": ("describe", _TROUBLE, "Show details of a specific resource or group of resources"),
     "logs": ("logs", _TROUBLE, "Print the logs for a container in a pod"),
     "attach": ("attach", _TROUBLE, "Attach to a running container"),
     "exec": ("exec", _TROUBLE, "Execute a command in a container"),

@@ -50,8 +50,8 @@ def containers(writer: Writer, title: str, found: list[dict[str, Any]], statuses
     writer.write(level, f"{title}:\n")
     for container in found:
         state = statuses.get(container["name"])
-        writer.write(level, f" {container['name']}:\n")
-        inner = level
+        writer.write(level, f"{' ' if level else '  '}{container['name']}:\n")
+        inner = 1
         if state is not None:
             writer.write(inner, f"  Container ID:\t{state.get('containerID', '')}\n")
         writer.write(inner, f"  Image:\t{container.get('image', '')}\n")
@@ -253,8 +253,8 @@ def volumes(writer: Writer, found: list[dict[str, Any]], level: int) -> None:
         return
     writer.write(level, "Volumes:\n")
     for volume in found:
-        writer.write(level, f" {volume['name']}:\n")
-        inner = level
+        writer.write(level, f"{' ' if level else '  '}{volume['name']}:\n")
+        inner = 1
         source = next((key for key in volume if key != "name"), "emptyDir")
         value = volume.get(source) or {}
         if source == "projected":
