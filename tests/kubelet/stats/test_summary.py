@@ -10,6 +10,7 @@ import msgspec
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.clock import FakeClock
 from pybernetes.kubelet.stats.cadvisor import cadvisor_metrics
+from pybernetes.kubelet.stats.cgroup_details import Details, DeviceIO
 from pybernetes.kubelet.stats.disk import EMPTY_DIR, ImageStore, PodDisk, Volume
 from pybernetes.kubelet.stats.filesystem import FileSystem, Size
 from pybernetes.kubelet.stats.network import Interface
@@ -193,3 +194,30 @@ def test_cadvisor_metrics() -> None:
     assert found[f"container_cpu_usage_seconds_total{{{total}}}"] == "0 1700000000000"
     assert found["machine_cpu_cores"] == "2"
     assert any(name.startswith("container_network_transmit_bytes_total") for name in found)
+
+
+def test_cadvisor_metrics_show_limits_out_of_memory_kills_and_disks() -> None:
+    node = Node()
+    details = Details(512, 50000, 100000, 7, 3, {"8:0": DeviceIO(4096, 10, 2, 1)})
+    nodefs = FileSystem(1000, 400, 600, 50, 20)
+    found = lines(
+        cadvisor_metrics(node.sampler.sample(), {}, cores=2, memory=1, details=lambda _: details, nodefs=nodefs)
+    )
+    container = 'container="c",id="/kubepods/podu/id1",image="img",name="id1",namespace="ns",pod="p"'
+    device = container.replace('id="/kube', 'device="8:0",id="/kube')
+    shown = {
+        name: found[f"{name}{{{labels}}}"].split()[0]
+        for name, labels in (
+            ("container_spec_cpu_shares", container),
+            ("container_spec_cpu_quota", container),
+            ("container_spec_cpu_period", container),
+            ("container_threads", container),
+            ("container_oom_events_total", container),
+            ("container_fs_reads_bytes_total", device),
+            ("container_fs_writes_total", device),
+        )
+    }
+    assert list(shown.values()) == ["512", "50000", "100000", "7", "3", "4096", "1"]
+    assert (
+        found['container_fs_usage_bytes{container="",device="/",id="/",image="",name="",namespace="",pod=""}'] == "600"
+    )

@@ -1,14 +1,16 @@
 """/metrics/cadvisor: what dashboards for containers read, with cAdvisor's names. Pure.
 
-Of cAdvisor's many metrics these are the ones about CPU, memory, processes, limits and network. Those about block
-devices and file systems of containers, which need the kernel's per-device counters, are not there.
+Of cAdvisor's many metrics these are the ones about CPU, memory, processes, limits, disk IO, network, and the file
+system of the node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from .cgroup_details import Details, DeviceIO
 from .exposition import Labels, Row, family, text
+from .filesystem import FileSystem
 from .network import Interface
 from .sampler import NodeSample, Sample
 from .usage import Usage
@@ -73,8 +75,41 @@ _NETWORK: dict[str, tuple[str, Callable[[Interface], float]]] = {
 }
 
 
-def cadvisor_metrics(sample: NodeSample, networks: Mapping[str, list[Interface]], *, cores: int, memory: int) -> bytes:
-    """The text; `networks` by the pod's uid."""
+_IO: dict[str, tuple[str, Callable[[DeviceIO], float]]] = {
+    "container_fs_reads_bytes_total": ("Bytes read from a block device.", lambda each: each.read_bytes),
+    "container_fs_writes_bytes_total": ("Bytes written to a block device.", lambda each: each.write_bytes),
+    "container_fs_reads_total": ("Reads from a block device.", lambda each: each.reads),
+    "container_fs_writes_total": ("Writes to a block device.", lambda each: each.writes),
+}
+_DETAILS: dict[str, tuple[str, str, Callable[[Details], int | None]]] = {
+    "container_spec_cpu_shares": ("gauge", "CPU shares of the container.", lambda each: each.cpu_shares),
+    "container_spec_cpu_period": ("gauge", "CPU period of the container.", lambda each: each.cpu_period),
+    "container_spec_cpu_quota": (
+        "gauge",
+        "CPU quota of the container.",
+        lambda each: each.cpu_quota if (each.cpu_quota or 0) > 0 else None,
+    ),
+    "container_threads": ("gauge", "Threads of the container.", lambda each: each.threads),
+    "container_oom_events_total": ("counter", "Processes killed for want of memory.", lambda each: each.ooms),
+}
+_FILE_SYSTEM: dict[str, tuple[str, Callable[[FileSystem], float]]] = {
+    "container_fs_limit_bytes": ("Bytes of the file system.", lambda each: each.capacity),
+    "container_fs_usage_bytes": ("Bytes used of the file system.", lambda each: each.used),
+    "container_fs_inodes_total": ("Inodes of the file system.", lambda each: each.inodes),
+    "container_fs_inodes_free": ("Free inodes of the file system.", lambda each: each.inodes_free),
+}
+
+
+def cadvisor_metrics(
+    sample: NodeSample,
+    networks: Mapping[str, list[Interface]],
+    *,
+    cores: int,
+    memory: int,
+    details: Callable[[str], Details] = lambda cgroup: Details(),
+    nodefs: FileSystem | None = None,
+) -> bytes:
+    """The text; `networks` by the pod's uid, `details` of a cgroup by its name."""
     entries: list[tuple[Labels, Sample]] = []
     starts: list[Row] = []
     for name, root in (("/", sample.root), ("/kubepods", sample.kubepods)):
@@ -95,6 +130,11 @@ def cadvisor_metrics(sample: NodeSample, networks: Mapping[str, list[Interface]]
             extra = {"cpu": "total"} if name == "container_cpu_usage_seconds_total" else {}
             rows: list[Row] = [({**labels, **extra}, value(each.usage), each.time) for labels, each in entries]
             families.append(family(name, help, kind, rows))
+    families += _detailed([(labels, details(labels["id"]), each.time) for labels, each in entries])
+    if nodefs is not None:
+        for name, (help, amount) in _FILE_SYSTEM.items():
+            families.append(family(name, help, "gauge", [({**_labels("/"), "device": "/"}, amount(nodefs), None)]))
+    families.append(family("container_memory_failures_total", "Page faults.", "counter", _faults(entries)))
     seen: list[Row] = [(labels, each.time, each.time) for labels, each in entries]
     families.append(family("container_last_seen", "Last time a container was seen by the exporter", "gauge", seen))
     families.append(
@@ -115,6 +155,31 @@ def cadvisor_metrics(sample: NodeSample, networks: Mapping[str, list[Interface]]
         family("machine_memory_bytes", "Amount of memory installed on the machine.", "gauge", [({}, memory, None)])
     )
     return text(*sorted(families))
+
+
+def _detailed(entries: list[tuple[Labels, Details, float]]) -> list[list[str]]:
+    families = []
+    for name, (kind, help, value) in _DETAILS.items():
+        rows: list[Row] = [
+            (labels, float(found), time) for labels, each, time in entries if (found := value(each)) is not None
+        ]
+        families.append(family(name, help, kind, rows))
+    for name, (help, count) in _IO.items():
+        rows = [
+            ({**labels, "device": device}, float(count(io)), time)
+            for labels, each, time in entries
+            for device, io in each.io.items()
+        ]
+        families.append(family(name, help, "counter", rows))
+    return families
+
+
+def _faults(entries: list[tuple[Labels, Sample]]) -> list[Row]:
+    return [
+        ({**labels, "failure_type": kind, "scope": "hierarchy"}, float(count), each.time)
+        for labels, each in entries
+        for kind, count in (("pgfault", each.usage.page_faults), ("pgmajfault", each.usage.major_page_faults))
+    ]
 
 
 def _labels(

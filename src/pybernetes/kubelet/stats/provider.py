@@ -13,6 +13,7 @@ from ..allocatable import max_pids, meminfo, running_tasks
 from ..cgroups.manager import CgroupManager
 from ..types import ObservedPod
 from .cadvisor import cadvisor_metrics
+from .cgroup_details import details_reader
 from .disk import Disk, FilesystemRuntime, log_folder
 from .network import Interface, default_interface, interfaces_of
 from .resource import resource_metrics
@@ -88,7 +89,14 @@ class StatsProvider:
     def cadvisor_metrics(self) -> bytes:
         """The text of /metrics/cadvisor."""
         sample = self.sampler.newest()
-        return cadvisor_metrics(sample, self._networks(sample), cores=os.cpu_count() or 1, memory=self._memory)
+        return cadvisor_metrics(
+            sample,
+            self._networks(sample),
+            cores=os.cpu_count() or 1,
+            memory=self._memory,
+            details=details_reader(),
+            nodefs=self.disk.nodefs(),
+        )
 
     def _networks(self, sample: NodeSample) -> dict[str, list[Interface]]:
         """The interfaces of each pod that has a network of its own, by uid."""
