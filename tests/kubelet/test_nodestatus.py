@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kubelet.conftest import Connect
+from waiting import wait_for
 
 from pybernetes.api import errors
 from pybernetes.api.coordination.v1 import Lease
@@ -116,6 +118,7 @@ class Reporting:
     def __init__(self, client: Client, name: str, update_every: float = 10.0, **labels: str) -> None:
         self.clock = JumpingClock()
         self.more: dict[str, Any] = {}
+        self.boot_id = "boot"
         broadcaster = EventBroadcaster(client, self.clock)
         self.reporter = NodeReporter(
             client,
@@ -127,7 +130,7 @@ class Reporting:
         )
 
     async def _findings(self) -> NodeFindings:
-        return findings(**self.more)
+        return replace(findings(**self.more), machine=replace(MACHINE, boot_id=self.boot_id))
 
 
 async def until(client: Client, name: str, condition: Callable[[Node], bool]) -> Node:
@@ -175,6 +178,41 @@ async def test_a_node_registers_reports_and_renews_its_lease(connect: Connect) -
             async with asyncio.timeout(30):
                 while (await client.get(Lease, name, "kube-node-lease")).spec == lease.spec:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
+        finally:
+            running.cancel()
+            await client.delete(Node, name)
+
+
+class Events:
+    """A recorder that keeps the reasons."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def event(self, about: Any, kind: str, reason: str, message: str, *_: Any) -> None:
+        self.reasons.append(reason)
+
+
+def boot_id(node: Node) -> str | None:
+    return node.status.node_info.boot_id if node.status and node.status.node_info else None
+
+
+async def test_a_reboot_and_a_cordon_are_told(connect: Connect) -> None:
+    async with connect() as (client, namespace):
+        name = f"{namespace}-boot"
+        subject = Reporting(client, name)
+        events = subject.reporter._recorder = Events()  # type: ignore[assignment]
+        running = asyncio.create_task(subject.reporter.run())
+        try:
+            await until(client, name, lambda node: ready(node) == "True")
+            subject.boot_id = "another"
+            subject.reporter.wake()
+            await until(client, name, lambda node: boot_id(node) == "another")
+            for cordoned in (True, False):
+                found = await client.patch(Node, name, {"spec": {"unschedulable": cordoned}}, type="merge")
+                subject.reporter.seen(found)
+            wanted = {"Rebooted", "NodeNotSchedulable", "NodeSchedulable"}
+            await wait_for(lambda: wanted <= set(events.reasons), "the events")
         finally:
             running.cancel()
             await client.delete(Node, name)

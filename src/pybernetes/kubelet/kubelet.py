@@ -364,6 +364,7 @@ class Kubelet:
         )
         self.intake.metrics = self.pod_metrics
         self.workers.again = self.intake.restart  # type: ignore[method-assign]
+        self.workers.failed = self._sync_failed  # type: ignore[method-assign]
         self.admission.preempted = self.pod_metrics.preemptions.inc
         self._static = static_sources(config, settings.node_name, clock, self.intake.added, self.intake.removed)
 
@@ -599,6 +600,10 @@ class Kubelet:
     def _problems(self) -> list[str]:
         pleg = self.pleg.problem()
         return [f"PLEG is not healthy: {pleg}" if pleg else "", self.shutdown.message()]
+
+    def _sync_failed(self, pod: Pod, error: Exception) -> None:
+        if isinstance(error, CRIError):  # what else fails has an event of its own
+            self.recorder.event(pod, WARNING, "FailedSync", f"error determining status: {error}")
 
     def _streaming(self, ok: bool) -> None:
         (self.node_metrics.event_streams if ok else self.node_metrics.event_stream_errors).inc()

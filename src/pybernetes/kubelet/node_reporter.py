@@ -27,7 +27,7 @@ from pybernetes.api.times import rfc3339, rfc3339_micro
 from pybernetes.client.backoff import Backoff
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
-from pybernetes.client.events import NORMAL, EventRecorder
+from pybernetes.client.events import NORMAL, WARNING, EventRecorder
 from pybernetes.client.keys import copy
 
 from .nodestatus import ATTACH_DETACH, NodeFindings, node_status, same_but_for_heartbeats, same_conditions
@@ -94,6 +94,9 @@ class NodeReporter:
             self.wake()
         elif _is_newer(node, self.node):
             before, self.node = self.node, node
+            cordoned = _is_cordoned(node)
+            if cordoned != _is_cordoned(before):
+                self._tell(["NodeNotSchedulable" if cordoned else "NodeSchedulable"])
             if not same_conditions(before.status or NodeStatus(), node.status or NodeStatus()):
                 self.wake()
 
@@ -180,6 +183,7 @@ class NodeReporter:
             self._client.patch(Node, self.name, patch, type="strategic", subresource="status")
         )
         self._reported = self._clock.monotonic()
+        self._tell_reboot(old, status)
         self._tell(turned)
 
     async def _request(self, request: Awaitable[T]) -> T:
@@ -189,6 +193,12 @@ class NodeReporter:
     def _tell(self, turned: list[str]) -> None:
         for reason in turned:
             self._recorder.event(self.reference, NORMAL, reason, f"Node {self.name} status is now: {reason}")
+
+    def _tell_reboot(self, old: NodeStatus, new: NodeStatus) -> None:
+        before, now = (each.node_info.boot_id if each.node_info else None for each in (old, new))
+        if before and now and before != now:
+            message = f"Node {self.name} has been rebooted, boot id: {now}"
+            self._recorder.event(self.reference, WARNING, "Rebooted", message)
 
     # -- the lease
 
@@ -237,6 +247,10 @@ def _is_newer(node: Node, than: Node) -> bool:
         return int(new.resource_version or "") > int(old.resource_version or "")
     except ValueError:
         return new.resource_version != old.resource_version
+
+
+def _is_cordoned(node: Node) -> bool:
+    return bool(node.spec and node.spec.unschedulable)
 
 
 def _patch(old: NodeStatus, new: NodeStatus) -> dict[str, Any]:

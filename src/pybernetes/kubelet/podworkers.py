@@ -122,6 +122,9 @@ class PodWorkers:
 
     # -- asking
 
+    def failed(self, pod: Pod, error: Exception) -> None:
+        """A step of a pod's work has failed and is tried again. Replaced by whoever tells the user."""
+
     def again(self, pod: Pod) -> None:
         """A pod was put back with the same UID while it ended: begin anew. Replaced by whoever admits pods first."""
         self.update(pod)
@@ -254,6 +257,8 @@ class PodWorkers:
             except Exception as error:
                 delay = min(RETRY_BASE * 2**work.failures, RETRY_LONGEST) * (1 + random.random() * JITTER)
                 work.failures = min(work.failures + 1, 16)
+                if work.pod is not None:
+                    self.failed(work.pod, error)
                 log.warning("pod %s, %s: %s (again in %.1f s)", work.ref, work.state, error, delay)
                 log.debug("the failure in full", exc_info=True)
             if delay is not None:
