@@ -48,6 +48,11 @@ def pods_on(pods: Informer[Pod], node: str) -> list[Pod]:
     return pods.by_index(_PODS_BY_NODE, node)
 
 
+def nodes_with_pods(pods: Informer[Pod]) -> list[str]:
+    """The names of the nodes that pods are bound to, whether or not they exist."""
+    return pods.index_values(_PODS_BY_NODE)
+
+
 def same_taint(one: Taint, other: Taint) -> bool:
     """Whether they are the same taint: its value and time may change, key and effect are what it is."""
     return one.key == other.key and one.effect == other.effect

@@ -1,8 +1,9 @@
 """Deletes pods that nobody else will: of nodes that are gone, on nodes out of service, deleted before they had a node,
 and ended ones beyond a limit.
 
-Looks every 20 seconds. A pod's node must have been missing for 40 seconds, and the server asked, before the pod goes: a
-cache of nodes that lags must not cost pods. A pod that has not ended is marked as Failed first, for its owner to count.
+Looks every 20 seconds, at what an index has of such pods: most are none of them. A pod's node must have been missing
+for 40 seconds, and the server asked, before the pod goes: a cache of nodes that lags must not cost pods. A pod that has
+not ended is marked as Failed first, for its owner to count.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pybernetes.client.keys import copy, key_of, uid_of
 
 from .base import Controller
 from .meta import created, generation_of, is_deleting, name_of
+from .nodes import index_by_node, nodes_with_pods, pods_on
 from .pods import is_terminal, node_of, phase_of
 
 CHECK_PERIOD: Final = 20.0
@@ -32,7 +34,8 @@ def terminated(pods: Iterable[Pod], threshold: int) -> list[Pod]:
     if threshold <= 0:
         return []
     ended = [pod for pod in pods if phase_of(pod) not in ("Pending", "Running", "Unknown")]
-    return in_order(ended)[: max(0, len(ended) - threshold)]
+    surplus = len(ended) - threshold
+    return in_order(ended)[:surplus] if surplus > 0 else []
 
 
 def on_nodes_out_of_service(pods: Iterable[Pod], nodes: Iterable[Node]) -> list[Pod]:
@@ -64,6 +67,16 @@ def _is_out_of_service(node: Node) -> bool:
     return any(taint.key == OUT_OF_SERVICE for taint in (node.spec.taints if node.spec else None) or ())
 
 
+ENDED, DELETING = "ended", "deleting"
+_LEFT_OVER = "podgc"
+
+
+def left_over(pod: Pod) -> list[str]:
+    """What a pod may be collected as, beside orphaned: the index that is looked at."""
+    found = [ENDED] if phase_of(pod) not in ("Pending", "Running", "Unknown") else []
+    return [*found, DELETING] if is_deleting(pod) else found
+
+
 class PodGarbageCollectorController(Controller[Pod]):
     """Looks after pods that are left over."""
 
@@ -72,6 +85,8 @@ class PodGarbageCollectorController(Controller[Pod]):
     def setup(self) -> None:
         """Know pods and nodes."""
         self.pods: Informer[Pod] = self.informer(Pod)
+        self.pods.add_index(_LEFT_OVER, left_over)
+        index_by_node(self.pods)
         self.nodes: Informer[Node] = self.informer(Node)
         self._missing: dict[str, float] = {}
         """Nodes that pods name and that are not there, and since when."""
@@ -99,15 +114,17 @@ class PodGarbageCollectorController(Controller[Pod]):
 
     async def collect(self) -> None:
         """Delete what is left over now."""
-        pods, nodes = self.pods.items(), self.nodes.items()
-        await self._delete(terminated(pods, self.options.terminated_pod_gc_threshold), "terminated")
-        await self._delete(on_nodes_out_of_service(pods, nodes), "out-of-service")
-        await self._delete_orphaned(pods, {name_of(node) for node in nodes})
-        await self._delete(unscheduled_terminating(pods), "unscheduled")
+        ended = self.pods.by_index(_LEFT_OVER, ENDED)
+        await self._delete(terminated(ended, self.options.terminated_pod_gc_threshold), "terminated")
+        deleting = self.pods.by_index(_LEFT_OVER, DELETING)
+        if deleting:
+            await self._delete(on_nodes_out_of_service(deleting, self.nodes.items()), "out-of-service")
+        await self._delete_orphaned()
+        await self._delete(unscheduled_terminating(deleting), "unscheduled")
 
-    async def _delete_orphaned(self, pods: Sequence[Pod], existing: set[str]) -> None:
+    async def _delete_orphaned(self) -> None:
         now = self.clock.monotonic()
-        missing = {node_of(pod) for pod in pods} - existing - {""}
+        missing = {name for name in nodes_with_pods(self.pods) if self.nodes.named(name) is None}
         self._missing = {name: self._missing.get(name, now) for name in missing}
         gone = {
             name for name, since in self._missing.items() if now - since >= QUARANTINE and not await self._exists(name)
@@ -115,7 +132,8 @@ class PodGarbageCollectorController(Controller[Pod]):
         condition = PodCondition(
             type="DisruptionTarget", status="True", reason="DeletionByPodGC", message="PodGC: node no longer exists"
         )
-        await self._delete([pod for pod in pods if node_of(pod) in gone], "orphaned", condition)
+        for name in sorted(gone):
+            await self._delete(pods_on(self.pods, name), "orphaned", condition)
 
     async def _exists(self, node: str) -> bool:
         try:
@@ -138,6 +156,9 @@ class PodGarbageCollectorController(Controller[Pod]):
             except (errors.APIError, OSError, TimeoutError) as error:
                 self._errors.inc(namespace, reason)
                 self.log.warning("cannot delete the %s pod %s: %s", reason, key_of(pod), error)
+            except Exception:  # this pod stays; the others are not concerned
+                self._errors.inc(namespace, reason)
+                self.log.exception("cannot delete the %s pod %s", reason, key_of(pod))
             else:
                 self.log.info("deleted the %s pod %s", reason, key_of(pod))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pybernetes.api import names
 from pybernetes.api.core.podconditions import find_pod_condition
@@ -10,7 +10,7 @@ from pybernetes.api.core.v1.pod import Pod, PodCondition, PodTemplateSpec
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta, OwnerReference
 from pybernetes.client.keys import copy
 
-from .meta import is_deleting, seconds
+from .meta import is_deleting, labels_of, seconds
 
 
 def phase_of(pod: Pod) -> str:
@@ -95,3 +95,9 @@ def pod_from_template(
         owner_references=[reference] if reference else None,
     )
     return made
+
+
+def matching(pods: Iterable[Pod], selector: Mapping[str, str]) -> list[Pod]:
+    """The pods that have all of these labels."""
+    wanted = selector.items()
+    return [pod for pod in pods if wanted <= labels_of(pod).items()]

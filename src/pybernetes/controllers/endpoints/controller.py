@@ -20,6 +20,7 @@ from ..endpointslice.selection import PodWatcher
 from ..endpointslice.tracking import TriggerTimes
 from ..meta import annotations_of, labels_of, meta, name_of
 from ..podcontrol import is_namespace_terminating
+from ..pods import matching
 from .subsets import same_subsets, subsets_of, truncate
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
@@ -64,7 +65,7 @@ class EndpointsController(Controller[Service]):
         spec = service.spec
         if spec is None or spec.type == "ExternalName" or spec.selector is None:
             return None
-        pods = [each for each in self.pods.in_namespace(key.namespace) if self.selects(service, each)]
+        pods = matching(self.pods.in_namespace(key.namespace), spec.selector) if spec.selector else []
         time = self.times.compute(service, pods)
         current = self.endpoints.get(key)
         if current is not None and self._stale.get(key) == meta(current).resource_version:

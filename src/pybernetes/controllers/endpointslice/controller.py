@@ -20,7 +20,7 @@ from ..base import Controller
 from ..conditions import find_condition
 from ..meta import is_deleting, labels_of, meta, name_of
 from ..podcontrol import is_namespace_terminating
-from ..pods import node_of
+from ..pods import matching, node_of
 from .endpoints import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, ZONE_LABEL
 from .hints import Topology
 from .packing import Changes
@@ -83,7 +83,8 @@ class EndpointSliceController(Controller[Service]):
             return None
         if service.spec is None or service.spec.type == "ExternalName" or service.spec.selector is None:
             return None
-        pods = [each for each in self.pods.in_namespace(key.namespace) if self.selects(service, each)]
+        # An empty selector that is there selects everything, here.
+        pods = matching(self.pods.in_namespace(key.namespace), service.spec.selector)
         slices = [
             each
             for each in self.slices.by_index(_BY_SERVICE, _index(key))

@@ -34,6 +34,7 @@ from .behavior import History
 from .evaluation import Answer, Evaluator, MetricFailed, Target, tolerances_of
 from .metrics import MetricsClient
 from .replicas import Initialization
+from .selectors import TargetSelectors
 
 ABLE_TO_SCALE = "AbleToScale"
 SCALING_ACTIVE = "ScalingActive"
@@ -106,8 +107,7 @@ class HorizontalPodAutoscalerController(Controller[HorizontalPodAutoscaler]):
             self.clock.now,
         )
         self._histories: dict[Key, History] = {}
-        self._selectors: dict[Key, labels.Selector] = {}
-        """Which pods each autoscaler's target has, to notice when two want the same."""
+        self._selectors = TargetSelectors()
         self.own.add_handler(
             lambda each: self.enqueue(each, self.period), lambda _, each: self.enqueue(each, self.period), self._gone
         )
@@ -122,7 +122,7 @@ class HorizontalPodAutoscalerController(Controller[HorizontalPodAutoscaler]):
 
     def _gone(self, autoscaler: HorizontalPodAutoscaler) -> None:
         self._histories.pop(key_of(autoscaler), None)
-        self._selectors.pop(key_of(autoscaler), None)
+        self._selectors.drop(key_of(autoscaler))
 
     async def reconcile(self, key: Key) -> float | None:
         """Look at the metrics, and scale."""
@@ -254,9 +254,8 @@ class HorizontalPodAutoscalerController(Controller[HorizontalPodAutoscaler]):
 
     async def _ask(self, look: _Look, scale: Scale, current: int) -> tuple[list[MetricStatus], int, str]:
         """The statuses of all metrics, the largest number that one of them wants, and which one that is."""
-        selector = self._selector(look, scale)
+        selector, pods = self._selector(look, scale)
         present = (scale.status.replicas if scale.status else None) or 0
-        pods = self._selected(look.key.namespace, selector)
         target = Target(look.key.namespace, selector, pods, current, present)
         tolerances = tolerances_of(look.autoscaler, self.options.horizontal_pod_autoscaler_tolerance)
         statuses: list[MetricStatus] = []
@@ -289,7 +288,7 @@ class HorizontalPodAutoscalerController(Controller[HorizontalPodAutoscaler]):
         look.say(SCALING_ACTIVE, True, "ValidMetricFound", message)
         return statuses, best.replicas, best.name
 
-    def _selector(self, look: _Look, scale: Scale) -> labels.Selector:
+    def _selector(self, look: _Look, scale: Scale) -> tuple[labels.Selector, list[Pod]]:
         """Which pods the target has; they must be nobody else's."""
         text = (scale.status.selector if scale.status else None) or ""
         if not text:
@@ -304,20 +303,16 @@ class HorizontalPodAutoscalerController(Controller[HorizontalPodAutoscaler]):
             self.recorder.event(look.autoscaler, WARNING, "InvalidSelector", message)
             look.say(SCALING_ACTIVE, False, "InvalidSelector", message)
             raise self._unable(look, scale, message) from None
-        self._selectors[look.key] = selector
+        self._selectors.set(look.key, selector)
         pods = self._selected(look.key.namespace, selector)
-        rivals = [
-            key
-            for key, theirs in self._selectors.items()
-            if key.namespace == look.key.namespace and any(theirs.matches(labels_of(pod)) for pod in pods)
-        ]
+        rivals = self._selectors.matching(look.key.namespace, map(labels_of, pods))
         if len(rivals) > 1:
             names = " ".join(f"{{{key.name} {key.namespace}}}" for key in rivals)
             message = f"pods by selector {text} are controlled by multiple HPAs: [{names}]"
             self.recorder.event(look.autoscaler, WARNING, "AmbiguousSelector", message)
             look.say(SCALING_ACTIVE, False, "AmbiguousSelector", message)
             raise self._unable(look, scale, message)
-        return selector
+        return selector, pods
 
     def _unable(self, look: _Look, scale: Scale, message: str) -> Unable:
         look.status.current_replicas = (scale.spec.replicas if scale.spec else None) or 0

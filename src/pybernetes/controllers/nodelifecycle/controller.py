@@ -34,6 +34,7 @@ from ..nodes import (
     zone_of,
 )
 from ..pods import node_of
+from ..slices import in_slices
 from .evictor import Evictor
 from .health import Health, is_silent, observe, silent
 from .marks import label_changes, no_execute_taints, no_schedule_changes
@@ -47,6 +48,7 @@ UPDATE_DELAY: Final = 0.02
 LEASE_NAMESPACE: Final = "kube-node-lease"
 EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
 _FAILURES: Final = (errors.APIError, OSError, TimeoutError)
+_NO_EXECUTE: Final = tuple(no_execute_taints("False") or ())
 
 
 class NodeLifecycleController(Controller[Node]):
@@ -141,11 +143,39 @@ class NodeLifecycleController(Controller[Node]):
                         await self._follow_up(node, observed, ready.status or "")
                 except _FAILURES as error:
                     self.log.warning("node %s: %s", name_of(node), error)
+                except Exception:  # one node that we cannot judge; the zones are judged by the others
+                    self.log.exception("node %s", name_of(node))
                 finally:
                     self._node_duration.observe(time.monotonic() - began)
 
-        await asyncio.gather(*map(one, nodes))
+        # Most nodes are well and need nothing: those are looked at here, without a task for each.
+        rest = [node async for node in in_slices(nodes) if not self._is_well(node, zones)]
+        await asyncio.gather(*map(one, rest))
         await self._judge(zones, nodes)
+
+    def _is_well(self, node: Node, zones: dict[str, list[bool]]) -> bool:
+        """Whether the node is ready, has been heard of, and nothing is to be done about it; it is counted then."""
+        began, name = time.monotonic(), name_of(node)
+        try:
+            now = self.clock.now()
+            health = observe(self.health.get(name), node, self.leases.get(Key(LEASE_NAMESPACE, name)), now)
+            options = self.options
+            if (
+                health.ready is None
+                or health.ready.status != "True"
+                or name in self._unmarked
+                or name in self.evictors[zone_of(node)]
+                or any(has_taint(node, each) for each in _NO_EXECUTE)
+                or is_silent(health, now, options.node_monitor_grace_period, options.node_startup_grace_period)
+            ):
+                return False
+        except Exception:
+            return False  # looked at again as one that is not well
+        self.health[name] = health
+        if EXCLUDED not in labels_of(node):
+            zones.setdefault(zone_of(node), []).append(True)
+        self._node_duration.observe(time.monotonic() - began)
+        return True
 
     async def _register(self, nodes: list[Node]) -> None:
         """Greet new nodes and forget old ones."""
@@ -158,7 +188,7 @@ class NodeLifecycleController(Controller[Node]):
                 self._unmarked.discard(name)
                 for evictor in self.evictors.values():
                     evictor.remove(name)
-        for node in nodes:
+        async for node in in_slices(nodes):
             zone = zone_of(node)
             if zone not in self.evictors:
                 self.evictors[zone] = Evictor(self.rates.normal, self.clock)

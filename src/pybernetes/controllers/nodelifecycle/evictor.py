@@ -62,5 +62,9 @@ class Evictor:
         if exhausted and self._bucket is not None:
             self._bucket.try_take()
 
+    def __contains__(self, node: str) -> bool:
+        """Whether the node waits or has had its turn."""
+        return node in self._known
+
     def __len__(self) -> int:
         return len(self._waiting)
