@@ -168,6 +168,7 @@ class Quantity:
         return _bounded(self.mantissa * factor, self.exponent, self.format)
 
 
+_CACHED_LENGTH = 64  # characters of text that is remembered: clients may send any number of digits
 _parsed: dict[str, Quantity] = {}
 _canonical: dict[str, str] = {}
 
@@ -180,9 +181,10 @@ def parse(text: str) -> Quantity:
     found = _parsed.get(text)
     if found is None:
         found = _parse(text)
-        if len(_parsed) >= _CACHE_SIZE:
-            _parsed.clear()
-        _parsed[text] = found
+        if len(text) <= _CACHED_LENGTH:
+            if len(_parsed) >= _CACHE_SIZE:
+                _parsed.clear()
+            _parsed[text] = found
     return found
 
 
@@ -192,9 +194,10 @@ def canonicalize(value: object) -> str:
         found = _canonical.get(value)
         if found is None:
             found = str(_parse(value.strip(" \t\n\v\f\r\x85\xa0")))
-            if len(_canonical) >= _CACHE_SIZE:
-                _canonical.clear()
-            _canonical[value] = found
+            if len(value) <= _CACHED_LENGTH:
+                if len(_canonical) >= _CACHE_SIZE:
+                    _canonical.clear()
+                _canonical[value] = found
         return found
     if value is None:
         return "0"

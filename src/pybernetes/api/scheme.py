@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,7 @@ def split_api_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
-@cache
+@lru_cache(1024)  # bodies name any kind
 def type_for(api_version: str, kind: str) -> type[Struct] | None:
     """The class of a kind, also of those that are only parts of a path: Scale, Eviction, TokenRequest."""
     group, version = split_api_version(api_version)

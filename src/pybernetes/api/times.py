@@ -109,6 +109,7 @@ _TIME: Final = "2006-01-02T15:04:05Z07:00"
 _MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 _ZERO: Final = "0001-01-01T00:00:00"
 _CACHE_SIZE = 4096
+_CACHED_LENGTH = 40  # characters of text that is remembered: a fraction may have any number of digits
 
 _times: dict[str, str | None] = {}
 _micro_times: dict[str, str | None] = {}
@@ -171,9 +172,10 @@ _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def _remember(cache: dict[str, str | None], key: str, value: str | None) -> str | None:
-    if len(cache) >= _CACHE_SIZE:
-        cache.clear()
-    cache[key] = value
+    if len(key) <= _CACHED_LENGTH:
+        if len(cache) >= _CACHE_SIZE:
+            cache.clear()
+        cache[key] = value
     return value
 
 

@@ -7,18 +7,25 @@ of 20 MB at once left 180 MB resident, five times eight 330 MB. Looking for the 
 from __future__ import annotations
 
 import asyncio
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pybernetes.store.cache import Cache
 
 INTERVAL = 10.0  # seconds
 
 
-async def trim_regularly() -> None:
-    """Run until cancelled; at once done where the C library is not glibc."""
+async def trim_regularly(cache: Cache) -> None:
+    """Run until cancelled: let the watch cache forget old changes, and give free memory back where glibc keeps it."""
     import ctypes
 
     try:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError):
-        return
+        trim = None
     while True:
         await asyncio.sleep(INTERVAL)
-        trim(0)
+        cache.age(time.monotonic())
+        if trim is not None:
+            trim(0)

@@ -236,7 +236,7 @@ class APIServer:
         self._identity = Identity(self.registry, address, self.port)
         self._tasks.start("identity-lease", self._identity.keep)
         hooks.done(Step.UPKEEP)
-        self._tasks.start("memory-trimming", trim_regularly)
+        self._tasks.start("memory-trimming", partial(trim_regularly, self.cache))
         for batch in self._auditing.batches if self._auditing else ():
             self._tasks.start("audit-batches", batch.run)
         if self._authorization.reloads:

@@ -21,6 +21,7 @@ _VERIFY_PEER = 1  # OpenSSL's SSL_VERIFY_PEER
 _APP_DATA = 0  # the index at which Python keeps its own object of a connection
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
+_MOST = 4096  # handshakes under way
 _failed: set[int] = set()
 """Connections (addresses of Python's objects) in whose handshakes a certificate did not verify."""
 
@@ -95,6 +96,8 @@ def _judge(verified: int, store: int) -> int:
         place = library.SSL_get_ex_data(connection, _APP_DATA)
         if not place:
             return 0
+        if len(_failed) >= _MOST:  # of connections that ended before anybody asked
+            _failed.clear()
         _failed.add(place)
     return 1
 

@@ -44,6 +44,7 @@ from .watchers import Change, Item, Watcher
 log = logging.getLogger(__name__)
 
 WINDOW = 4096  # changes kept in memory for each partition; older ones are read from the store
+WINDOW_AGE = 75.0  # seconds that a change is kept at least, if there is room; upstream's
 WINDOW_SIZE = 32 << 20  # bytes of objects in these changes
 PATIENCE = 10.0  # seconds for the watch of a shared store to show what its revision says is there
 _METADATA = b'"metadata":{'
@@ -148,6 +149,14 @@ class Partition:
             self.apply(Change(key, revision, None, previous, {}, len(previous.raw)))
         self.foreign[key] = why
 
+    def forget_window(self, upto: int) -> None:
+        """Forget changes up to a revision; who asks for them yet reads them from the store."""
+        window = self.window
+        while window and window[0].revision <= upto:
+            oldest = window.popleft()
+            self.window_size -= oldest.size
+            self.floor = oldest.revision
+
     def add(self, watcher: Watcher[Any]) -> None:
         """Offer the changes to come to a watcher, too; it is ended at once if no more are to come."""
         self.watchers.add(watcher)
@@ -228,6 +237,8 @@ class Cache:
         self.queued = 0
         """Writers who wait for another one to the same object, and so will not write before that one has."""
         self._loading: dict[Partition, list[Change | Sealed | Foreign]] = {}  # since the revision that is being read
+        self._ages: deque[tuple[float, int]] = deque()
+        """Times, and the revision that the cache was at then; the first is WINDOW_AGE old."""
         self._tasks = Tasks("watch cache")
         self._incomplete = False
         """Whether a batch was applied in part; then only reading everything anew helps."""
@@ -250,6 +261,18 @@ class Cache:
     def check(self) -> str:
         """What keeps the cache from following the store, or no text: for a health check."""
         return self._tasks.check() or self._away
+
+    def age(self, now: float) -> None:
+        """Forget changes that are older than WINDOW_AGE; to be called now and then. Most watches begin at the present,
+        and those of resources that change often would keep 32 MB each.
+        """
+        self._ages.append((now, self.revision))
+        while len(self._ages) > 1 and self._ages[1][0] <= now - WINDOW_AGE:
+            self._ages.popleft()
+        then, revision = self._ages[0]
+        if then <= now - WINDOW_AGE:
+            for partition in self.partitions.values():
+                partition.forget_window(revision)
 
     async def end_watchers(self) -> None:
         """Tell every watcher, and those who come yet, that no more will come."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ..cel import types as t
@@ -120,7 +120,7 @@ class _PatchTypes(dict[str, Type]):
         return JSON_PATCH if name == "JSONPatch" else super().get(name, default)
 
 
-@cache
+@lru_cache(4096)  # expressions name any path
 def object_type(name: str) -> Type:
     """The type of `Object{}` or of one of its parts."""
     made = Type("object", name, fields=_AnyFields())

@@ -7,7 +7,7 @@ restores these values.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
@@ -102,7 +102,7 @@ def _complete_struct(value: dict[str, Any], kind: Map) -> dict[str, Any]:
     return result
 
 
-@cache
+@lru_cache(4096)  # definitions have maps of their own
 def _always(kind: Map) -> list[tuple[str, Any]]:
     return [(key, complete(each.always, each.node)) for key, each in kind.fields.items() if each.always is not UNSET]
 

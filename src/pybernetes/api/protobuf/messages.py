@@ -7,7 +7,7 @@ the first protobuf body arrives, and a line of it is understood when its message
 from __future__ import annotations
 
 from base64 import b64encode
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib.resources import files
 from math import isfinite
 from struct import unpack
@@ -35,7 +35,7 @@ SchemaOrTexts schema=1:apiextensions/v1.JSONSchemaProps texts=2:[]string
 """
 
 
-@cache
+@lru_cache(4096)  # bodies name any message; there are about 1,000
 def message(section: str, name: str) -> Message | None:
     """A message by its section (`core/v1`) and name, if there is one."""
     line = _lines().get((section, name))

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 Labels = tuple[str, ...]
+MOST = 4096
+"""Sets of labels of one metric; the oldest goes first. Some are names of policies and webhooks, which come and go."""
 
 
 class Counter:
@@ -21,6 +23,8 @@ class Counter:
 
     def add(self, *labels: str, times: int = 1) -> None:
         """Once more, or several times."""
+        if labels not in self._counts and len(self._counts) >= MOST:
+            del self._counts[next(iter(self._counts))]
         self._counts[labels] = self._counts.get(labels, 0) + times
 
     def collect(self) -> Iterator[Metric]:
@@ -72,6 +76,8 @@ class Histogram:
         """For whoever counts often and has the same labels each time."""
         found = self._series.get(labels)
         if found is None:
+            if len(self._series) >= MOST:
+                del self._series[next(iter(self._series))]
             found = self._series[labels] = Series(self.buckets)
         return found
 

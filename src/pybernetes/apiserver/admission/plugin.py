@@ -155,6 +155,7 @@ class Plugin:
 
 Method = Callable[[Attributes], Awaitable[None] | None]
 _SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)  # upstream's buckets
+_STEPS = 4096  # forms of requests that are remembered; definitions that come and go bring new ones
 _KEPT = 256  # times that are kept for each form of requests
 
 
@@ -318,6 +319,8 @@ class Chain:
         step = self._steps.get(key)
         if step is None:
             calls = tuple(self._concerned(method, operation, resource, subresource))
+            if len(self._steps) >= _STEPS:
+                self._forget_steps()
             step = self._steps[key] = Step(calls, *_outcomes(self._step_times, method, operation))
         return step
 
@@ -336,6 +339,9 @@ class Chain:
 
     def _forget(self) -> None:
         """Find out anew who is concerned, as a plugin sleeps no more."""
+        self._forget_steps()
+
+    def _forget_steps(self) -> None:
         for step in self._steps.values():
             step.settle()
         self._steps.clear()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ..registry.registry import Registry
 
 _ATTEMPTS: Final = 4  # upstream's: one, and three more
+_EVALUATORS = 1024  # resources of which it is remembered how they are counted
 _PATIENCE: Final = 10.0  # seconds a request waits for its turn; upstream's
 
 
@@ -184,6 +185,8 @@ class Charging:
     def _evaluator(self, attributes: Attributes) -> Evaluator | None:
         key = (attributes.resource.group, attributes.resource.plural)
         if key not in self._evaluators:
+            if len(self._evaluators) >= _EVALUATORS:
+                self._evaluators.clear()
             self._evaluators[key] = evaluator_for(*key)
         return self._evaluators[key]
 

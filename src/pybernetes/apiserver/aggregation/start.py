@@ -217,7 +217,10 @@ class Aggregation:
             await self._store.delete(item)
         elif present is not None and name not in self._remote and not availability.says(present, availability.LOCAL):
             await self._write_condition(name, availability.LOCAL)
-        self._synced.add(name)
+        if what is Step.DELETE or (wanted is None and present is None):
+            self._synced.discard(name)
+        else:
+            self._synced.add(name)
 
     async def _create(self, name: str) -> None:
         import msgspec

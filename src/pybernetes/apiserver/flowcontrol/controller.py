@@ -166,6 +166,7 @@ class FlowController:
                     continue
                 level.configure(PriorityLevelConfiguration(metadata=ObjectMeta(name=name), spec=required))
             self.levels[name] = level
+            level.forget_counts(schemas)
         levels = list(self.levels.values())
         shared = bounds(self._total, [(each.shares, each.lendable, each.borrowing) for each in levels])
         for level, each in zip(levels, shared, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from time import time
 from typing import Any
 
@@ -79,6 +80,11 @@ class Level:
     def dispatched(self) -> int:
         """How many requests were let in."""
         return sum(each.dispatched for each in self.counts.values())
+
+    def forget_counts(self, schemas: Collection[str]) -> None:
+        """Drop what is counted of flow schemas other than these."""
+        self.counts = {name: counts for name, counts in self.counts.items() if name in schemas}
+        self.rejected = {key: count for key, count in self.rejected.items() if key[0] in schemas}
 
     def counts_of(self, schema: str) -> Counts:
         """Where the requests of a flow schema are counted."""

@@ -6,7 +6,7 @@ Resources with several versions are printed as the stored one, so that both vers
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
@@ -65,7 +65,7 @@ def find(resource: Resource) -> Found:
     return Found(printer, lambda raw: scheme.convert(decode(raw), resource, stored), converted=True)
 
 
-@cache
+@lru_cache(64)  # the kind is the objects' own
 def find_subresource(kind: str) -> Found:
     """How the kind of a subresource is printed, such as a Scale."""
     printer = printer_of("autoscaling", kind)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -55,6 +56,11 @@ class Printer:
     """What a client should know of the row, such as that its work is done."""
     order: Callable[[Any], Any] | None = None
     """What the rows of a list are sorted by, if not by name."""
+
+    @cached_property
+    def encoded_columns(self) -> bytes:
+        """The columns as JSON; kept with the printer, which goes when its definition does."""
+        return msgspec.json.encode(self.columns)
 
 
 NAME: Final = Column("Name", format="name", description="Name of the object")

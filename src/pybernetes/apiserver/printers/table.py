@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,7 +21,6 @@ from ..output import partial_metadata
 from . import duration
 from .default import DEFAULT
 from .lookup import Found, find, find_subresource
-from .printer import Printer
 
 if TYPE_CHECKING:
     from pybernetes.api.meta.v1 import ObjectMeta
@@ -89,7 +87,7 @@ def render(
     return b'{"kind":"Table","apiVersion":"meta.k8s.io/%b","metadata":%b,"columnDefinitions":%b,"rows":%b}' % (
         version.encode(),
         _encode(meta) if meta is not None else _own_metadata(raws[0]),
-        _columns(printer) if columns else b"null",
+        printer.encoded_columns if columns else b"null",
         # A nil list upstream, where the default table is not made by a printer; to a client both are empty.
         b"null" if not rows and printer is DEFAULT else b"[%b]" % b",".join([row for _, row in rows]),
     )
@@ -142,8 +140,3 @@ def _named(raw: bytes) -> _Metadata:
 def _own_metadata(raw: bytes) -> bytes:
     version = _object(raw).metadata.resource_version
     return b'{"resourceVersion":%b}' % _encode(version) if version else b"{}"
-
-
-@cache
-def _columns(printer: Printer) -> bytes:
-    return _encode(printer.columns)

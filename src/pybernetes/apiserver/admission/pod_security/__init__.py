@@ -37,6 +37,8 @@ _TEMPLATES: Final = (
 _MOST_PODS: Final = 3000  # upstream's
 _PATIENCE: Final = 1.0  # seconds for the pods of a namespace; upstream's
 
+_POLICIES = 4096  # namespaces whose policies are remembered
+
 
 class PodSecurity(Plugin):
     """Upstream's PodSecurity."""
@@ -211,6 +213,8 @@ class PodSecurity(Plugin):
         known = self._policies.get(name)
         if known is None or known[0] is not namespace:
             labels = namespace.metadata.labels if namespace.metadata else None
+            if len(self._policies) >= _POLICIES:
+                self._policies.clear()
             known = self._policies[name] = (namespace, *policy_of(labels, self._defaults))
         return known[1], known[2]
 

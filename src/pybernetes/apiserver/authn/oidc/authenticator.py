@@ -28,6 +28,7 @@ from .validation import validate
 log = logging.getLogger(__name__)
 
 
+_OTHERS = 64  # issuers of claims that are found elsewhere whose keys are remembered
 _EVERY = 10.0  # seconds between two looks for issuers that were not found; upstream's
 _WITHIN = 60.0  # seconds in which they should be found; upstream's UpdateAuthenticationConfigTimeout
 
@@ -164,6 +165,8 @@ class _Issuer:
             raise BadCredential(f"oidc: {source.endpoint} answered with no token")
         provider = self._provider if issuer == self._provider.url else self._others.get(issuer)
         if provider is None:
+            if len(self._others) >= _OTHERS:
+                del self._others[next(iter(self._others))]
             provider = self._others[issuer] = Provider(issuer, authority=self._authority, now=self._now)
         found = await provider.claims(token, self._audiences, self._algorithms)
         if self._groups_claim not in found:
