@@ -117,7 +117,7 @@ class HTTPClient:
         self.base_path = parts.path.rstrip("/")
         self._tls = (tls or ssl.create_default_context()) if self.secure else None
         self._server_hostname = server_hostname
-        self._host_header = parts.netloc.rpartition("@")[2]
+        self.host_header = parts.netloc.rpartition("@")[2]
         self._slots = limit
         self.max_body = max_body
         self._dial = dial
@@ -205,7 +205,7 @@ class HTTPClient:
             return response
 
     def _message(self, method: str, target: str, headers: Headers, body: bytes) -> bytes:
-        lines = [f"{method} {self.base_path}{target} HTTP/1.1\r\nHost: {self._host_header}\r\n"]
+        lines = [f"{method} {self.base_path}{target} HTTP/1.1\r\nHost: {self.host_header}\r\n"]
         for name, value in headers.items():
             values = (value,) if isinstance(value, str) else value
             lines += [f"{name}: {each}\r\n" for each in values]

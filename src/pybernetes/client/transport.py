@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -58,7 +58,6 @@ class Transport:
         hostname = config.tls_server_name or None
         self.http = HTTPClient(config.server, config.tls(), server_hostname=hostname, limit=limit, replay=replay)
         self._bucket = TokenBucket(qps, burst or max(1, int(qps)), self.clock) if qps > 0 else None
-        self._host = urlsplit(config.server).netloc
         self._token = config.token
         self._token_until = 0.0
         plugin = None if config.token or config.token_file else config.exec_plugin
@@ -83,8 +82,8 @@ class Transport:
             sent = await self._headers(headers, body, credential)
             begun = time.monotonic()
             response = await self.http.request(method, target, sent, body, within)
-            REQUESTS.inc(str(response.status), self._host, method)
-            DURATIONS.observe(time.monotonic() - begun, self._host, method)
+            REQUESTS.inc(str(response.status), self.http.host_header, method)
+            DURATIONS.observe(time.monotonic() - begun, self.http.host_header, method)
             if response.status < 300:
                 return response
             if response.status == 401:
@@ -102,7 +101,7 @@ class Transport:
             await self._bucket.take()
         credential = await self._plugin_credential()
         stream = await self.http.stream(method, target, await self._headers(headers, b"", credential))
-        REQUESTS.inc(str(stream.status), self._host, method)
+        REQUESTS.inc(str(stream.status), self.http.host_header, method)
         if stream.status == 401:
             self._refused(credential)
         if stream.status >= 300:

@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "up": (_COMMANDS + "up", "start a cluster in the background and wait until it is ready"),
     "down": (_COMMANDS + "down", "stop a cluster; --purge also removes its data"),
     "status": (_COMMANDS + "status", "show the processes of a cluster"),
+    "logs": (_COMMANDS + "logs", "show what components have written"),
     "kubeconfig": (_COMMANDS + "kubeconfig", "print the path of a cluster's kubeconfig"),
     "kubectl": ("pybernetes.kubectl.main", "the command line client, as `./kubectl` (`kubectl-pyb` where installed)"),
     "image": (
