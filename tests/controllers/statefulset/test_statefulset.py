@@ -98,11 +98,15 @@ async def tell(h: Harness, name: str, **told: str | None) -> None:
 
 
 def follow(h: Harness) -> list[str]:
-    """The names of pods as they come (`+`) and go (`-`)."""
+    """The names of this test's pods as they come (`+`) and go (`-`); other tests have left theirs on the server."""
     seen: list[str] = []
-    h.manager.context.informers.informer(Pod).add_handler(
-        lambda pod: seen.append(f"+{name_of(pod)}"), None, lambda pod: seen.append(f"-{name_of(pod)}")
-    )
+
+    def note(sign: str, pod: Pod) -> None:
+        if pod.metadata is not None and pod.metadata.namespace == h.namespace:
+            seen.append(f"{sign}{name_of(pod)}")
+
+    pods = h.manager.context.informers.informer(Pod)
+    pods.add_handler(lambda pod: note("+", pod), None, lambda pod: note("-", pod))
     return seen
 
 
