@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 from pybernetes.api.core.v1 import ConfigMap, Pod, Service
 from pybernetes.api.discovery.v1 import EndpointSlice
+from pybernetes.client.event_handlers import Handler
 from pybernetes.client.informers import InformerFactory
 from pybernetes.component.tasks import Tasks
 
@@ -56,10 +58,12 @@ class ClusterDNS:
         selector = f"spec.nodeName={node_name}" if node_name else ""
         pods = (pod_informers or informers).informer(Pod, field_selector=selector)
         configuration = informers.informer(ConfigMap, namespace=NAMESPACE, field_selector=f"metadata.name={CONFIG_MAP}")
-        self._services.add_handler(self._refresh, lambda _, new: self._refresh(new), self._refresh)
-        self._slices.add_handler(self._slice_changed, self._slice_updated, self._slice_changed)
-        pods.add_handler(self._pod_changed, lambda _, new: self._pod_changed(new), self._pod_gone)
-        configuration.add_handler(self._configure, lambda _, new: self._configure(new))
+        self._handlers: list[Handler[Any]] = [
+            self._services.add_handler(self._refresh, lambda _, new: self._refresh(new), self._refresh),
+            self._slices.add_handler(self._slice_changed, self._slice_updated, self._slice_changed),
+            pods.add_handler(self._pod_changed, lambda _, new: self._pod_changed(new), self._pod_gone),
+            configuration.add_handler(self._configure, lambda _, new: self._configure(new)),
+        ]
 
     async def start(self, addresses: list[str], port: int = 53) -> int:
         """Serve on these addresses; the port of the first. OSError if one is taken."""
@@ -69,7 +73,9 @@ class ClusterDNS:
         return bound[0]
 
     async def stop(self) -> None:
-        """Close the sockets."""
+        """Close the sockets, and follow the informers no longer."""
+        for handler in self._handlers:
+            handler.remove()
         await self._tasks.stop()
         await self.server.stop()
 
