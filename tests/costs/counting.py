@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
@@ -110,7 +111,23 @@ def let_encode(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def work(step: Callable[[], object]) -> tuple[Work, Work]:
     """What a step did: lines and comparisons by function."""
+    with counted() as found:
+        step()
+    return found
+
+
+async def work_of(step: Coroutine[Any, Any, object]) -> tuple[Work, Work]:
+    """The same for a coroutine, and whatever else the event loop does meanwhile."""
+    with counted() as found:
+        await step
+    return found
+
+
+@contextmanager
+def counted() -> Iterator[tuple[Work, Work]]:
+    """Counts what is done inside."""
     lines: Work = Counter()
+    comparisons: Work = Counter()
 
     def local(frame: FrameType, event: str, _: object) -> Any:
         if event == "line":
@@ -128,10 +145,10 @@ def work(step: Callable[[], object]) -> tuple[Work, Work]:
     before = sys.gettrace()
     sys.settrace(entered)
     try:
-        step()
+        yield lines, comparisons
     finally:
         sys.settrace(before)
-    return lines, Counter(_comparisons)
+        comparisons.update(_comparisons)
 
 
 TOLERANCE = {"lines": 1.75, "comparisons": 3.2}

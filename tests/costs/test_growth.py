@@ -20,10 +20,11 @@ from pybernetes.api.resources import Resource
 SMALL, LARGE = 12, 48
 IGNORED = 400  # lines or comparisons of one function: less than a third of LARGE squared
 
-_first: dict[Any, Resource] = {}
+FIRST: dict[Any, Resource] = {}
+"""The first kind with a class."""
 for _resource in STORED:
     for _owner in growing.groups(_resource.type):
-        _first.setdefault(_owner, _resource)
+        FIRST.setdefault(_owner, _resource)
 
 kinds = pytest.mark.parametrize("resource", STORED, ids=lambda each: f"{each.api_version}/{each.kind}")
 
@@ -35,7 +36,7 @@ def test_work_grows_with_the_size_of_an_object(
 ) -> None:
     steps = Steps(resource)
     steps.run(steps.way.base())  # what is made once for a kind is made now
-    groups = [group for owner, group in growing.groups(resource.type).items() if _first[owner] is resource]
+    groups = [group for owner, group in growing.groups(resource.type).items() if FIRST[owner] is resource]
     if effort >= SOAK:
         groups += [[place] for group in growing.groups(resource.type).values() for place in group]
     found: list[str] = []
@@ -53,7 +54,7 @@ def _fast_growing(steps: Steps, group: list[Place], same: bool, monkeypatch: pyt
         for place in group:
             document = growing.grown(document, place, size, same)
         forget()
-        lines.append(counting.work(lambda document=document: steps.run(document)))  # type: ignore[misc]
+        lines.append(counting.work(lambda document=document: steps.run(document, patches=not same)))  # type: ignore[misc]
         with monkeypatch.context() as patch:
             counting.let_encode(patch)
             step = steps.compared(document)
