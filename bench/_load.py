@@ -1,10 +1,4 @@
-"""What benchmarks share: servers to measure, wrk, the yardstick, results as a table and as JSON.
-
-The yardstick is a fixed thing measured on the machine at hand: an aiohttp TLS server that answers 2.4 KB. Upstream's
-rates are known as ratios to it, measured in one run on a 2-core machine (kube-apiserver v1.36.4 with etcd 3.6): the
-fixed thing 21,200 req/s, GET of a pod 3,850, POST of a ConfigMap 1,780-2,340, POST of a pod 952, on one connection 309.
-So `times upstream` can be said on any machine, to about a third either way.
-"""
+"""What benchmarks share: servers to measure, wrk, results as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -20,30 +14,14 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
 TOKEN = "bench-token"
-UPSTREAM = {"GET pod": 0.18, "POST configmap": 0.10, "POST pod": 0.045, "POST pod, 1 connection": 0.015}
-
-_HELLO = """
-import asyncio, ssl, sys, uvloop
-from aiohttp import web
-BODY = b'{"x":"' + b"a" * 2350 + b'"}'
-async def answer(request):
-    return web.Response(body=BODY, content_type="application/json")
-async def main():
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(sys.argv[1], sys.argv[2])
-    runner = web.ServerRunner(web.Server(answer), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", int(sys.argv[3]), ssl_context=tls).start()
-    await asyncio.sleep(3600)
-uvloop.run(main())
-"""
+OURS = (sys.executable, "-m", "pybernetes", "apiserver")
 
 
 class Rate(NamedTuple):
@@ -89,24 +67,20 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def yardstick(folder: Path) -> float:
-    """Requests a second of the fixed thing."""
-    port = free_port()
-    make_certificate(folder)
-    command = [sys.executable, "-c", _HELLO, str(folder / "apiserver.crt"), str(folder / "apiserver.key"), str(port)]
-    server = subprocess.Popen(command)
-    try:
-        wait_for_port(port)
-        return max(wrk(f"https://127.0.0.1:{port}/", seconds=3).per_second for _ in range(2))
-    finally:
-        server.kill()
-        server.wait()
-
-
 def make_certificate(folder: Path) -> None:
     from pybernetes.apiserver.selfsigned import self_signed
 
     self_signed(folder, "127.0.0.1")
+
+
+def make_signing_key(folder: Path) -> None:
+    """A key for the tokens of service accounts."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(65537, 2048)
+    form, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    (folder / "sa.key").write_bytes(key.private_bytes(form, kind, serialization.NoEncryption()))
 
 
 def wait_for_port(port: int, seconds: float = 10.0) -> None:
@@ -120,29 +94,29 @@ def wait_for_port(port: int, seconds: float = 10.0) -> None:
 
 
 class Server:
-    """An API server that runs for a benchmark."""
+    """An API server that runs for a benchmark: ours, or another `program` that takes the same flags."""
 
-    def __init__(self, folder: Path, store: str, *flags: str) -> None:
+    def __init__(self, folder: Path, store: str, *flags: str, program: Sequence[str] = OURS) -> None:
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"
         (folder / "tokens.csv").write_text(f"{TOKEN},admin,admin,system:masters\n")
         make_certificate(folder)
         self._tls = ssl._create_unverified_context()
-        command = [
-            sys.executable,
-            *("-m", "pybernetes", "apiserver", f"--secure-port={self.port}", "--bind-address=127.0.0.1"),
+        self.flags = [
+            *(f"--secure-port={self.port}", "--bind-address=127.0.0.1"),
             *(f"--tls-cert-file={folder}/apiserver.crt", f"--tls-private-key-file={folder}/apiserver.key"),
             *(f"--token-auth-file={folder}/tokens.csv", f"--etcd-servers={store}", *flags),
         ]
         started = time.perf_counter()
-        self.process = subprocess.Popen(command)
+        log = (folder / "apiserver.log").open("ab") if program is not OURS else None
+        self.process = subprocess.Popen([*program, *self.flags], stdout=log, stderr=log)
         self.ready_after = self._wait(started)
 
     def _wait(self, started: float) -> float:
         while True:
             if self.process.poll() is not None:
                 raise SystemExit("the API server ended while it started")
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # HTTPError is one: not ready yet
                 if self.call("GET", "/readyz") == b"ok":
                     return time.perf_counter() - started
             time.sleep(0.002)
@@ -155,28 +129,30 @@ class Server:
             answer: bytes = response.read()
             return answer
 
-    def resident_mb(self) -> float:
-        return resident_mb(self.process.pid)
+    def resident_mib(self) -> float:
+        return resident_mib(self.process.pid)
 
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait(30)
 
 
-def resident_mb(pid: int) -> float:
-    """The memory of a process."""
+def resident_mib(pid: int) -> float:
+    """The memory of a process, in MiB as all memory here."""
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found
     return int(found.group(1)) / 1024
 
 
 @contextlib.contextmanager
-def etcd(folder: Path) -> Iterator[str]:
+def etcd(folder: Path, program: str = "etcd") -> Iterator[str]:
     """A real etcd on the loopback; its URL."""
+    if not shutil.which(program):
+        raise SystemExit(f"this benchmark needs {program}: `apt-get install etcd-server`")
     client, peer = free_port(), free_port()
     url = f"http://127.0.0.1:{client}"
     command = [
-        *("etcd", "--data-dir", str(folder / "etcd"), "--log-level", "error"),
+        *(program, "--data-dir", str(folder / "etcd"), "--log-level", "error"),
         *("--listen-client-urls", url, "--advertise-client-urls", url),
         *("--listen-peer-urls", f"http://127.0.0.1:{peer}"),
         *("--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}"),
@@ -191,6 +167,11 @@ def etcd(folder: Path) -> Iterator[str]:
         process.wait(20)
 
 
+def shown(value: float) -> str:
+    """A figure with the digits that matter."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:,.3f}" if value < 10 else f"{value:,.1f}"
+
+
 class Report:
     """Rows that are printed as they come and appended to results/NAME.jsonl at the end."""
 
@@ -200,8 +181,7 @@ class Report:
 
     def row(self, title: str, value: float, unit: str, note: str = "") -> None:
         self.rows[title] = value
-        shown = f"{value:,.0f}" if value >= 100 else f"{value:,.3f}" if value < 10 else f"{value:,.1f}"
-        print(f"{title:44} {shown:>10} {unit:6} {note}".rstrip(), flush=True)
+        print(f"{title:44} {shown(value):>10} {unit:6} {note}".rstrip(), flush=True)
 
     def save(self) -> None:
         RESULTS.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,8 @@
 """`./pyb bench api`: how fast and how small the API server is, for each store.
 
-Start, GET, LIST, CREATE, PATCH, watch fan-out, memory; rates beside what upstream would reach on this machine.
+Start, GET, LIST, CREATE, PATCH, watch fan-out, memory: medians and ranges of five rounds, each on an empty store. With
+`--beside DIR` upstream's server and etcd run in turn with ours, with the same client, flags, counts and user, and a
+ratio of the medians is printed; without it there is no ratio, because nothing was compared.
 """
 
 from __future__ import annotations
@@ -9,15 +11,18 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import ssl
+import statistics
 import sys
 import tempfile
 import time
 import urllib.error
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from _load import TOKEN, UPSTREAM, Report, Server, etcd, sending, wrk, yardstick
+from _load import OURS, TOKEN, Report, Server, etcd, make_signing_key, sending, shown, wrk
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -91,30 +96,97 @@ DEFINITION = {
 }
 
 
+FLAGS = (
+    "--enable-priority-and-fairness=false",
+    "--max-requests-inflight=0",
+    "--max-mutating-requests-inflight=0",
+    "--authorization-mode=RBAC",
+    "--service-cluster-ip-range=10.0.0.0/24",
+    "--service-account-issuer=https://bench.example",
+)
+"""Both servers get the same: the user of the load may do everything, and waits for nobody."""
+STORES = {"sqlite": "SQLite", "etcd": "etcd", "memory": "memory"}
+
+
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="pyb bench api")
-    parser.add_argument("--stores", default="sqlite,etcd", help="of sqlite, etcd, memory")
-    parser.add_argument("--seconds", type=int, default=4, help="of each load")
+    parser = argparse.ArgumentParser(prog="pyb bench api", description=__doc__)
+    parser.add_argument("--stores", default="sqlite,etcd", help="ours, of sqlite, etcd, memory (default: %(default)s)")
+    parser.add_argument("--beside", metavar="DIR", help="a folder with upstream's kube-apiserver and etcd")
+    parser.add_argument("--rounds", type=int, default=5, help="of both servers, in turn (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=4, help="of each load (default: %(default)s)")
     parser.add_argument("--pods", type=int, default=10_000, help="for LIST, memory and restart")
     parser.add_argument("--watchers", type=int, default=1000)
     parser.add_argument("--events", type=int, default=1000)
+    parser.add_argument("--loads", default="", help="only those whose title has this in it")
     options = parser.parse_args(argv)
     report = Report("api")
-    with tempfile.TemporaryDirectory(prefix="pyb-bench-") as name:
-        folder = Path(name)
-        fixed = yardstick(folder)
-        report.row("yardstick (aiohttp hello, TLS)", fixed, "req/s")
-        for store in options.stores.split(","):
-            own = folder / store
-            own.mkdir()
-            if store == "etcd":
-                with etcd(own) as url:
-                    measure(report, store, url, own, fixed, options)
-            else:
-                url = "memory://" if store == "memory" else f"sqlite://{own}/store.db"
-                measure(report, store, url, own, fixed, options)
+    theirs = Path(options.beside).resolve() if options.beside else None
+    for name in ("kube-apiserver", "etcd") if theirs else ():
+        if not os.access(theirs / name, os.X_OK):  # type: ignore[operator]
+            raise SystemExit(f"--beside: no program {name} in {theirs}")
+    for store in options.stores.split(","):
+        sides = {"ours": Side(f"ours with {STORES[store]}", store, OURS, "etcd")}
+        if theirs:
+            sides["theirs"] = Side("theirs with etcd", "etcd", (str(theirs / "kube-apiserver"),), str(theirs / "etcd"))
+        compare(report, store, sides, options)
     report.save()
     return 0
+
+
+class Side(NamedTuple):
+    """A server to measure: its title, its kind of store, its program, and the etcd it uses if it uses one."""
+
+    title: str
+    store: str
+    program: Sequence[str]
+    etcd: str
+
+
+def compare(report: Report, store: str, sides: dict[str, Side], options: argparse.Namespace) -> None:
+    """Measures the sides in turn, and prints medians and ranges; a ratio only where both ran in this very run."""
+    found: dict[str, list[dict[str, Figure]]] = {name: [] for name in sides}
+    print(f"== {', '.join(side.title for side in sides.values())}; {options.rounds} rounds each, in turn")
+    for number in range(options.rounds):
+        for name, side in sides.items():
+            with tempfile.TemporaryDirectory(prefix="pyb-bench-") as folder:
+                figures, flags = one_round(side, Path(folder), options)
+            found[name].append(figures)
+            if number == 0:
+                print(f"   {side.title}: {' '.join(flags)}", flush=True)
+    for title, figure in found["ours"][0].items():
+        ours = [each[title].value for each in found["ours"]]
+        note = spread(ours)
+        report.rows[f"{store}: {title}, all"] = ours
+        if "theirs" in found:
+            others = [each[title].value for each in found["theirs"]]
+            ratio = statistics.median(ours) / statistics.median(others)
+            report.rows |= {f"{store}: {title}, theirs": others, f"{store}: {title}, ratio": ratio}
+            ranges = [one / other for one, other in zip(ours, others, strict=True)]
+            note += f"  theirs {shown(statistics.median(others))} {spread(others)}"
+            note += f"  ratio {ratio:.2f} {spread(ranges, '.2f')}"
+        report.row(f"{store}: {title}", statistics.median(ours), figure.unit, note)
+
+
+def spread(values: Sequence[float], form: str = "") -> str:
+    """The least and the most."""
+    if form:
+        return f"({min(values):{form}}-{max(values):{form}})"
+    return f"({shown(min(values))}-{shown(max(values))})"
+
+
+class Figure(NamedTuple):
+    value: float
+    unit: str
+
+
+def one_round(side: Side, folder: Path, options: argparse.Namespace) -> tuple[dict[str, Figure], list[str]]:
+    """All figures of one server on an empty store, and its flags."""
+    with contextlib.ExitStack() as stack:
+        if side.store == "etcd":
+            url = stack.enter_context(etcd(folder, side.etcd))
+        else:
+            url = "memory://" if side.store == "memory" else f"sqlite://{folder}/store.db"
+        return measure(side, url, folder, options)
 
 
 def give_account(server: Server) -> None:
@@ -123,48 +195,45 @@ def give_account(server: Server) -> None:
         server.call("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
 
 
-def measure(report: Report, name: str, url: str, folder: Path, fixed: float, options: argparse.Namespace) -> None:
-    """All rows of one store."""
-    unlimited = ("--max-requests-inflight=0", "--max-mutating-requests-inflight=0")
-    server = Server(folder, url, "--enable-priority-and-fairness=false", *unlimited)
-    try:
-        give_account(server)
-        report.row(f"{name}: ready, empty store", server.ready_after, "s", "target 0.6")
-        report.row(f"{name}: resident, empty store", server.resident_mb(), "MB", "target 70")
-        rates(report, name, server, fixed, options.seconds)
-        fan_out(report, name, server, options.watchers, options.events)
-        server.call("DELETE", f"{PODS}?gracePeriodSeconds=0")
-        server.call("DELETE", MAPS)
-        server.call("DELETE", WIDGETS)
-    finally:
-        server.stop()
-    server = Server(folder, url, "--max-mutating-requests-inflight=0")
-    try:
-        give_account(server)
-        before = server.resident_mb()
+def measure(side: Side, url: str, folder: Path, options: argparse.Namespace) -> tuple[dict[str, Figure], list[str]]:
+    """All figures of one server."""
+    make_signing_key(folder)
+    keys = (f"--service-account-key-file={folder}/sa.key", f"--service-account-signing-key-file={folder}/sa.key")
+    found: dict[str, Figure] = {}
+
+    @contextlib.contextmanager
+    def running() -> Iterator[Server]:
+        server = Server(folder, url, *FLAGS, *keys, program=side.program)
+        try:
+            give_account(server)
+            yield server
+        finally:
+            server.stop()
+
+    with running() as server:
+        found["ready, empty store"] = Figure(server.ready_after, "s")
+        found["resident, empty store"] = Figure(server.resident_mib(), "MiB")
+        found |= rates(server, options.seconds, options.loads)
+        found |= fan_out(server, options.watchers, options.events)
+        for path in (f"{PODS}?gracePeriodSeconds=0", MAPS, WIDGETS):
+            server.call("DELETE", path)
+    with running() as server:
         asyncio.run(fill(server, options.pods))
-        report.row(
-            f"{name}: resident, {options.pods} pods", server.resident_mb(), "MB", f"target 250, {before:.0f} before"
-        )
+        found[f"resident, {options.pods} pods"] = Figure(server.resident_mib(), "MiB")
         started = time.perf_counter()
-        size = len(server.call("GET", f"{PODS}?resourceVersion=0"))
-        report.row(f"{name}: LIST {options.pods} pods", time.perf_counter() - started, "s", f"{size / 1e6:.1f} MB")
-    finally:
-        server.stop()
-    if url == "memory://":
-        return
-    server = Server(folder, url)
-    try:
-        report.row(f"{name}: ready, {options.pods} pods", server.ready_after, "s", "target 1.5")
-        report.row(f"{name}: resident after restart", server.resident_mb(), "MB")
-    finally:
-        server.stop()
+        server.call("GET", f"{PODS}?resourceVersion=0")
+        found[f"LIST {options.pods} pods"] = Figure(time.perf_counter() - started, "s")
+    if url != "memory://":
+        with running() as server:
+            found[f"ready, {options.pods} pods"] = Figure(server.ready_after, "s")
+            found["resident after restart"] = Figure(server.resident_mib(), "MiB")
+    return found, server.flags
 
 
-def rates(report: Report, store: str, server: Server, fixed: float, seconds: int) -> None:
+def rates(server: Server, seconds: int, wanted: str = "") -> dict[str, Figure]:
     """Requests a second under load."""
     pod = json.loads(server.call("POST", PODS, POD))["metadata"]["name"]
-    for number in range(500):
+    for number in range(500 if wanted in "LIST 500 pods" else 0):
         server.call("POST", PODS, {**POD, "metadata": {"name": f"page-{number:04}"}})
     widget = define(server)
     loads: dict[str, tuple[str, int, str]] = {
@@ -177,16 +246,22 @@ def rates(report: Report, store: str, server: Server, fixed: float, seconds: int
         "POST pod": (PODS, 32, sending("POST", POD)),
         "PATCH one pod (merge)": (f"{PODS}/{pod}", 32, changing_patch()),
     }
+    found: dict[str, Figure] = {}
     for title, (path, connections, script) in loads.items():
+        if wanted not in title:
+            continue
         rate = wrk(server.url + path, seconds=seconds, connections=connections, script=script)
-        note = f"p50 {rate.p50} p99 {rate.p99}"
-        if title in UPSTREAM:
-            times = rate.per_second / (UPSTREAM[title] * fixed)
-            note += f"  {times:.2f} x upstream"
-            report.rows[f"{store}: {title}, times upstream"] = times
         if rate.failed:
-            note += f"  ({rate.failed} FAILED)"
-        report.row(f"{store}: {title}", rate.per_second, "req/s", note)
+            raise SystemExit(f"{title}: {rate.failed} requests failed")
+        found[title] = Figure(rate.per_second, "req/s")
+        found[f"{title}, p99"] = Figure(milliseconds(rate.p99), "ms")
+    return found
+
+
+def milliseconds(text: str) -> float:
+    """What wrk prints as `1.50ms`, `310.00us` or `1.02s`."""
+    number, unit = float(text.rstrip("mus")), text.lstrip("0123456789.")
+    return number * {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}[unit]
 
 
 def define(server: Server) -> str:
@@ -210,16 +285,15 @@ def changing_patch() -> str:
     )
 
 
-def fan_out(report: Report, store: str, server: Server, watchers: int, events: int) -> None:
+def fan_out(server: Server, watchers: int, events: int) -> dict[str, Figure]:
     """Many watchers, many events: when does each arrive?"""
     latencies, seconds = asyncio.run(_fan_out(server, watchers, events))
     latencies.sort()
-    report.row(
-        f"{store}: watch, {watchers} x {events} deliveries", len(latencies) / seconds, "ev/s", f"in {seconds:.1f} s"
-    )
+    found = {f"watch, {watchers} x {events} deliveries": Figure(len(latencies) / seconds, "ev/s")}
     for part in (50, 99):
         value = latencies[min(len(latencies) - 1, len(latencies) * part // 100)]
-        report.row(f"{store}: watch, delivery p{part}", value * 1000, "ms")
+        found[f"watch, delivery p{part}"] = Figure(value * 1000, "ms")
+    return found
 
 
 async def _fan_out(server: Server, watchers: int, events: int) -> tuple[list[float], float]:

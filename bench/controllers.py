@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from _load import TOKEN, Report, Server, resident_mb
+from _load import TOKEN, Report, Server, resident_mib
 
 from pybernetes.api.apps.v1 import Deployment, DeploymentSpec, ReplicaSet
 from pybernetes.api.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
@@ -86,8 +86,8 @@ class Bench:
             await self.phase("delete", self.delete, lambda: not self.pods.items() and not self.sets.items())
             pretending.cancel()
             await factory.stop()
-        self.report.row("API server, resident", resident_mb(self.server.process.pid), "MB")
-        self.report.row("controller-manager, resident", resident_mb(self.manager), "MB")
+        self.report.row("API server, resident", resident_mib(self.server.process.pid), "MiB")
+        self.report.row("controller-manager, resident", resident_mib(self.manager), "MiB")
 
     async def phase(self, name: str, act: Callable[[str], Any], done: Callable[[], bool]) -> None:
         before, began = self.requests(), time.perf_counter()

@@ -62,7 +62,7 @@ def main(argv: list[str]) -> int:
                 report.row(
                     f"memory of get pods ({SMALL}){suffix}",
                     _memory([program, *rows[f"get pods ({SMALL})"]], environment),
-                    "MB",
+                    "MiB",
                 )
     report.save()
     return 0
@@ -103,7 +103,7 @@ def _median(command: list[str], environment: dict[str, str], runs: int, cold: Pa
 
 
 def _memory(command: list[str], environment: dict[str, str]) -> float:
-    """The most memory that a run had, in MB."""
+    """The most memory that a run had, in MiB."""
     code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL);"
     code += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     done = subprocess.run([sys.executable, "-c", code, *command], env=environment, capture_output=True, text=True)

@@ -84,7 +84,7 @@ def measure(count: int, kernel: Kernel, report: Report) -> None:
     report.row(
         f"{count:,} Services: peak memory with the objects",
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "MB",
+        "MiB",
     )
 
 

@@ -38,10 +38,9 @@ PATIENCE = 120.0
 SETTLING = 10.0
 """Seconds after the last pod until the cluster counts as idle: what pods have left is being removed."""
 COMPONENTS = ("apiserver", "containerd", "controller-manager", "kubelet", "launcher", "runtime", "scheduler")
-UPSTREAM = {"p50": 0.497, "many": 4.9, "first": 9.9, "delete": 1.06}
-MEMORY = "target 220, upstream 689 (657 MiB)"
-MEMORY_WITH_30_PODS = "target 300 with 30, upstream 1274 (1,215 MiB)"
-IDLE = "target 15, upstream 50 to 80"
+MEMORY = "target 210"
+MEMORY_WITH_30_PODS = "target 286 with 30"
+IDLE = "target 15"
 TARGETS = {
     "runc": {"p50": 0.300, "many": 2.5, "first": 2.5, "delete": 0.3},
     "crun": {"p50": 0.220, "many": 2.5, "first": 2.5, "delete": 0.3},
@@ -137,7 +136,7 @@ async def at_once(
         report.row(f"{handler}: CPU of {name} for a pod", 1000 * used / len(names), "ms")
     report.row(f"{handler}: CPU of the machine for a pod", 1000 * machine / len(names), "ms")
     size = sum(memory_mb(pid) for pids in by_role(supervisor).values() for pid in pids)
-    report.row(f"{handler}: memory of the cluster with {len(names)} pods (PSS)", size, "MB", MEMORY_WITH_30_PODS)
+    report.row(f"{handler}: memory of the cluster with {len(names)} pods (PSS)", size, "MiB", MEMORY_WITH_30_PODS)
     together = await timed(asyncio.gather(*(delete(client, pods, name) for name in names)))
     report.row(f"{handler}: {len(names)} pods deleted at once", together, "s")
 
@@ -247,8 +246,8 @@ async def watching(client: Client) -> AsyncIterator[Pods]:
 
 
 def tell(report: Report, title: str, seconds: float, key: str, handler: str) -> None:
-    notes = {"target": TARGETS.get(handler, {}).get(key), "upstream": UPSTREAM.get(key)}
-    report.row(title, seconds, "s", ", ".join(f"{name} {value}" for name, value in notes.items() if value))
+    target = TARGETS.get(handler, {}).get(key)
+    report.row(title, seconds, "s", f"target {target}" if target else "")
 
 
 def tell_all(report: Report, title: str, times: list[float], key: str, handler: str) -> None:
@@ -260,12 +259,12 @@ def tell_memory(report: Report, supervisor: int) -> None:
     """By role, without pods."""
     sizes = {name: sum(map(memory_mb, pids)) for name, pids in by_role(supervisor).items()}
     for name, megabytes in sorted(sizes.items(), key=lambda item: -item[1]):
-        report.row(f"memory at the end: {name}", megabytes, "MB")
-    report.row("memory at the end, without pods (PSS)", sum(sizes.values()), "MB")
+        report.row(f"memory at the end: {name}", megabytes, "MiB")
+    report.row("memory at the end, without pods (PSS)", sum(sizes.values()), "MiB")
 
 
 def tell_fresh_memory(report: Report, supervisor: int) -> None:
-    """As upstream's figure: a cluster that has just been started and has nothing to do."""
+    """A cluster that has just been started and has nothing to do."""
     time.sleep(SETTLING)
     size = sum(memory_mb(pid) for pids in by_role(supervisor).values() for pid in pids)
-    report.row("memory of the fresh cluster, with one pod (PSS)", size, "MB", MEMORY)
+    report.row("memory of the fresh cluster, with one pod (PSS)", size, "MiB", MEMORY)

@@ -20,11 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from _decision import decision_seconds
-from _load import TOKEN, Report, Server, free_port, resident_mb, yardstick
+from _load import TOKEN, Report, Server, free_port, resident_mib
 from _workloads import WORKLOADS, Body, Workload, nodes, overcommitted
 
-UPSTREAM = {1000: 245 / 21_200, 5000: 229 / 21_200}
-"""Pods a second of kube-scheduler v1.36.4 as a ratio to the fixed thing: 3,000 pods created and bound, basic."""
 PODS = "/api/v1/namespaces/default/pods"
 CREATORS = 24
 ACCOUNT = (
@@ -42,7 +40,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--store", default="sqlite", choices=("sqlite", "memory"))
     parser.add_argument("--config", default="", help="a KubeSchedulerConfiguration for the scheduler")
     parser.add_argument("--profile", default="", help="write a profile of the scheduler to this file (cProfile; slow)")
-    parser.add_argument("--without-yardstick", action="store_true")
     options = parser.parse_args(argv)
     names = list(WORKLOADS) if options.workload == "all" else options.workload.split(",")
     for name in names:
@@ -51,19 +48,15 @@ def main(argv: list[str]) -> int:
     report = Report("scheduler")
     report.rows |= {"nodes": options.nodes, "pods": options.pods}
     with tempfile.TemporaryDirectory(prefix="pyb-bench-") as folder:
-        fixed = 0.0
-        if not options.without_yardstick:
-            fixed = yardstick(Path(folder))
-            report.row("yardstick (aiohttp hello, TLS)", fixed, "req/s")
         for name in names:
             own = Path(folder) / name
             own.mkdir()
-            measure(report, name, WORKLOADS[name], own, fixed, options)
+            measure(report, name, WORKLOADS[name], own, options)
     report.save()
     return 0
 
 
-def measure(report: Report, name: str, workload: Workload, folder: Path, fixed: float, options: Any) -> None:
+def measure(report: Report, name: str, workload: Workload, folder: Path, options: Any) -> None:
     """All rows of one workload."""
     number = min(options.pods, workload.most(options.nodes))
     if name != "preemption":  # there a decision is to make room, and takes the API server's part
@@ -95,10 +88,6 @@ def measure(report: Report, name: str, workload: Workload, folder: Path, fixed: 
         after = scheduler.counts()
         rate = number / seconds
         note = f"{number} pods, {options.nodes} nodes, {seconds:.1f} s; created in {created:.1f} s"
-        ratio = UPSTREAM.get(options.nodes, UPSTREAM[5000])
-        if fixed and name == "basic":
-            report.rows[f"{name}: times upstream"] = rate / (ratio * fixed)
-            note += f"; {rate / (ratio * fixed):.2f} x upstream"
         report.row(f"{name}: pods", rate, "pods/s", note)
         attempts = max(1.0, after["algorithm_count"] - counts["algorithm_count"])
         decision = (after["algorithm_sum"] - counts["algorithm_sum"]) / attempts
@@ -106,7 +95,7 @@ def measure(report: Report, name: str, workload: Workload, folder: Path, fixed: 
         report.row(f"{name}: scheduler's CPU", (scheduler.cpu() - cpu[0]) / number * 1e6, "us/pod")
         report.row(f"{name}: API server's CPU", (server_cpu(server) - cpu[1]) / number * 1e6, "us/pod")
         report.row(f"{name}: CPU of who creates", (time.process_time() - cpu[2]) / number * 1e6, "us/pod")
-        report.row(f"{name}: scheduler's memory", resident_mb(scheduler.process.pid), "MB")
+        report.row(f"{name}: scheduler's memory", resident_mib(scheduler.process.pid), "MiB")
         check(server, workload)
     finally:
         if scheduler is not None:

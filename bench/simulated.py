@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from _cluster import Cluster, cluster
-from _load import Report, yardstick
+from _load import Report
 from _processes import by_role, cpu_seconds, idle_cpu, memory_mb
 
 from pybernetes.api.apps.v1 import Deployment, DeploymentSpec
@@ -47,15 +47,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rollout", type=int, default=1000, metavar="PODS", help="default: %(default)s")
     parser.add_argument("--idle-seconds", type=float, default=20.0, help="default: %(default)s")
     parser.add_argument("--store", default="sqlite", choices=("sqlite", "memory"))
-    parser.add_argument("--without-yardstick", action="store_true")
     parser.add_argument("--keep-logs", metavar="DIR", help="copy the cluster's logs there")
     options = parser.parse_args(argv)
     report = Report("simulated")
     report.rows |= {"nodes": options.nodes, "pods": options.pods}
     with tempfile.TemporaryDirectory(prefix="pyb-bench-") as name:
         folder = Path(name)
-        if not options.without_yardstick:
-            report.row("yardstick (aiohttp hello, TLS)", yardstick(folder), "req/s")
         flags = ["--store", options.store, "--simulated-nodes", str(options.nodes)]
         with cluster(folder, NAME, flags, report, options.keep_logs) as made:
             asyncio.run(Bench(report, made, options).run())
@@ -224,8 +221,8 @@ class Bench:
         for name, pids in sorted(by_role(self.supervisor).items()):
             used = sum(memory_mb(pid) for pid in pids)
             total += used
-            self.report.row(f"memory (PSS): {name}", used, "MB")
-        self.tell("memory", "memory of the cluster", total, "MB")
+            self.report.row(f"memory (PSS): {name}", used, "MiB")
+        self.tell("memory", "memory of the cluster", total, "MiB")
 
     def tell(self, target: str, title: str, value: float, unit: str) -> None:
         self.report.row(title, value, unit, f"target {TARGET[target]:,.0f}")
