@@ -153,7 +153,9 @@ def test_external_policy_local_keeps_the_client_address_and_drops_without_local_
     assert lab.ask_often(lab.world, "192.0.2.1", 30080, times=12) == {"pod0"}
     assert set(lab.peers) == {"192.0.2.2"}
     assert lab.ask_often(lab.pods[2], "192.0.2.1", 30080) == {"pod0", "pod1"}, "from inside all endpoints serve"
+    lab.peers.clear()
     assert lab.ask_often(lab.node, "192.0.2.1", 30080) == {"pod0", "pod1"}
+    assert set(lab.peers) == {"10.1.0.1"}, "answers of endpoints elsewhere come back to the node that asked"
     proxy.put(one, endpoint_slice(PODS[1]))
     assert lab.drops(lab.world, "192.0.2.1", 30080)
     assert lab.ask(lab.pods[2], "192.0.2.1", 30080) == "pod1"
