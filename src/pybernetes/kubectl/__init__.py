@@ -11,6 +11,7 @@ Table of contents:
 - `transport.py`    HTTP/1.1 over a bare socket and `_ssl`; `client.py`: requests, Status errors, lists, watches
 - `discovery.py`    API discovery and its cache under ~/.kube/cache; `mapper.py`: resource names to REST mappings
 - `manifests.py`    documents of files, folders, stdin, URLs; `builder.py`: arguments and files to `Info`s
+- `kustomize.py`    builds kustomizations; `describing/`: one module for each family of kinds
 - `printers/`       table, json, yaml, name, jsonpath, go-template, custom-columns; `printing.py` chooses one by `-o`
 - `commands/`       one command a file; `commands/__init__.py` is the table of their names
 

@@ -118,21 +118,22 @@ def _check(key: str) -> None:
         )
 
 
-def append_hash(obj: dict[str, Any]) -> None:
-    """Adds the hash of the content to the object's name."""
+def append_hash(obj: dict[str, Any], name: str | None = None) -> None:
+    """Adds the hash of the content to the object's name; `name` goes into the hash instead of the object's."""
     import hashlib
 
     from pybernetes.kubectl import data
 
+    hashed = obj["metadata"]["name"] if name is None else name
     if obj["kind"] == "ConfigMap":
-        content: dict[str, Any] = {"kind": "ConfigMap", "name": obj["metadata"]["name"], "data": obj.get("data") or ""}
+        content: dict[str, Any] = {"kind": "ConfigMap", "name": hashed, "data": obj.get("data") or ""}
         if obj.get("binaryData"):
             content["binaryData"] = obj["binaryData"]
     else:
         content = {
             "kind": "Secret",
             "type": obj.get("type", ""),
-            "name": obj["metadata"]["name"],
+            "name": hashed,
             "data": obj.get("data") or "",
         }
     digest = hashlib.sha256(data.dumps(content).encode()).hexdigest()[:10]

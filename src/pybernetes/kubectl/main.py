@@ -87,6 +87,10 @@ def main(argv: list[str]) -> int:
         if text:
             sys.stderr.write(text if text.endswith("\n") else text + "\n")
         return error.code
+    except ImportError as error:
+        _flush()
+        sys.stderr.write(f"error: {error}\n")
+        return 1
     except RecursionError:
         sys.stderr.write("error: the input is nested too deeply\n")
         return 1
@@ -113,6 +117,15 @@ def _silence() -> None:
 
 
 def _run(argv: list[str]) -> int:
+    if argv and argv[0] == "__complete":
+        from pybernetes.kubectl.commands.completion import complete
+
+        try:
+            words = complete(argv[1:])
+        except CLIError:
+            words = []
+        sys.stdout.write("".join(f"{word}\n" for word in words) + ":4\n")
+        return 0
     argv = _aliases(argv)
     command, path, rest = find(argv)
     if command is None:

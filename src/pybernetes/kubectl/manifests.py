@@ -113,7 +113,7 @@ def _not_an_object(value: Any) -> str:
 def sources(filenames: list[str], recursive: bool = False, kustomize: str = "") -> Iterator[tuple[str, bytes]]:
     """Names and contents of what `-f`, `-R` and `-k` name. Raises CLIError."""
     if kustomize:
-        from pybernetes.kubectl.kustomize import build  # type: ignore[import-not-found,unused-ignore]
+        from pybernetes.kubectl.kustomize import build
 
         yield "", build(kustomize)
         return

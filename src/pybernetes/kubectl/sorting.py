@@ -27,6 +27,8 @@ def compile_field(field: str) -> JSONPath:
 def sort(objects: list[Any], field: str, of: Any = lambda each: each) -> list[Any]:
     """Things sorted by a field of the object that `of` finds in them. Raises CLIError where nothing has the field."""
     path = compile_field(field)
+    if len(objects) < 2:
+        return objects
     keyed = []
     found = False
     for each in objects:

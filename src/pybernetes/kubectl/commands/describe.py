@@ -34,8 +34,12 @@ def run(context: Context, arguments: list[str]) -> int | None:
     errors = list(builder.errors)
     if errors and not infos and len(arguments) == 2 and not_found(errors[0]):
         infos = _by_prefix(context, arguments)
+        for info in infos:
+            this = Description(context, info, False, flags.number("chunk-size"))
+            describer(info.mapping.group, info.mapping.kind)(this)
+            context.out(align(this.text()) + "\n")
         if infos:
-            errors = []
+            return None
     for at, info in enumerate(infos):
         # Events of many objects are fetched only on request.
         events = flags.on("show-events") and (len(infos) == 1 or flags.changed("show-events"))

@@ -60,6 +60,8 @@ def service(this: Description) -> None:
 
 
 def _endpoints(slices: list[dict[str, Any]], name: str) -> str:
+    if not slices:
+        return "<none>"
     found = []
     for each in slices:
         for port in each.get("ports") or ():

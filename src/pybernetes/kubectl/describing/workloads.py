@@ -183,7 +183,7 @@ def job(this: Description) -> None:
     if spec.get("activeDeadlineSeconds") is not None:
         this.write(0, f"Active Deadline Seconds:\t{spec['activeDeadlineSeconds']}s\n")
     active, ready = status.get("active", 0), status.get("ready")
-    shown = f"{active} Active ({ready} Ready)" if ready is not None else f"{active} Running"
+    shown = f"{active} Active ({ready} Ready)" if ready is not None else f"{active} Active"
     this.write(
         0, f"Pods Statuses:\t{shown} / {status.get('succeeded', 0)} Succeeded / {status.get('failed', 0)} Failed\n"
     )
