@@ -235,6 +235,8 @@ async def test_a_request_without_a_name_is_refused_before_it_means_the_whole_col
     async with connect() as client:
         with pytest.raises(ValueError, match="a name is needed"):
             await client.delete(ConfigMap, "", "default")
+        with pytest.raises(errors.NotFound):  # as for any other name that no object has
+            await client.get(ConfigMap, "", "default")
 
 
 def test_classes_find_their_resources() -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from pybernetes.api import scheme
+from pybernetes.api import errors, scheme
 from pybernetes.api.autoscaling.v1 import Scale
 from pybernetes.api.base import Kind, Struct
 from pybernetes.api.meta.v1 import DeleteOptions, Preconditions
@@ -357,9 +357,17 @@ class Client:
         return codec.encode(obj, resource.kind, resource.api_version)
 
 
+class NameMissing(errors.NotFound, ValueError):
+    """An object without a name was asked for, as a reference in another object may have it: there is none."""
+
+    def __init__(self) -> None:
+        message = "a name is needed: without one the request would mean the whole collection"
+        errors.APIError.__init__(self, message, {})
+
+
 def _named(name: str) -> str:
     if not name:
-        raise ValueError("a name is needed: without one the request would mean the whole collection")
+        raise NameMissing
     return name
 
 

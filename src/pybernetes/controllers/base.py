@@ -315,7 +315,12 @@ class Controller(Generic[K]):
     def _orphan_seen(self, obj: Kind) -> None:
         if controller_of(obj) is None and not _deleting(obj):
             for owner in self.own.in_namespace((obj.metadata.namespace if obj.metadata else None) or ""):
-                if self.selects(owner, obj):
+                try:
+                    selected = self.selects(owner, obj)
+                except ValueError as error:  # this owner selects nothing; the others are not concerned
+                    self.log.warning("the selector of %s cannot be read: %s", key_of(owner), error)
+                    continue
+                if selected:
                     self.queue.add(key_of(owner))
 
     def _orphan_updated(self, old: Kind, new: Kind) -> None:

@@ -72,6 +72,8 @@ class LegacyServiceAccountTokenCleanerController(Controller[Any]):
             await asyncio.ensure_future(write)
         except (errors.Conflict, errors.NotFound):
             return
+        except errors.APIError as error:  # about this token; the others are not concerned
+            self.log.warning("legacy tokens: %s", error)
 
     async def _tracked_since(self) -> float | None:
         """The end of the day on which the API server began to note which tokens are used."""
