@@ -54,6 +54,7 @@ log = logging.getLogger(__name__)
 MAX_HEADER_BYTES = 1 << 20  # upstream: Go's http.DefaultMaxHeaderBytes
 GZIP_MINIMUM = 128 * 1024  # upstream compresses answers from this size on
 PIECE = 256 * 1024  # what is written of a large answer before looking whether the client takes it
+UNSENT = 64 * 1024  # bytes of a stream that wait in the transport for a slow client, about
 _BULK = 64 * 1024  # what is read of a body at once; the rest by turns
 _HELLO_GAP = 0.001  # seconds between two handshakes, which take half of that: the rest is for those who are known
 _DRAIN_STEP = 0.01  # seconds between looks at the connections that are left
@@ -133,6 +134,24 @@ class Stream:
     async def drain(self) -> None:
         """Wait until the client has taken most of what was written."""
         await self._connection.drain()
+
+    async def send(self, data: bytes) -> None:
+        """Send one piece and wait as `drain` does.
+
+        A long one is given to the transport part by part: what a slow client has not taken yet stays here, where all
+        who are sent the same bytes share them.
+        """
+        if len(data) <= UNSENT:
+            self.write(data)
+            await self._connection.drain()
+            return
+        connection = self._connection
+        connection.write(b"%x\r\n" % len(data))
+        whole = memoryview(data)
+        for start in range(0, len(data), UNSENT):
+            connection.write(whole[start : start + UNSENT])
+            await connection.drain()
+        connection.write(b"\r\n")
 
     def end(self) -> None:
         """Say that this was all."""
@@ -501,6 +520,7 @@ class Connection(asyncio.Protocol):
         if request.audit is not None:
             request.audit.started(status)
         lines = self._head(request, status, content_type, (("Transfer-Encoding", "chunked"),))
+        self.transport.set_write_buffer_limits(high=UNSENT)
         self.write(b"".join(lines) + b"\r\n")
         return Stream(self)
 

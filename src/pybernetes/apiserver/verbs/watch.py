@@ -84,8 +84,7 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
             if late is not None:
                 raise late
             async for piece in _past(store, options, watcher, select, frame_of, encode):
-                stream.write(piece)
-                await stream.drain()
+                await stream.send(piece)
                 if len(piece) >= PIECE:
                     await request.connection.turn()
         except Exception as error:  # an object that this client's encoder cannot take, among others
@@ -113,9 +112,8 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
                     frames.append(frame_of(each))
                     size += len(frames[-1])
                     if size >= PIECE:
-                        stream.write(b"".join(frames))
-                        frames, size = [], 0
-                        await stream.drain()
+                        sent, frames, size = frames, [], 0
+                        await stream.send(sent[0] if len(sent) == 1 else b"".join(sent))
                         await request.connection.turn()
                 if options.allow_bookmarks and now >= bookmark:
                     frames.append(_bookmark(store, max(watcher.revision, store.cache.revision), encode))
@@ -126,8 +124,7 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
                 stream.end()
                 return None
             if frames:
-                stream.write(frames[0] if len(frames) == 1 else b"".join(frames))
-                await stream.drain()
+                await stream.send(frames[0] if len(frames) == 1 else b"".join(frames))
         if watcher.ended:
             ended = watcher.ended
             if isinstance(ended, Compacted):

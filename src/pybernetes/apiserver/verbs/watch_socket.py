@@ -35,6 +35,11 @@ class WatchSocket:
         """Wait until the client has taken most of what was written."""
         await self._socket.drain()
 
+    async def send(self, data: bytes) -> None:
+        """Send events and wait as `drain` does."""
+        self.write(data)
+        await self._socket.drain()
+
     def end(self) -> None:
         """Say that this was all."""
         self._listener.cancel()
