@@ -59,6 +59,9 @@ def checkout(tmp_path: Path) -> Path:
         "src/pybernetes/__init__.py": "",
         "src/pybernetes/a/__init__.py": "",
         "src/pybernetes/a/logic.py": "def larger(a, b):\n    return a > b\n",
+        "src/pybernetes/b/inner.py": "def one(): return 1\n",
+        "src/pybernetes/b/outer.py": "from .inner import one\n",
+        "tests/b/test_outer.py": "from pybernetes.b import outer\n",
         "tests/conftest.py": "def pytest_addoption(parser): parser.addoption('--time-limit')\n",
         "tests/a/test_logic.py": "from pybernetes.a import logic\ndef test_it(): assert logic.larger(2, 1)\n",
         "tests/test_other.py": "from pybernetes.a.logic import larger\ndef test_it(): assert not larger(0, 1)\n",
@@ -73,6 +76,7 @@ def checkout(tmp_path: Path) -> Path:
 def test_the_nearest_tests_are_those_of_the_same_path_and_those_that_import_the_module(checkout: Path) -> None:
     module = Path("src/pybernetes/a/logic.py")
     assert nearest.nearest_tests(checkout, module) == ["tests/a/test_logic.py", "tests/test_other.py"]
+    assert nearest.nearest_tests(checkout, Path("src/pybernetes/b/inner.py")) == ["tests/b/test_outer.py"]
     assert nearest.nearest_tests(checkout, Path("src/pybernetes/a/new.py")) == ["tests/a/test_logic.py"]
 
 
@@ -84,7 +88,7 @@ def test_the_same_seed_draws_the_same_places(checkout: Path) -> None:
 def test_what_a_test_notices_is_caught_and_what_none_does_survives(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert runner.main(checkout, ["--count", "2", "--jobs", "1"]) == 1
+    assert runner.main(checkout, ["src/pybernetes/a", "--count", "2", "--jobs", "1"]) == 1
     shown = capsys.readouterr().out
     assert "caught   src/pybernetes/a/logic.py:2 (returned value" in shown
     assert "SURVIVED src/pybernetes/a/logic.py:2 (comparison" in shown
@@ -93,10 +97,10 @@ def test_what_a_test_notices_is_caught_and_what_none_does_survives(
     assert (checkout / "src/pybernetes/a/logic.py").read_text() == "def larger(a, b):\n    return a > b\n"
     test = checkout / "tests/a/test_logic.py"
     test.write_text(test.read_text() + "def test_equal(): assert not logic.larger(1, 1)\n")
-    assert runner.main(checkout, ["--count", "2", "--jobs", "1"]) == 0
+    assert runner.main(checkout, ["src/pybernetes/a", "--count", "2", "--jobs", "1"]) == 0
 
 
 def test_a_test_that_fails_anyway_proves_nothing(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (checkout / "tests/a/test_logic.py").write_text("def test_it(): assert False\n")
-    runner.main(checkout, ["--count", "1", "--jobs", "1"])
+    runner.main(checkout, ["src/pybernetes/a", "--count", "1", "--jobs", "1"])
     assert "unclear  src/pybernetes/a/logic.py:2" in capsys.readouterr().out
