@@ -86,7 +86,9 @@ def _check(context: Context, dry: str) -> None:
     for wrong, message in refused:
         if wrong:
             raise CLIError(message)
-    if flags.on("prune") and not flags.get("applyset"):
+    if flags.get("applyset"):
+        raise CLIError("--applyset is not supported by this kubectl yet; use --prune with --selector or --all")
+    if flags.on("prune"):
         if not flags.on("all") and not flags.get("selector"):
             raise CLIError(
                 "all resources selected for prune without explicitly passing --all. To prune all resources, pass the"

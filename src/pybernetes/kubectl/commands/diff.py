@@ -31,6 +31,8 @@ def run(context: Context, arguments: list[str]) -> int | None:
             raise CLIError(f"Unexpected args: [{' '.join(arguments)}]\nSee 'kubectl diff -h' for help and examples")
         if not flags.words("filename") and not flags.get("kustomize"):
             raise CLIError("must specify one of -f and -k")
+        if flags.on("prune"):
+            raise CLIError("--prune is not supported by this kubectl's diff yet")
         builder = Builder(context).files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
         builder.selectors(flags.text("selector"))
         builder.latest = False
