@@ -6,7 +6,7 @@ from functools import reduce
 
 import pytest
 
-from pybernetes.api import intstr, labels
+from pybernetes.api import labels
 from pybernetes.api.apiextensions.patterns import compile_pattern
 from pybernetes.api.apps.shared import amount
 from pybernetes.api.cel.libraries import network, semver, strings
@@ -54,8 +54,6 @@ def test_a_percentage_beyond_int64_counts_as_the_greatest_number() -> None:
     assert amount("99999999999999999999%") == MAX_INT64
     assert amount(f"{MANY}%") == MAX_INT64
     assert amount("0025%") == 25
-    with pytest.raises(ValueError, match="invalid value for IntOrString"):
-        intstr.scaled_value("99999999999999999999%", 10, True)
 
 
 @pytest.mark.parametrize("read", [_number, _port])
