@@ -151,11 +151,12 @@ def counted() -> Iterator[tuple[Work, Work]]:
         comparisons.update(_comparisons)
 
 
-TOLERANCE = {"lines": 1.75, "comparisons": 3.2}
-"""How much faster than the input work may grow: n log n and small sizes. With four times the input n^2 is 4 times."""
+TOLERANCE = {"lines": 2.5, "comparisons": 3.2}
+"""How much faster than the input work may grow: n log n, small sizes, and a step that only the larger one takes (an
+apply that goes on after a refusal). With four times the input n^2 is 4 times."""
 
 
-def fast_growing(small: tuple[Work, Work], large: tuple[Work, Work], factor: int, ignored: int) -> list[str]:
+def fast_growing(small: tuple[Work, Work], large: tuple[Work, Work], factor: float, ignored: int) -> list[str]:
     """Functions whose work grew faster than n log n when the input grew by a factor; little work is ignored."""
     found: list[str] = []
     for what, before, after in zip(TOLERANCE, small, large, strict=True):

@@ -18,6 +18,7 @@ from costs import counting, growing
 from costs.steps import Steps, forget
 from costs.test_growth import FIRST, IGNORED, LARGE, SMALL
 from fuzz.journey import STORED
+from fuzz.wild import encode
 
 from pybernetes.api import scheme
 from pybernetes.api.errors import APIError
@@ -118,17 +119,18 @@ def test_admission_grows_with_the_size_of_an_object(resource: Resource) -> None:
                 if FIRST[owner].kind in KINDS and FIRST[owner] is not resource:
                     continue  # the class is tried with another kind
                 for same in (True, False):
-                    amounts = []
+                    amounts, sizes = [], []
                     for size in (SMALL, LARGE):
                         document = growing.reachable(steps.way.base(), group[0])
                         for place in group:
                             document = growing.grown(document, place, size, same)
+                        sizes.append(len(encode(document)))
                         forget()
                         list(registry.admission.collect())  # what was counted for the metrics is settled now and then
                         amounts.append(await counting.work_of(admit(registry, steps, document)))
                     small, large = amounts
                     name = f"{group[0].name} ({len(group)} fields, {'equal' if same else 'different'} elements)"
-                    growth = counting.fast_growing(small, large, LARGE // SMALL, IGNORED)
+                    growth = counting.fast_growing(small, large, max(LARGE / SMALL, sizes[1] / sizes[0]), IGNORED)
                     found.extend(f"{name}: {each}" for each in growth)
 
     asyncio.run(check())

@@ -172,7 +172,7 @@ def test_a_port_in_use_is_refused_in_one_line(tmp_path: Path, pki: Path) -> None
         check_one_line(*server.run_to_end(), str(server.port), "address already in use")
 
 
-def test_an_etcd_with_objects_of_another_program_is_refused_in_one_line(
+def test_an_object_of_another_program_in_etcd_keeps_only_itself_from_being_served(
     tmp_path: Path, pki: Path, own_etcd: Etcd
 ) -> None:
     async def fill() -> None:
@@ -183,7 +183,9 @@ def test_an_etcd_with_objects_of_another_program_is_refused_in_one_line(
 
     asyncio.run(fill())
     server = Server(tmp_path, pki, own_etcd.url)
-    check_one_line(*server.run_to_end(), "/registry/configmaps/default/foreign")
+    with running(server), server.session() as session:
+        assert put(session, "own").status == 201
+        assert [each["metadata"]["name"] for each in session("GET", CONFIGMAPS).json["items"]] == ["own"]
 
 
 def test_etcd_away_and_back(tmp_path: Path, pki: Path, own_etcd: Etcd) -> None:
