@@ -1,0 +1,1 @@
+"""The FUSE kernel protocol: `protocol` (the wire), `requests` (decoding and answers), `mounting`, `server`."""

@@ -1,0 +1,1 @@
+"""Object stores: `store` (the interface and how one is made), `folder`, `memory`, `s3`."""
