@@ -1,0 +1,162 @@
+"""`pyb csi NAME`: what runs beside a CSI driver, in the foreground: upstream's sidecars, for the driver at a socket.
+
+pyb csi provisioner|attacher|resizer|snapshotter --csi-address=SOCKET [--kubeconfig=FILE] [--node-name=NODE]
+pyb csi registrar --csi-address=SOCKET --kubelet-registration-path=PATH [--plugin-registration-path=FOLDER]
+pyb csi liveness --csi-address=SOCKET [--address=ADDRESS] [--port=9808]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from pybernetes.client import component
+from pybernetes.client import config as clientconfig
+from pybernetes.client.client import Client
+from pybernetes.client.clock import SystemClock
+from pybernetes.client.events import EventBroadcaster
+from pybernetes.client.informers import InformerFactory
+from pybernetes.client.leaderelection import LeadershipLost
+from pybernetes.component.tasks import Tasks
+
+from .client import CSIClient
+from .errors import CSIError
+
+PROGRAM = "pyb-csi"
+DRIVER_WITHIN = 30.0
+"""Seconds that the driver may take to come up, before a sidecar ends and is started again."""
+
+
+def main(argv: list[str]) -> int:
+    """Run one of them until SIGTERM; the exit code."""
+    options = _parser().parse_args(argv)
+    component.log_to_stderr(options.v)
+    try:
+        return component.run_until_done(options.run(options))
+    except (clientconfig.ConfigError, CSIError, LeadershipLost, OSError, ValueError) as error:
+        print(f"pyb csi {options.name}: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="pyb csi", description="What runs beside a CSI driver.")
+    commands = parser.add_subparsers(dest="name", required=True)
+
+    def add(name: str, help: str, run: Callable[[argparse.Namespace], Awaitable[int]]) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help, description=help)
+        made.add_argument("--csi-address", required=True, help="the driver's socket")
+        made.add_argument("-v", type=int, default=2, help="verbosity of the log")
+        made.set_defaults(run=run)
+        return made
+
+    for name, help in (
+        ("provisioner", "make volumes for claims, and delete those that are released"),
+        ("attacher", "attach volumes to nodes, and detach them"),
+        ("resizer", "make volumes larger for claims that ask for more"),
+        ("snapshotter", "make snapshots of volumes, and delete them"),
+    ):
+        controller = add(name, help, _controller)
+        controller.add_argument("--kubeconfig", default="", help="how to reach the API server; else as a pod does")
+        controller.add_argument("--node-name", default="", help="work for this node's volumes alone")
+        controller.add_argument("--leader-election", action="store_true", help="work only while holding the Lease")
+        controller.add_argument("--leader-election-namespace", default="kube-system")
+    registrar = add("registrar", "make the driver known to the kubelet", _registrar)
+    registrar.add_argument(
+        "--kubelet-registration-path", required=True, help="the driver's socket, as the kubelet sees it"
+    )
+    registrar.add_argument("--plugin-registration-path", type=Path, default=Path("/registration"))
+    liveness = add("liveness", "answer HTTP probes for the driver at /healthz", _liveness)
+    liveness.add_argument("--address", default="127.0.0.1")
+    liveness.add_argument("--port", type=int, default=9808)
+    liveness.add_argument("--probe-timeout", type=float, default=1.0, help="seconds that the driver may take")
+    return parser
+
+
+async def _until_ended(work: Awaitable[Any]) -> None:
+    """Wait for the work, or for SIGTERM."""
+    task = asyncio.ensure_future(work)
+    component.end_on_signals(task)
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        task.result()
+
+
+async def _name_of(driver: CSIClient) -> str:
+    name = (await driver.call("GetPluginInfo", within=DRIVER_WITHIN, wait=True)).name
+    if not name:
+        raise ValueError(f"the driver at {driver.socket} does not say its name")
+    return str(name)
+
+
+async def _controller(options: argparse.Namespace) -> int:
+    from .controller.attacher import Attacher
+    from .controller.loop import Context
+    from .controller.provisioner import Provisioner
+    from .controller.resizer import Resizer
+    from .controller.snapshotter import Snapshotter
+
+    kinds: dict[str, Callable[[Context], Any]] = {
+        "provisioner": Provisioner,
+        "attacher": Attacher,
+        "resizer": Resizer,
+        "snapshotter": Snapshotter,
+    }
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        driver = await stack.enter_async_context(CSIClient(options.csi_address))
+        name = await _name_of(driver)
+        settings = clientconfig.load(options.kubeconfig or None)
+        client = await stack.enter_async_context(Client(settings, program=PROGRAM, clock=clock))
+        await component.wait_for_server(client)
+        informers = InformerFactory(client.for_component("informers"), clock=clock)
+        events = EventBroadcaster(client.for_component("events"), clock)
+        context = Context(client, informers, events, clock, driver, name, options.node_name)
+        worker = kinds[options.name](context)
+        tasks = Tasks(PROGRAM)
+        stack.push_async_callback(tasks.stop)
+        stack.push_async_callback(informers.stop)
+        tasks.start("events", events.run)
+
+        async def work() -> None:
+            informers.start()
+            await worker.run()
+
+        if options.leader_election:
+            elector = component.elector(
+                client,
+                clock,
+                name=f"external-{options.name}-{name.replace('.', '-')}",
+                namespace=options.leader_election_namespace,
+                lease=15.0,
+                renew=10.0,
+                retry=5.0,
+            )
+            await _until_ended(elector.run(work))
+        else:
+            await _until_ended(work())
+    return 0
+
+
+async def _registrar(options: argparse.Namespace) -> int:
+    from .node.registrar import registered
+
+    async with CSIClient(options.csi_address) as driver:
+        name = await _name_of(driver)
+    async with registered(name, Path(options.kubelet_registration_path), options.plugin_registration_path):
+        await _until_ended(asyncio.Event().wait())
+    return 0
+
+
+async def _liveness(options: argparse.Namespace) -> int:
+    from .node.liveness import Liveness
+
+    async with CSIClient(options.csi_address) as driver:
+        server = await Liveness(driver, options.probe_timeout).serve(options.address, options.port)
+        async with server:
+            await _until_ended(asyncio.Event().wait())
+    return 0

@@ -1,0 +1,1 @@
+"""CSI drivers of our own: `local` (folders and images on the node)."""
