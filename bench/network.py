@@ -1,4 +1,4 @@
-"""`./pyb bench network`: how fast the proxy sets rules, and what a connection through a Service costs.
+"""`./pyb bench network`: how fast the proxy sets rules, and what connections and requests through it cost.
 
 Without a cluster: objects in memory, real rules in a network namespace of this process, which a client and a server in
 it connect through. Needs root.
@@ -18,13 +18,19 @@ import time
 from collections.abc import Callable
 
 import msgspec
+from _ingress import measure_ingress
 from _load import Report
 
 from pybernetes.api.core.v1 import Service
 from pybernetes.api.discovery.v1 import EndpointSlice
+from pybernetes.api.networking.v1 import NetworkPolicy
+from pybernetes.client.keys import Key
 from pybernetes.cni.netlink.rtnl import Netlink
 from pybernetes.net.netlink.conntrack import Conntrack
 from pybernetes.network.nftables.client import Nftables
+from pybernetes.network.policy.facts import PodFacts, Policy, policy_facts
+from pybernetes.network.policy.kernel import Kernel as PolicyKernel
+from pybernetes.network.policy.state import PolicyState
 from pybernetes.proxy.chains import TableFacts
 from pybernetes.proxy.endpoints import NodeFacts
 from pybernetes.proxy.frontends import FAMILIES, compile_service
@@ -35,6 +41,7 @@ NODE = NodeFacts("node")
 FACTS = TableFacts()
 CHANGES = 500
 CONNECTIONS = 2000
+PODS, POLICIES, NAMESPACES = 10_000, 1_000, 100
 _CLONE_NEWNET = 0x40000000
 
 
@@ -42,20 +49,74 @@ def main(argv: list[str]) -> int:
     """Measure with so many Services of two endpoints each."""
     parser = argparse.ArgumentParser(prog="bench network", description=__doc__)
     parser.add_argument("services", nargs="*", type=int, default=[10_000, 50_000], help="numbers of Services")
+    parser.add_argument("--ingress-only", action="store_true", help="only requests through an Ingress")
     options = parser.parse_args(argv)
     if os.geteuid() != 0:
         print("bench network: needs root")
         return 1
     report = Report("network")
-    for count in options.services:
+    for count in [] if options.ingress_only else options.services:
         if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), "unshare")
         with Netlink() as links:
             links.set_link(links.link("lo").index, up=True)
         with Nftables() as nftables, Conntrack() as tracked:
             measure(count, Kernel(nftables, tracked, FAMILIES), report)
+        with Nftables() as nftables:
+            measure_policies(PolicyKernel(nftables), report)
+    measure_ingress(report)
     report.save()
     return 0
+
+
+def measure_policies(kernel: PolicyKernel, report: Report) -> None:
+    """Changes of one pod and of one policy among 10,000 pods (all on this node) and 1,000 policies."""
+    state = PolicyState()
+    for number in range(NAMESPACES):
+        state.put_namespace(f"ns{number}", {"team": str(number % 10)})
+    for number in range(PODS):
+        state.put_pod(Key(f"ns{number % NAMESPACES}", f"pod{number}"), policy_pod(number))
+    before = time.process_time()
+    for number in range(POLICIES):
+        state.put_policy(policy_key(number), policy_of(number, "0"))
+    kernel.replace(state)
+    title = f"{POLICIES:,} policies, {PODS:,} pods"
+    report.row(f"{title}: from nothing, CPU", (time.process_time() - before) * 1000, "ms")
+
+    def change_policy(number: int) -> None:
+        state.put_policy(policy_key(number), policy_of(number, "1"))
+        kernel.update(state)
+
+    def change_pod(number: int) -> None:
+        state.put_pod(Key(f"ns{number % NAMESPACES}", f"pod{number}"), policy_pod(number, "moved"))
+        kernel.update(state)
+
+    for what, call in (("policy", change_policy), ("pod", change_pod)):
+        times = sorted(took(lambda n=n, c=call: c(n)) for n in range(100))  # type: ignore[misc]
+        report.row(f"{title}: one {what} changed p50", times[50] * 1000, "ms")
+        report.row(f"{title}: one {what} changed p99", times[98] * 1000, "ms")
+
+
+def policy_pod(number: int, app: str = "") -> PodFacts:
+    labels = {"app": app or f"app{number // NAMESPACES % 10}"}
+    return PodFacts(f"ns{number % NAMESPACES}", labels, ((0x0A000000 + number).to_bytes(4, "big"),), (), True)
+
+
+def policy_key(number: int) -> Key:
+    return Key(f"ns{number % NAMESPACES}", f"policy{number}")
+
+
+def policy_of(number: int, team: str) -> Policy:
+    """Pods of an app accept those of an app in their namespace and of the namespaces of a team."""
+    app, other = f"app{number // NAMESPACES % 10}", f"app{(number + 1) % 10}"
+    peers = [
+        {"podSelector": {"matchLabels": {"app": other}}},
+        {"namespaceSelector": {"matchLabels": {"team": team}}, "podSelector": {"matchLabels": {"app": other}}},
+    ]
+    key = policy_key(number)
+    spec = {"podSelector": {"matchLabels": {"app": app}}, "ingress": [{"from": peers, "ports": [{"port": 80}]}]}
+    content = {"metadata": {"name": key.name, "namespace": key.namespace}, "spec": spec}
+    return policy_facts(msgspec.convert(content, NetworkPolicy))
 
 
 def measure(count: int, kernel: Kernel, report: Report) -> None:

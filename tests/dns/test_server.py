@@ -7,6 +7,7 @@ import contextlib
 import secrets
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator
 
 import dns.exception
@@ -19,6 +20,7 @@ import pytest
 from waiting import wait_for
 
 from pybernetes.dns import corefile, pods
+from pybernetes.dns.cache import Packets
 from pybernetes.dns.forward import Forwarder
 from pybernetes.dns.message import CNAME, PTR, address_record, name_record, srv_record
 from pybernetes.dns.pods import PodNames
@@ -295,3 +297,39 @@ async def test_a_stub_domain_has_servers_of_its_own() -> None:
         assert (await ask(port, "www.example.org")).rcode() == dns.rcode.REFUSED
         assert shown(await ask(port, WEB)) == [f"{WEB}. 30 IN A 10.96.0.7"]
         await server.stop()
+
+
+async def test_an_answer_that_is_asked_for_often_is_fetched_anew_once_before_it_ends() -> None:
+    async with (
+        upstream() as (other, other_port),
+        serving(Chain(zone(), forwarder=Forwarder([(HOST, other_port)]))) as (server, port),
+    ):
+
+        async def asked(*, left: float) -> int:
+            """The TTL that is shown when so many seconds are left."""
+            (kept,) = server.cache._foreign.values()
+            kept.since -= kept.until - left - time.monotonic()
+            kept.until = time.monotonic() + left
+            server._packets = Packets()
+            return (await ask(port, "www.example.com")).answer[0].ttl
+
+        await ask(port, "www.example.com")
+        for _ in range(3):
+            assert await asked(left=300) <= 301
+        assert other.requests["udp"] == 1
+        assert await asked(left=50) <= 51
+        await wait_for(lambda: other.requests["udp"] == 2, "it is fetched anew")
+        await wait_for(lambda: next(iter(server.cache._foreign.values())).until > time.monotonic() + 590, "it is new")
+        # The upstream server is gone: the answer is given until it ends, and asked for once.
+        failures = server.resolver.chains[""].forwarder
+        assert failures is not None
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as dead:
+            dead.bind((HOST, 0))
+            failures.servers = (dead.getsockname(),)
+        for _ in range(3):
+            await asked(left=300)
+        for _ in range(3):
+            assert await asked(left=50) <= 51
+        await wait_for(lambda: failures.failures > 0, "it is tried")
+        assert await asked(left=49) <= 50
+        assert failures.requests == 3

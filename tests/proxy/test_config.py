@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pybernetes.api.configfile import ConfigError
+from pybernetes.proxy import sysctls
 from pybernetes.proxy.command import configuration, main, settings
 from pybernetes.proxy.config import split_address
 from pybernetes.proxy.options import parse
@@ -88,9 +89,9 @@ def test_an_unknown_field_of_the_file_is_refused(tmp_path: Path, capsys: pytest.
 
 
 def test_flags_without_effect_are_accepted_and_named(capsys: pytest.CaptureFixture[str]) -> None:
-    parse(["--conntrack-max-per-core=0", "--iptables-sync-period", "30s"])
+    parse(["--ipvs-scheduler=rr", "--iptables-sync-period", "30s"])
     said = capsys.readouterr().err
-    assert "pyb proxy: --conntrack-max-per-core has no effect" in said
+    assert "pyb proxy: --ipvs-scheduler has no effect" in said
     assert "--iptables-sync-period" in said
 
 
@@ -105,3 +106,23 @@ def test_addresses_with_ports() -> None:
     assert split_address("0.0.0.0:10256") == ("0.0.0.0", 10256)
     assert split_address("[::1]:80") == ("::1", 80)
     assert split_address("") == ("", 0)
+
+
+def test_parameters_of_connection_tracking_are_set_and_what_the_kernel_refuses_stays(tmp_path: Path) -> None:
+    flags = ["--conntrack-udp-timeout=30s", "--conntrack-tcp-timeout-close-wait=10m", "--conntrack-max-per-core=1"]
+    config = configuration(parse([*flags, "--conntrack-min=7", "--conntrack-tcp-be-liberal"]))
+    assert config.conntrack is not None
+    assert sysctls.parameters(config.conntrack, 2) == {
+        "nf_conntrack_tcp_timeout_established": 86400,
+        "nf_conntrack_tcp_timeout_close_wait": 600,
+        "nf_conntrack_udp_timeout": 30,
+        "nf_conntrack_tcp_be_liberal": 1,
+        "nf_conntrack_max": 7,
+    }
+    for name, value in (("tcp_timeout_established", 432000), ("udp_timeout", 10), ("max", 1000)):
+        (tmp_path / f"nf_conntrack_{name}").write_text(f"{value}\n")
+    sysctls.apply(config.conntrack, tmp_path)
+    found = {file.name.removeprefix("nf_conntrack_"): file.read_text().strip() for file in tmp_path.iterdir()}
+    assert (found["tcp_timeout_established"], found["udp_timeout"], found["max"]) == ("86400", "30", "1000")
+    with pytest.raises(ConfigError, match=r"conntrack\.udpTimeout"):
+        configuration(parse(["--conntrack-udp-timeout=-1s"]))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from proxy.services import endpoint, endpoint_slice, terminating
+from proxy.services import endpoint, endpoint_slice, service, terminating
 
 from pybernetes.proxy.endpoints import NodeFacts, choose, of_port
+from pybernetes.proxy.frontends import FAMILIES, compile_service
 
 NODE = NodeFacts("here", "a")
 
@@ -82,3 +83,25 @@ def test_an_endpoint_in_two_slices_counts_once_and_the_ready_one_wins() -> None:
     slices = [endpoint_slice(terminating("10.1.0.1")), endpoint_slice("10.1.0.1", name="web-2")]
     (found,) = of_port(slices, "", "TCP", "IPv4", NODE)
     assert found.ready
+
+
+def test_endpoints_that_only_terminate_fail_the_health_check_and_serve_on() -> None:
+    balancer = service(type="LoadBalancer", externalTrafficPolicy="Local", healthCheckNodePort=32000)
+    here, family = NodeFacts("node"), FAMILIES[0]
+    ready = endpoint("10.1.0.1", nodeName="node")
+    both = compile_service(balancer, [endpoint_slice(ready, terminating("10.1.0.2", nodeName="node"))], here, family)
+    assert both.health_check == (32000, 1)
+    ending = compile_service(balancer, [endpoint_slice(terminating("10.1.0.1", nodeName="node"))], here, family)
+    assert ending.health_check == (32000, 0)
+    assert ending.entries["endpoints"]
+
+
+@pytest.mark.parametrize("label", ["service.kubernetes.io/headless", "service.kubernetes.io/service-proxy-name"])
+def test_services_and_slices_that_are_labelled_for_others_are_left_alone(label: str) -> None:
+    slices = [endpoint_slice("10.1.0.1"), endpoint_slice("10.1.0.2", name="web-2")]
+    family = FAMILIES[0]
+    assert slices[1].metadata is not None
+    slices[1].metadata.labels = {**(slices[1].metadata.labels or {}), label: ""}
+    found = compile_service(service(), slices, NODE, family).entries["endpoints"].values()
+    assert list(found) == [family.pack("10.1.0.1") + (8080).to_bytes(2, "big") + b"\0\0"]
+    assert compile_service(service(labels={label: "x"}), slices, NODE, family).entries == {}

@@ -32,6 +32,8 @@ class Answer:
     """The monotonic time at which the TTL ends; 0 for answers of the cluster zone."""
     since: float = 0.0
     hits: int = 0
+    renewing: bool = False
+    """It is being fetched anew; set when `is_due` said so, and for good if that failed."""
     bodies: list[Body] = field(default_factory=list)
     packed_at: int = -1
     turn: int = 0
@@ -65,6 +67,7 @@ class Answer:
         """Whether it is asked for often and ends soon: fetch it anew before it does."""
         return (
             bool(self.until)
+            and not self.renewing
             and self.hits >= PREFETCH_HITS
             and (self.until - now < PREFETCH_SHARE * (self.until - self.since))
         )

@@ -201,7 +201,7 @@ class DNSServer:
         found = self._cache.get(key, generation, now)
         if found is not None:
             if found.is_due(now):
-                self._prefetch(query, source)
+                self._prefetch(found, query, source)
             return self._respond(query, found, limit)
         if applies:
             return None
@@ -220,24 +220,29 @@ class DNSServer:
             found = Answer(SERVFAIL, False, query.name, ())
         return self._respond(query, found, limit)
 
-    async def _fetch(self, query: Query, source: str) -> Answer:
+    async def _fetch(self, query: Query, source: str, *, only_found: bool = False) -> Answer:
         resolver, generation = self._resolver, self._resolver.generation
         applies = resolver.autopath_base(query, source)
         found = await resolver.along_search_path(query, source) if applies else None
         if found is None:
             found = await resolver.find(query.name, query.type)
-        if resolver is self._resolver:
+        if resolver is self._resolver and not (only_found and found.rcode == SERVFAIL):
             self._cache.put((query.question, applies[1] if applies else ""), found, generation)
         return found
 
-    def _prefetch(self, query: Query, source: str) -> None:
+    def _prefetch(self, answer: Answer, query: Query, source: str) -> None:
+        """Fetch an answer anew before it ends, once. If that fails it is given until it ends."""
         if len(self._pending) < MAX_PENDING:
-            task = asyncio.get_running_loop().create_task(self._refresh(query, source))
+            answer.renewing = True
+            task = asyncio.get_running_loop().create_task(self._renew(query, source))
             self._pending.add(task)
             task.add_done_callback(self._pending.discard)
 
-    async def _refresh(self, query: Query, source: str) -> None:
-        await self._later(query, source, 0)
+    async def _renew(self, query: Query, source: str) -> None:
+        try:
+            await self._fetch(query, source, only_found=True)
+        except Exception:
+            log.exception("%s type %d could not be fetched anew", query.name, query.type)
 
     def _respond(self, query: Query, answer: Answer, limit: int) -> bytes:
         self.responses[answer.rcode] += 1

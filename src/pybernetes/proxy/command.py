@@ -22,6 +22,7 @@ from pybernetes.client.informers import InformerFactory
 from pybernetes.net.netlink.conntrack import Conntrack
 from pybernetes.network.nftables.client import Nftables
 
+from . import sysctls
 from .chains import Network, TableFacts
 from .config import PRIMARY, WITHOUT_EFFECT, KubeProxyConfiguration, check, load, set_defaults, split_address
 from .frontends import FAMILIES
@@ -101,6 +102,8 @@ def connect(config: KubeProxyConfiguration, master: str = "") -> Client:
 async def serve(informers: InformerFactory, config: KubeProxyConfiguration) -> None:
     """The proxy of this node with its pages, until cancelled."""
     clock, metrics = SystemClock(), Metrics()
+    if config.conntrack is not None:
+        sysctls.apply(config.conntrack)
     with Nftables() as nftables, Conntrack() as tracked:
         proxier: Proxier
         checks = HealthChecks(lambda: not proxier.problem())

@@ -1,7 +1,7 @@
 """KubeProxyConfiguration (`--config`): its types, defaults and checks.
 
-Upstream's whole file is accepted; what has no effect here (other modes, conntrack limits) is in `WITHOUT_EFFECT` and
-named in a message when it is given.
+Upstream's whole file is accepted; what has no effect here (other modes) is in `WITHOUT_EFFECT` and named in a message
+when it is given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KIND = "KubeProxyConfiguration"
 _SCHEME = configfile.Scheme({(GROUP_VERSION, KIND)}, "k8s.io/kubernetes/pkg/proxy/apis/config/scheme/scheme.go")
 DETECT_LOCAL_MODES = ("ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix")
 PRIMARY = "primary"
-WITHOUT_EFFECT = ("iptables", "ipvs", "winkernel", "conntrack", "oom_score_adj", "port_range", "windows_run_as_service")
+WITHOUT_EFFECT = ("iptables", "ipvs", "winkernel", "oom_score_adj", "port_range", "windows_run_as_service")
 
 
 class ClientConnection(Section):
@@ -36,6 +36,16 @@ class NFTables(Section):
     masquerade_all: bool | None = None
     sync_period: str | None = None
     min_sync_period: str | None = None
+
+
+class Conntrack(Section):
+    max_per_core: int | None = None
+    min: int | None = None
+    tcp_established_timeout: str | None = None
+    tcp_close_wait_timeout: str | None = None
+    tcp_be_liberal: bool | None = None
+    udp_timeout: str | None = None
+    udp_stream_timeout: str | None = None
 
 
 class DetectLocal(Section):
@@ -68,7 +78,7 @@ class KubeProxyConfiguration(Section):
     cluster_cidr: str | None = field(default=None, name="clusterCIDR")
     node_port_addresses: list[str] | None = None
     oom_score_adj: int | None = None
-    conntrack: dict[str, Any] | None = None
+    conntrack: Conntrack | None = None
     config_sync_period: str | None = None
     port_range: str | None = None
     windows_run_as_service: bool | None = None
@@ -85,6 +95,14 @@ def set_defaults(config: KubeProxyConfiguration) -> None:
     config.client_connection = config.client_connection or ClientConnection()
     config.nftables = tables = config.nftables or NFTables()
     config.detect_local = config.detect_local or DetectLocal()
+    config.conntrack = tracked = config.conntrack or Conntrack()
+    tracked.max_per_core = 32 * 1024 if tracked.max_per_core is None else tracked.max_per_core
+    tracked.min = 128 * 1024 if tracked.min is None else tracked.min
+    tracked.tcp_established_timeout = tracked.tcp_established_timeout or "24h0m0s"
+    tracked.tcp_close_wait_timeout = tracked.tcp_close_wait_timeout or "1h0m0s"
+    tracked.udp_timeout = tracked.udp_timeout or "0s"
+    tracked.udp_stream_timeout = tracked.udp_stream_timeout or "0s"
+    tracked.tcp_be_liberal = bool(tracked.tcp_be_liberal)
     config.bind_address = config.bind_address or "0.0.0.0"
     config.healthz_bind_address = _with_port(config.healthz_bind_address, "0.0.0.0", 10256)
     config.metrics_bind_address = _with_port(config.metrics_bind_address, "127.0.0.1", 10249)
@@ -123,12 +141,23 @@ def check(config: KubeProxyConfiguration) -> None:
                 problems.append(f'{name}: Invalid value: "{text}": must be a valid CIDR block (e.g. 10.100.0.0/16)')
     if PRIMARY in (config.node_port_addresses or ()) and len(config.node_port_addresses or ()) > 1:
         problems.append('nodePortAddresses: Invalid value: "primary": can\'t use both "primary" and a CIDR')
-    for name, period in (("syncPeriod", tables.sync_period), ("minSyncPeriod", tables.min_sync_period)):
+    tracked = config.conntrack or Conntrack()
+    for name, period in (
+        ("nftables.syncPeriod", tables.sync_period),
+        ("nftables.minSyncPeriod", tables.min_sync_period),
+        ("conntrack.tcpEstablishedTimeout", tracked.tcp_established_timeout),
+        ("conntrack.tcpCloseWaitTimeout", tracked.tcp_close_wait_timeout),
+        ("conntrack.udpTimeout", tracked.udp_timeout),
+        ("conntrack.udpStreamTimeout", tracked.udp_stream_timeout),
+    ):
         try:
             if parse_duration(period or "0s") < 0:
-                problems.append(f'nftables.{name}: Invalid value: "{period}": must be greater than or equal to 0')
+                problems.append(f'{name}: Invalid value: "{period}": must be greater than or equal to 0')
         except ValueError as error:
-            problems.append(f"nftables.{name}: {error}")
+            problems.append(f"{name}: {error}")
+    for name, number in (("maxPerCore", tracked.max_per_core), ("min", tracked.min)):
+        if (number or 0) < 0:
+            problems.append(f"conntrack.{name}: Invalid value: {number}: must be greater than or equal to 0")
     for name, where in (
         ("healthzBindAddress", config.healthz_bind_address),
         ("metricsBindAddress", config.metrics_bind_address),

@@ -44,6 +44,9 @@ INTERNAL_OFFSET = 1 << 16
 endpoints than those from outside."""
 PROTOCOLS = {"TCP": socket.IPPROTO_TCP, "UDP": socket.IPPROTO_UDP, "SCTP": socket.IPPROTO_SCTP}
 PROXY_NAME_LABEL = "service.kubernetes.io/service-proxy-name"
+HEADLESS_LABEL = "service.kubernetes.io/headless"
+FOREIGN_LABELS = frozenset((PROXY_NAME_LABEL, HEADLESS_LABEL))
+"""Services and slices with one of these are not for this proxy, whatever the label's value is."""
 SOURCE_RANGES_ANNOTATION = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _DEFAULT_AFFINITY_SECONDS = 10800
 _index = struct.Struct("=I")
@@ -156,10 +159,15 @@ NOTHING = Compiled({}, {}, None, (0, 0))
 
 def ours(service: Service) -> bool:
     """Whether the proxy serves a Service: one with a cluster IP that is not left to another proxy."""
-    spec, labels = service.spec, (service.metadata.labels if service.metadata else None) or {}
-    if spec is None or spec.type == "ExternalName" or PROXY_NAME_LABEL in labels:
+    spec = service.spec
+    if spec is None or spec.type == "ExternalName" or _is_foreign(service):
         return False
     return bool(spec.cluster_ip) and spec.cluster_ip != "None"
+
+
+def _is_foreign(obj: Service | EndpointSlice) -> bool:
+    labels = (obj.metadata.labels if obj.metadata else None) or {}
+    return not FOREIGN_LABELS.isdisjoint(labels)
 
 
 def compile_service(service: Service, slices: Iterable[EndpointSlice], node: NodeFacts, family: Family) -> Compiled:
@@ -170,7 +178,7 @@ def compile_service(service: Service, slices: Iterable[EndpointSlice], node: Nod
     if not (spec.external_ips or spec.type == "LoadBalancer" or any(map(family.has, _cluster_ips(spec)))):
         return NOTHING  # most Services have one IP version
     made = _Compiler(service, spec, family)
-    slices = list(slices)
+    slices = [each for each in slices if not _is_foreign(each)]
     for port in spec.ports or ():
         protocol = port.protocol or "TCP"
         found = endpoints.of_port(slices, port.name or "", protocol, family.name, node)
@@ -262,7 +270,9 @@ class _Compiler:
         result.without_local = (result.without_local[0] + lacking[0], result.without_local[1] + lacking[1])
         if self._external_local and self._spec.health_check_node_port:
             before = result.health_check[1] if result.health_check else 0
-            result.health_check = self._spec.health_check_node_port, max(before, len(chosen.local))
+            # Endpoints that only terminate still serve, but no new connection shall come for them.
+            ready = len({each.address for each in chosen.local if each.ready})
+            result.health_check = self._spec.health_check_node_port, max(before, ready)
 
     def _put(self, where: str, key: bytes, value: Value = b"") -> None:
         self.result.entries.setdefault(where, {}).setdefault(key, value)

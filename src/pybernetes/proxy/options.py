@@ -10,17 +10,10 @@ from typing import Any
 
 from pybernetes.flags import boolean, go_text, words
 
-from .config import ClientConnection, DetectLocal, KubeProxyConfiguration, NFTables
+from .config import ClientConnection, Conntrack, DetectLocal, KubeProxyConfiguration, NFTables
 
 WITHOUT_EFFECT = (
     "config-sync-period",
-    "conntrack-max-per-core",
-    "conntrack-min",
-    "conntrack-tcp-be-liberal",
-    "conntrack-tcp-timeout-close-wait",
-    "conntrack-tcp-timeout-established",
-    "conntrack-udp-timeout",
-    "conntrack-udp-timeout-stream",
     "feature-gates",
     "init-only",
     "iptables-localhost-nodeports",
@@ -70,6 +63,13 @@ class Options:
     masquerade_all: bool | None = None
     nftables_masquerade_bit: int | None = None
     nftables_min_sync_period: str | None = None
+    conntrack_max_per_core: int | None = None
+    conntrack_min: int | None = None
+    conntrack_tcp_timeout_established: str | None = None
+    conntrack_tcp_timeout_close_wait: str | None = None
+    conntrack_tcp_be_liberal: bool | None = None
+    conntrack_udp_timeout: str | None = None
+    conntrack_udp_timeout_stream: str | None = None
     kube_api_qps: float | None = None
     kube_api_burst: int | None = None
     v: int = 0
@@ -79,6 +79,7 @@ class Options:
         config.client_connection = connection = config.client_connection or ClientConnection()
         config.nftables = tables = config.nftables or NFTables()
         config.detect_local = detect = config.detect_local or DetectLocal()
+        config.conntrack = tracked = config.conntrack or Conntrack()
         for section, name, value in (
             (connection, "kubeconfig", self.kubeconfig),
             (connection, "qps", self.kube_api_qps),
@@ -97,6 +98,13 @@ class Options:
             (tables, "masquerade_all", self.masquerade_all),
             (tables, "masquerade_bit", self.nftables_masquerade_bit),
             (tables, "min_sync_period", self.nftables_min_sync_period),
+            (tracked, "max_per_core", self.conntrack_max_per_core),
+            (tracked, "min", self.conntrack_min),
+            (tracked, "tcp_established_timeout", self.conntrack_tcp_timeout_established),
+            (tracked, "tcp_close_wait_timeout", self.conntrack_tcp_timeout_close_wait),
+            (tracked, "tcp_be_liberal", self.conntrack_tcp_be_liberal),
+            (tracked, "udp_timeout", self.conntrack_udp_timeout),
+            (tracked, "udp_stream_timeout", self.conntrack_udp_timeout_stream),
         ):
             if value is not None:
                 setattr(section, name, value)
@@ -122,6 +130,13 @@ _HELP: dict[str, str] = {
     "masquerade_all": "masquerade all packets to cluster IPs",
     "nftables_masquerade_bit": "bit of the packet mark that means masquerade (default 14)",
     "nftables_min_sync_period": "set rules at most so often (default 0s: at once)",
+    "conntrack_max_per_core": "tracked connections for each core, 0 = leave the kernel's limit (default 32768)",
+    "conntrack_min": "tracked connections at least, where --conntrack-max-per-core is not 0 (default 131072)",
+    "conntrack_tcp_timeout_established": "how long an idle TCP connection is tracked, 0 = as it is (default 24h)",
+    "conntrack_tcp_timeout_close_wait": "the same in the state CLOSE_WAIT (default 1h)",
+    "conntrack_tcp_be_liberal": "take only out of window RST packets for invalid",
+    "conntrack_udp_timeout": "how long an UDP connection without answer is tracked (default 0s: as it is)",
+    "conntrack_udp_timeout_stream": "the same for one with answers (default 0s: as it is)",
     "kube_api_qps": "requests per second, 0 = no limit",
     "kube_api_burst": "requests at once, where there is a limit",
     "v": "how much to log",

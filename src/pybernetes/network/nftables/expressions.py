@@ -13,7 +13,7 @@ from pybernetes.net.netlink.wire import attribute, nested
 VERDICT_REGISTER = 0
 REGISTER = 8
 """The first of the registers of four bytes (NFT_REG32_00)."""
-EQUAL, NOT_EQUAL = 0, 1
+EQUAL, NOT_EQUAL, AT_MOST, AT_LEAST = 0, 1, 3, 5
 LINK, NETWORK, TRANSPORT = 0, 1, 2
 # Of `meta`
 MARK, IIFNAME, OIFNAME, NFPROTO, L4PROTO = 3, 6, 7, 15, 16
@@ -22,6 +22,7 @@ SOURCE, DESTINATION = 1, 2
 UNICAST_TYPE, LOCAL_TYPE = 1, 2  # RTN_LOCAL
 # Of `ct state`
 NEW, ESTABLISHED, RELATED, INVALID = 8, 2, 4, 1
+REPLY = 1  # of `ct direction`
 IPV4, IPV6 = 2, 10  # families of addresses
 
 ACCEPT, DROP, CONTINUE, JUMP, GOTO, RETURN = 1, 0, -1, -3, -4, -5
@@ -145,6 +146,11 @@ def goto(chain: str) -> bytes:
 def ct_state(register: int) -> bytes:
     """Loads the state bits of the connection."""
     return _expression("ct", _number(2, 0), _number(1, register))
+
+
+def ct_direction(register: int) -> bytes:
+    """Loads which way the packet goes in its connection: one byte, `REPLY` for answers."""
+    return _expression("ct", _number(2, 1), _number(1, register))
 
 
 def random(modulus: int, register: int, offset: int = 0) -> bytes:

@@ -16,6 +16,7 @@ from .datatypes import DataType
 
 FAMILIES = {"inet": 1, "ip": 2, "arp": 3, "netdev": 5, "bridge": 7, "ip6": 10}
 _FAMILY_NAMES = {number: name for name, number in FAMILIES.items()}
+INGRESS = 0
 PREROUTING, INPUT, FORWARD, OUTPUT, POSTROUTING = range(5)
 DSTNAT_PRIORITY, FILTER_PRIORITY, SRCNAT_PRIORITY = -100, 0, 100
 
@@ -48,12 +49,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Hook:
-    """Where in the path of packets a base chain is run: `kind` is `filter`, `nat` or `route`."""
+    """Where in the path of packets a base chain is run: `kind` is `filter`, `nat` or `route`.
+
+    In a table of the family `netdev` it is the way in of one device, with which the chain goes.
+    """
 
     kind: str
     number: int
     priority: int
     policy: int = expressions.ACCEPT
+    device: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,8 @@ def chain_content(table: Table, chain: Chain) -> bytes:
     content = attribute(1, table.name) + attribute(3, chain.name)
     if chain.hook:
         hook = chain.hook
-        content += nested(4, _u32(1, hook.number), attribute(2, _signed.pack(hook.priority)))
+        device = attribute(3, hook.device) if hook.device else b""
+        content += nested(4, _u32(1, hook.number), attribute(2, _signed.pack(hook.priority)), device)
         content += _u32(5, hook.policy) + attribute(7, hook.kind)
     return content
 
@@ -217,7 +223,8 @@ def read_chain(body: bytes) -> tuple[str, Chain]:
     if 4 in found:
         where = attributes(found[4])
         policy = _be32.unpack(found[5])[0] if 5 in found else expressions.ACCEPT
-        hook = Hook(text(found.get(7, b"")), _be32.unpack(where[1])[0], _signed.unpack(where[2])[0], policy)
+        number, priority = _be32.unpack(where[1])[0], _signed.unpack(where[2])[0]
+        hook = Hook(text(found.get(7, b"")), number, priority, policy, text(where.get(3, b"")))
     return text(found[1]), Chain(text(found[3]), hook)
 
 

@@ -1,0 +1,197 @@
+"""Why a Service is not reached, and whether a connection is allowed: findings in words (pure).
+
+Everything is decided from objects of the cluster. Whether the rules of a node are in step with them is not known here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pybernetes.api.core.v1 import Pod, Service, ServicePort
+from pybernetes.api.discovery.v1 import EndpointSlice
+
+from .policy.facts import EGRESS, PROTOCOLS, Policy, pod_facts
+from .policy.judge import End, Verdict, judge
+
+PROXY_NAME_LABEL = "service.kubernetes.io/service-proxy-name"
+FEW = 5
+"""So many pods are named one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The answer, whether it is a good one, and the findings behind it."""
+
+    good: bool
+    summary: str
+    findings: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        return "\n".join([self.summary, *(f"  - {each}" for each in self.findings)])
+
+
+# Services
+
+
+def explain_service(service: Service, slices: Sequence[EndpointSlice], pods: Iterable[Pod]) -> Report:
+    """Why a Service has no endpoints; `slices` are its own, `pods` those of its namespace."""
+    spec, name = service.spec, _name(service)
+    if spec is None:
+        return Report(False, f"service {name} has no spec")
+    if spec.type == "ExternalName":
+        return Report(True, f"service {name} is only a name: DNS answers with {spec.external_name}")
+    findings = []
+    label = ((service.metadata.labels if service.metadata else None) or {}).get(PROXY_NAME_LABEL)
+    if label:
+        findings.append(f"label {PROXY_NAME_LABEL}={label}: the proxy of nodes leaves it to that one")
+    if spec.type == "LoadBalancer" and not _balancer(service):
+        findings.append("no load balancer has given it an address yet (status.loadBalancer is empty)")
+    lacking = []
+    total = 0
+    for port in spec.ports or ():
+        ready = endpoints(slices, port)
+        total += len(ready)
+        where = f"port {port.name or port.port} ({port.protocol or 'TCP'} {port.port})"
+        if ready:
+            findings.append(f"{where}: {', '.join(ready[:FEW])}{f' and {len(ready) - FEW} more' * (len(ready) > FEW)}")
+        else:
+            lacking.append(f"{where}: no ready endpoint, connections are refused")
+    if not lacking:
+        return Report(not label, f"service {name} has {total} ready endpoint{'s' * (total != 1)}", tuple(findings))
+    reasons = _no_endpoints(service, slices, list(pods))
+    return Report(False, f"service {name} has ports without endpoints", (*findings, *lacking, *reasons))
+
+
+def endpoints(slices: Iterable[EndpointSlice], port: ServicePort) -> list[str]:
+    """The ready endpoints of a port, as address:port."""
+    found = []
+    for each in slices:
+        for target in each.ports or ():
+            if (target.name or "") != (port.name or "") or (target.protocol or "TCP") != (port.protocol or "TCP"):
+                continue
+            for endpoint in each.endpoints or ():
+                if endpoint.conditions is None or endpoint.conditions.ready is not False:
+                    found += [_joined(address, target.port or 0) for address in endpoint.addresses or ()]
+    return sorted(set(found))
+
+
+def _no_endpoints(service: Service, slices: Sequence[EndpointSlice], pods: list[Pod]) -> list[str]:
+    spec = service.spec
+    assert spec is not None
+    selector = spec.selector
+    if not selector:
+        if any(each.endpoints for each in slices):
+            return ["it has no selector, and its EndpointSlices have no ready endpoint for the port"]
+        return ["it has no selector, and there is no EndpointSlice with the label kubernetes.io/service-name for it"]
+    wanted = ",".join(f"{key}={value}" for key, value in selector.items())
+    selected = [pod for pod in pods if selector.items() <= _labels(pod).items()]
+    if not selected:
+        near = [pod for pod in pods if selector.items() & _labels(pod).items() or selector.keys() & _labels(pod).keys()]
+        found = [f"no pod of the namespace has its selector's labels ({wanted})"]
+        for pod in near[:FEW]:
+            other = [
+                f"{key}={_labels(pod).get(key, '(none)')}" for key in selector if _labels(pod).get(key) != selector[key]
+            ]
+            found.append(f"pod {_name(pod)} has {', '.join(other)}")
+        return found
+    reasons = []
+    for pod in selected[:FEW]:
+        why = _unready(pod) or _lacks_port(pod, spec.ports or ()) or "is ready, but in no EndpointSlice yet"
+        reasons.append(f"pod {_name(pod)} {why}")
+    if len(selected) > FEW:
+        reasons.append(f"{len(selected) - FEW} more pods are selected")
+    return reasons
+
+
+def _unready(pod: Pod) -> str:
+    status = pod.status
+    if pod.metadata and pod.metadata.deletion_timestamp:
+        return "is being deleted"
+    if status is None or not status.pod_ip:
+        return f"has no address yet ({(status.phase if status else None) or 'Pending'})"
+    if status.phase in ("Succeeded", "Failed"):
+        return f"has ended ({status.phase})"
+    for each in status.conditions or ():
+        if each.type == "Ready" and each.status != "True":
+            return f"is not ready: {each.message or each.reason or 'no reason given'}"
+    return ""
+
+
+def _lacks_port(pod: Pod, ports: Iterable[ServicePort]) -> str:
+    names = {port.name for each in (pod.spec.containers if pod.spec else None) or () for port in each.ports or ()}
+    wanted = [each.target_port for each in ports if isinstance(each.target_port, str)]
+    missing = [each for each in wanted if each not in names]
+    return f"has no container port named {', '.join(map(repr, missing))}" if missing else ""
+
+
+def _balancer(service: Service) -> bool:
+    status = service.status.load_balancer if service.status else None
+    return bool(status and status.ingress)
+
+
+# Connections
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a connection is judged by."""
+
+    policies: tuple[Policy, ...]
+    namespaces: Mapping[str, Mapping[str, str]]
+    pods: tuple[Pod, ...]
+
+    def end(self, address: str) -> End:
+        """An address, with the pod that has it."""
+        packed = ipaddress.ip_address(address).packed
+        for pod in self.pods:
+            facts = pod_facts(pod, "")
+            if facts is not None and packed in facts.addresses:
+                return End(packed, facts)
+        return End(packed)
+
+    def pod_name(self, address: str) -> str:
+        for pod in self.pods:
+            if pod.status and pod.status.pod_ip == address and not (pod.spec and pod.spec.host_network):
+                return f"pod {_name(pod)} ({address})"
+        return address
+
+
+def explain_connection(source: Pod, target: str, port: int, protocol: str, facts: Facts) -> Report:
+    """Whether policies let a pod connect to an address."""
+    name, where = _name(source), f"{facts.pod_name(target)} {protocol} {port}"
+    trouble = _unready(source) if not (source.status and source.status.pod_ip) else ""
+    if trouble:
+        return Report(False, f"pod {name} cannot connect: it {trouble}")
+    assert source.status is not None
+    if source.spec and source.spec.host_network:
+        return Report(True, f"pod {name} is on its node's network: policies do not isolate it as a source")
+    own = facts.end(source.status.pod_ip or "")
+    verdicts = judge(facts.policies, facts.namespaces, own, facts.end(target), PROTOCOLS.get(protocol, 0), port)
+    good = all(each.allowed for each in verdicts)
+    summary = f"pod {name} {'may' if good else 'may not'} connect to {where}"
+    return Report(good, summary, tuple(_words(each) for each in verdicts if each.direction))
+
+
+def _words(verdict: Verdict) -> str:
+    end = "source" if verdict.direction == EGRESS else "target"
+    if not verdict.policies:
+        return f"{verdict.direction}: no NetworkPolicy isolates the {end}"
+    if verdict.allowed:
+        return f"{verdict.direction}: NetworkPolicy {verdict.by} allows it"
+    names = ", ".join(verdict.policies)
+    return f"{verdict.direction}: the {end} is isolated by NetworkPolicy {names}, and no rule of it allows this"
+
+
+def _labels(pod: Pod) -> Mapping[str, str]:
+    return (pod.metadata.labels if pod.metadata else None) or {}
+
+
+def _name(obj: Pod | Service) -> str:
+    metadata = obj.metadata
+    return f"{metadata.namespace}/{metadata.name}" if metadata else "?"
+
+
+def _joined(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
