@@ -24,11 +24,12 @@ _LONGEST_INTERPRETER = 250  # the kernel reads 256 bytes of a file to find out h
 _USAGE = f"""usage: pyb cni PLUGIN
        pyb cni install FOLDER
        pyb cni add|check|del|status NETWORK [NETNS]
+       pyb cni dhcp-daemon [--socket PATH] [--state-dir FOLDER]
 
 Network plugins (CNI) of our own: {", ".join(sorted(BUILT_IN))}.
 The first form is called by a runtime: what to do is in the environment (CNI_COMMAND and others), the configuration
 on stdin. The second writes the plugins as executables into a folder, for a runtime's bin_dir. The third connects a
-network namespace by hand; `pyb cni add --help` tells more."""
+network namespace by hand; `pyb cni add --help` tells more. The fourth keeps the leases of the plugin dhcp."""
 
 
 def main(argv: list[str]) -> int:
@@ -45,6 +46,10 @@ def main(argv: list[str]) -> int:
         from . import tool  # what a plugin need not pay
 
         return tool.main(argv)
+    if argv and argv[0] == "dhcp-daemon":
+        from .dhcp import daemon
+
+        return daemon.main(argv[1:])
     asked = argv in (["-h"], ["--help"])
     print(_USAGE, file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2

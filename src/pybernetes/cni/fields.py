@@ -74,3 +74,10 @@ def plugin_args(text: str, known: set[str]) -> dict[str, str]:
     if unknown and ignore not in ("1", "true"):
         raise CNIError("ARGS: unknown args [{}]".format(" ".join(f'"{pair}"' for pair in unknown)))
     return found
+
+
+def requested_mac(config: Mapping[str, Any], args: str) -> str:
+    """The hardware address that a pod shall have: the runtime's comes first, then that of `args`, then of CNI_ARGS."""
+    by_environ = plugin_args(args, {"MAC"}).get("MAC", "")
+    by_args = field(field(field(config, "args", {}), "cni", {}), "mac", "")
+    return field(field(config, "runtimeConfig", {}), "mac", "") or by_args or by_environ

@@ -85,7 +85,7 @@ class Table:
         return [(of, rest) for of, rest in self.rules if rest.endswith(f"-j {chain}")]
 
 
-def plan(table: Table, chains: Sequence[Chain]) -> str:
+def plan(table: Table, chains: Sequence[Chain], name: str = "nat") -> str:
     """The input of `iptables-restore --noflush` that puts the chains in place; empty if all is as it should be."""
     declared, lines = [], []
     for chain in chains:
@@ -100,7 +100,7 @@ def plan(table: Table, chains: Sequence[Chain]) -> str:
             rule = (*match, "-j", chain.name)
             if chain.own or not table.has(entry, rule):
                 lines.append(f"{'-I' if chain.prepend else '-A'} {entry} {shlex_join(rule)}")
-    return _script(declared, lines)
+    return _script(name, declared, lines)
 
 
 def removal(table: Table, names: Sequence[str]) -> str:
@@ -110,7 +110,7 @@ def removal(table: Table, names: Sequence[str]) -> str:
         if name in table.chains:
             lines += [f"-D {of} {rest}" for of, rest in table.leading_to(name)]
             lines += [f"-F {name}", f"-X {name}"]
-    return _script([], lines)
+    return _script("nat", [], lines)
 
 
 def owners(table: Table, network: str, prefix: str = "") -> dict[str, str]:
@@ -141,6 +141,8 @@ def missing(table: Table, chain: Chain) -> str:
 class Nat:
     """The nat table of one IP version, in the namespace of the caller."""
 
+    name = "nat"
+
     def __init__(self, version: int) -> None:
         self.version = version
         self._program = "ip6tables" if version == 6 else "iptables"
@@ -155,17 +157,29 @@ class Nat:
 
     def read(self) -> Table:
         """The table as it is now."""
-        return Table.parse(self._run("-save", "-t", "nat"))
+        return Table.parse(self._run("-save", "-t", self.name))
 
     def ensure(self, chains: Sequence[Chain]) -> None:
         """Puts chains in place."""
         with turn():
-            self._apply(plan(self.read(), chains))
+            self._apply(plan(self.read(), chains, self.name))
 
     def remove(self, names: Sequence[str]) -> None:
         """Removes chains and what leads to them."""
         with turn():
             self._apply(removal(self.read(), names))
+
+    def remove_rules(self, chain: str, rules: Sequence[Rule]) -> None:
+        """Removes rules of a chain, each as often as it is there."""
+        with turn():
+            table = self.read()
+            gone = [_canonical(rule) for rule in rules]
+            lines = [
+                f"-D {of} {rest}"
+                for of, rest in table.rules
+                if of == chain and _canonical(tuple(shlex.split(rest))) in gone
+            ]
+            self._apply(_script(self.name, [], lines))
 
     def sweep(self, network: str, prefix: str, valid: set[str]) -> None:
         """Removes the chains of containers of the network that are not (any longer) valid."""
@@ -191,6 +205,12 @@ class Nat:
         if done.returncode != 0:
             raise CNIError(f"running {' '.join(argv)}: exit status {done.returncode}: {done.stderr.strip()}")
         return done.stdout
+
+
+class Filter(Nat):
+    """The filter table of one IP version."""
+
+    name = "filter"
 
 
 def shlex_join(rule: Rule) -> str:
@@ -232,10 +252,10 @@ def _network(text: str) -> str:
         return text
 
 
-def _script(declared: list[str], lines: list[str]) -> str:
+def _script(table: str, declared: list[str], lines: list[str]) -> str:
     if not declared and not lines:
         return ""
-    return "\n".join(["*nat", *declared, *lines, "COMMIT", ""])
+    return "\n".join([f"*{table}", *declared, *lines, "COMMIT", ""])
 
 
 def installed() -> bool:

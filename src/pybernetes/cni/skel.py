@@ -31,11 +31,19 @@ if TYPE_CHECKING:
     from .invoke import Plugins
 
 _MODULES = {
+    "bandwidth": "bandwidth",
     "bridge": "bridge",
+    "dhcp": "dhcp",
+    "firewall": "firewall",
     "host-local": "host_local",
+    "ipvlan": "ipvlan",
     "loopback": "loopback",
+    "macvlan": "macvlan",
     "noop": "noop",
     "portmap": "portmap",
+    "ptp": "ptp",
+    "tuning": "tuning",
+    "vlan": "vlan",
 }
 BUILT_IN = frozenset(_MODULES)
 

@@ -23,19 +23,22 @@ if TYPE_CHECKING:
 
 _NEWLINK, _DELLINK, _GETLINK, _SETLINK = 16, 17, 18, 19
 _NEWADDR, _DELADDR, _GETADDR = 20, 21, 22
-_NEWROUTE, _GETROUTE = 24, 26
+_NEWROUTE, _DELROUTE, _GETROUTE = 24, 25, 26
 _ADDRESS, _IFNAME, _MTU, _LINK, _MASTER, _PROTINFO = 1, 3, 4, 5, 10, 12
+_TXQLEN, _GSO_MAX_SIZE = 13, 41
 _OPERSTATE, _LINKINFO, _NET_NS_PID, _AF_SPEC, _NET_NS_FD, _PROMISCUITY = 16, 18, 19, 26, 28, 30
 _INFO_KIND, _INFO_DATA = 1, 2
 _VETH_PEER, _BRIDGE_VLAN_FILTERING, _BRPORT_HAIRPIN = 1, 7, 4
 _IFA_ADDRESS, _IFA_LOCAL, _IFA_BROADCAST, _IFA_FLAGS = 1, 2, 4, 8
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC, _RTA_METRICS, _RTA_TABLE = 1, 4, 5, 6, 7, 8, 15
 _RTAX_MTU, _RTAX_ADVMSS = 2, 8
-_UNICAST = 1
+_ONLINK = 4  # RTNH_F_ONLINK
 
+UNICAST, UNREACHABLE = 1, 7  # types of routes
 MAIN_TABLE = 254
 UP = 0x1
 PROMISC = 0x100
+ALLMULTI = 0x200
 TENTATIVE = 0x40
 DAD_FAILED = 0x08
 OPERATIONAL = 6  # IF_OPER_UP
@@ -63,6 +66,8 @@ class Link:
     kind: str
     state: int
     promiscuity: int
+    queue: int = 0
+    """Packets that may wait to be sent."""
 
     @property
     def up(self) -> bool:
@@ -91,6 +96,9 @@ class Route:
     scope: int = 0
     source: Address | None = None
     protocol: int = 3  # RTPROT_BOOT, what plugins' routes are
+    onlink: bool = False
+    """The gateway is on the link, whatever the addresses of the link say."""
+    kind: int = UNICAST
 
 
 class Netlink(Connection):
@@ -111,6 +119,13 @@ class Netlink(Connection):
             if error.errno == 19:  # ENODEV
                 raise LinkNotFound(f"Link not found: {which}") from None
             raise
+
+    def link_with_data(self, name: str) -> tuple[Link, bytes]:
+        """The link of this name, and the attributes of its kind."""
+        index = self.link(name).index
+        body = self.request(_GETLINK, 0, _IFINFO.pack(0, 0, index, 0, 0))[0]
+        info = wire.attributes(wire.attributes(body[_IFINFO.size :]).get(_LINKINFO, b""))
+        return _link(body), info.get(_INFO_DATA, b"")
 
     def links(self) -> list[Link]:
         """All links of the namespace."""
@@ -148,17 +163,57 @@ class Netlink(Connection):
         body += attribute(_MASTER, master) if master is not None else b""
         self.request(_NEWLINK, CREATE | EXCL | ACK, body + info)
 
+    def add_link(
+        self,
+        name: str,
+        kind: str,
+        *data: bytes,
+        link: int = 0,
+        mac: str = "",
+        mtu: int = 0,
+        netns: int | None = None,
+        queue: int | None = None,
+    ) -> None:
+        """Makes a link of a kind (`macvlan`, `vxlan`, ...) with the attributes of that kind, on top of another link or
+        in the namespace of a file descriptor; `FileExistsError` if there is one of that name."""
+        body = _IFINFO.pack(0, 0, 0, 0, 0) + attribute(_IFNAME, name)
+        body += attribute(_LINK, link) if link else b""
+        body += attribute(_MTU, mtu) if mtu else b""
+        body += attribute(_TXQLEN, queue) if queue is not None else b""
+        body += attribute(_ADDRESS, mac_bytes(mac)) if mac else b""
+        body += attribute(_NET_NS_FD, netns) if netns is not None else b""
+        info = [attribute(_INFO_KIND, kind.encode()), *([nested(_INFO_DATA, *data)] if data else [])]
+        self.request(_NEWLINK, CREATE | EXCL | ACK, body + nested(_LINKINFO, *info))
+
     def delete_link(self, index: int) -> None:
         """Removes a link, and with one end of a pair the other."""
         self.request(_DELLINK, ACK, _IFINFO.pack(0, 0, index, 0, 0))
 
     def set_link(
-        self, index: int, up: bool | None = None, master: int | None = None, mac: str = "", promisc: bool = False
+        self,
+        index: int,
+        up: bool | None = None,
+        master: int | None = None,
+        mac: str = "",
+        promisc: bool | None = None,
+        *,
+        allmulti: bool | None = None,
+        mtu: int = 0,
+        queue: int | None = None,
+        gso_max: int = 0,
+        name: str = "",
+        netns: int | None = None,
     ) -> None:
         """Changes what is given of a link."""
-        flags = (UP if up else 0) | (PROMISC if promisc else 0)
-        change = (UP if up is not None else 0) | (PROMISC if promisc else 0)
+        given = ((UP, up), (PROMISC, promisc), (ALLMULTI, allmulti))
+        flags = sum(bit for bit, on in given if on)
+        change = sum(bit for bit, on in given if on is not None)
         body = _IFINFO.pack(0, 0, index, flags, change)
+        body += attribute(_MTU, mtu) if mtu else b""
+        body += attribute(_TXQLEN, queue) if queue is not None else b""
+        body += attribute(_GSO_MAX_SIZE, gso_max) if gso_max else b""
+        body += attribute(_IFNAME, name) if name else b""
+        body += attribute(_NET_NS_FD, netns) if netns is not None else b""
         body += attribute(_MASTER, master) if master is not None else b""
         body += attribute(_ADDRESS, mac_bytes(mac)) if mac else b""
         self.request(_NEWLINK, ACK, body)
@@ -201,27 +256,19 @@ class Netlink(Connection):
 
     # Routes
 
-    def routes(self, version: int) -> list[Route]:
+    def routes(self, version: int, kinds: tuple[int, ...] = (UNICAST,)) -> list[Route]:
         """The routes of all tables, for IP of this version."""
         family = socket.AF_INET6 if version == 6 else socket.AF_INET
         dump = self.request(_GETROUTE, DUMP, _RTMSG.pack(family, 0, 0, 0, 0, 0, 0, 0, 0))
-        return [_route(body) for body in dump if _RTMSG.unpack_from(body)[7] == _UNICAST]
+        return [_route(body) for body in dump if _RTMSG.unpack_from(body)[7] in kinds]
 
     def add_route(self, route: Route) -> None:
         """Adds a route; `FileExistsError` if there is such a one."""
-        family = socket.AF_INET6 if route.dst.version == 6 else socket.AF_INET
-        small = route.table if route.table < 256 else 0
-        body = _RTMSG.pack(family, route.dst.prefixlen, 0, 0, small, route.protocol, route.scope, _UNICAST, 0)
-        body += attribute(_RTA_TABLE, route.table)
-        body += attribute(_RTA_DST, route.dst.network_address.packed) if route.dst.prefixlen else b""
-        body += attribute(_RTA_GATEWAY, route.gateway.packed) if route.gateway else b""
-        body += attribute(_RTA_OIF, route.link) if route.link else b""
-        body += attribute(_RTA_PREFSRC, route.source.packed) if route.source else b""
-        body += attribute(_RTA_PRIORITY, route.priority) if route.priority else b""
-        metrics = {_RTAX_MTU: route.mtu, _RTAX_ADVMSS: route.advmss}
-        given = [attribute(kind, value) for kind, value in metrics.items() if value]
-        body += nested(_RTA_METRICS, *given) if given else b""
-        self.request(_NEWROUTE, CREATE | EXCL | ACK, body)
+        self.request(_NEWROUTE, CREATE | EXCL | ACK, _packed(route))
+
+    def delete_route(self, route: Route) -> None:
+        """Removes a route; `ProcessLookupError` if there is no such one."""
+        self.request(_DELROUTE, ACK, _packed(route))
 
     def route_to(self, address: Address) -> Route:
         """Which way the kernel would send to an address."""
@@ -256,6 +303,7 @@ def _link(body: bytes) -> Link:
         kind=text(info.get(_INFO_KIND, b"")),
         state=number(parts.get(_OPERSTATE)),
         promiscuity=number(parts.get(_PROMISCUITY)),
+        queue=number(parts.get(_TXQLEN)),
     )
 
 
@@ -268,8 +316,24 @@ def _address(index: int, address: Interface) -> bytes:
     return body
 
 
+def _packed(route: Route) -> bytes:
+    family = socket.AF_INET6 if route.dst.version == 6 else socket.AF_INET
+    small = route.table if route.table < 256 else 0
+    flags = _ONLINK if route.onlink else 0
+    body = _RTMSG.pack(family, route.dst.prefixlen, 0, 0, small, route.protocol, route.scope, route.kind, flags)
+    body += attribute(_RTA_TABLE, route.table)
+    body += attribute(_RTA_DST, route.dst.network_address.packed) if route.dst.prefixlen else b""
+    body += attribute(_RTA_GATEWAY, route.gateway.packed) if route.gateway else b""
+    body += attribute(_RTA_OIF, route.link) if route.link else b""
+    body += attribute(_RTA_PREFSRC, route.source.packed) if route.source else b""
+    body += attribute(_RTA_PRIORITY, route.priority) if route.priority else b""
+    metrics = {_RTAX_MTU: route.mtu, _RTAX_ADVMSS: route.advmss}
+    given = [attribute(kind, value) for kind, value in metrics.items() if value]
+    return body + (nested(_RTA_METRICS, *given) if given else b"")
+
+
 def _route(body: bytes) -> Route:
-    family, prefix, _, _, table, protocol, scope, _, _ = _RTMSG.unpack_from(body)
+    family, prefix, _, _, table, protocol, scope, kind, flags = _RTMSG.unpack_from(body)
     parts = wire.attributes(body[_RTMSG.size :])
     empty = bytes(16 if family == socket.AF_INET6 else 4)
     metrics = wire.attributes(parts.get(_RTA_METRICS, b""))
@@ -285,4 +349,6 @@ def _route(body: bytes) -> Route:
         scope=scope,
         source=ipaddress.ip_address(source) if source else None,
         protocol=protocol,
+        onlink=bool(flags & _ONLINK),
+        kind=kind,
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import INVALID_NETWORK_CONFIG, UNSUPPORTED_FIELD, CNIError, NamespaceNotFound, reason
-from ..fields import Interface, Network, field, parse_cidr, plugin_args
+from ..fields import Interface, Network, field, parse_cidr, requested_mac
 from ..netlink.namespace import Namespace, sysctl
 from ..netlink.rtnl import OPERATIONAL, Link, LinkNotFound, Netlink
 from ..results import Result
@@ -41,6 +41,8 @@ class Config:
     promisc: bool
     vlan: int
     dad: bool
+    address_check: bool
+    """Our own word, which Debian's plugin passes over."""
     ipam: str
     mac: str
 
@@ -138,8 +140,9 @@ def read_config(call: Call) -> Config:
         promisc=field(raw, "promiscMode", False),
         vlan=vlan,
         dad=field(raw, "enabledad", False),
+        address_check=field(raw, "addressCheck", False),
         ipam=field(field(raw, "ipam", {}), "type", ""),
-        mac=_mac(call),
+        mac=requested_mac(raw, call.args),
     )
     if config.hairpin and config.promisc:
         raise CNIError("cannot set hairpin mode and promiscuous mode at the same time.", INVALID_NETWORK_CONFIG)
@@ -174,6 +177,8 @@ def _add_addresses(call: Call, config: Config, netlink: Netlink, netns: Namespac
         result["ips"] = given["ips"]
         result["routes"] = given.get("routes", [])
         own = gateways(result, config)
+        if config.address_check:
+            _check_addresses(result)
         netns.run(pod_interface.configure, call.ifname, result, config.dad)
         _wait_for_port(netlink, result["interfaces"][1]["name"])
         for version, addresses in own.items():
@@ -185,6 +190,13 @@ def _add_addresses(call: Call, config: Config, netlink: Netlink, netns: Namespac
     except BaseException:
         call.delegate(config.ipam, "DEL")  # else nobody would give the address back
         raise
+
+
+def _check_addresses(result: Result) -> None:
+    from . import address_check
+
+    addresses = [parse_cidr(ip["address"], "ipam").ip for ip in result["ips"]]
+    address_check.protect(result["interfaces"][1]["name"], result["interfaces"][2]["mac"], addresses)
 
 
 def _ensure_bridge(netlink: Netlink, config: Config) -> Link:
@@ -201,7 +213,7 @@ def _ensure_bridge(netlink: Netlink, config: Config) -> Link:
         raise CNIError(f'failed to create bridge "{config.bridge}": {problem}')
     _no_router_advertisements(config.bridge)
     if not bridge.up or config.promisc:
-        netlink.set_link(bridge.index, up=True, promisc=config.promisc)
+        netlink.set_link(bridge.index, up=True, promisc=config.promisc or None)
     return bridge
 
 
@@ -311,13 +323,6 @@ def _versions(call: Call) -> set[int]:
     """The IP versions of the addresses the pod had, from what is remembered of its ADD."""
     ips: list[dict[str, Any]] = (call.prev_result or {}).get("ips", [])
     return {parse_cidr(ip["address"], "prevResult").version for ip in ips}
-
-
-def _mac(call: Call) -> str:
-    """The hardware address somebody asked for: the runtime's word counts most, then `args`, then CNI_ARGS."""
-    by_environ = plugin_args(call.args, {"MAC"}).get("MAC", "")
-    by_args = field(field(field(call.config, "args", {}), "cni", {}), "mac", "")
-    return field(field(call.config, "runtimeConfig", {}), "mac", "") or by_args or by_environ
 
 
 PLUGIN = Plugin("bridge", add, delete, check, status, gc)

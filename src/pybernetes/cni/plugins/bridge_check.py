@@ -30,7 +30,7 @@ def check(result: Result, bridge: str, promisc: bool, ifname: str, netns: str) -
                 break
         else:
             raise CNIError(f"CNI veth created for bridge {bridge} was not found")
-        namespace.run(_addresses_and_routes, ifname, result)
+        namespace.run(check_addresses_and_routes, ifname, result)
 
 
 def _find(netlink: Netlink, name: str) -> Link:
@@ -75,7 +75,8 @@ def _is_other_end(netlink: Netlink, told: dict[str, Any], bridge: Link, pod: Lin
     return True
 
 
-def _addresses_and_routes(ifname: str, result: Result) -> None:
+def check_addresses_and_routes(ifname: str, result: Result) -> None:
+    """Refuses if an address or a route of the result is not in the caller's namespace."""
     with Netlink() as netlink:
         there = {each.interface for each in netlink.addresses(netlink.link(ifname).index)}
         routes = {version: netlink.routes(version) for version in (4, 6)}

@@ -36,21 +36,33 @@ def configure(name: str, result: Result, dad: bool) -> None:
         _try_sysctl(f"net/{setting.format(name)}", value)
     if dad:
         _try_sysctl(f"net/ipv6/conf/{name}/enhanced_dad", "1")
-    gateways: dict[int, Address] = {}
     with Netlink() as netlink:
         link = netlink.link(name)
-        for ip, address in zip(result["ips"], addresses, strict=True):
+        for address in addresses:
             try:
                 netlink.add_address(link.index, address)
             except OSError as error:
                 raise CNIError(f'failed to add IP addr {address} to "{name}": {reason(error)}') from None
-            if ip.get("gateway"):
-                gateways.setdefault(address.version, parse_ip(ip["gateway"], "ipam"))
         netlink.set_link(link.index, up=True)
-        if 6 in gateways:
+        if 6 in _gateways(result):
             _settle(netlink, link)
-        for route in result.get("routes", ()):
-            _add_route(netlink, link, route, gateways)
+        add_routes(netlink, link, result)
+
+
+def add_routes(netlink: Netlink, link: Link, result: Result) -> None:
+    """Adds the result's routes; one without a gateway leads through that of the addresses."""
+    gateways = _gateways(result)
+    for route in result.get("routes", ()):
+        _add_route(netlink, link, route, gateways)
+
+
+def _gateways(result: Result) -> dict[int, Address]:
+    """The first gateway of each IP version."""
+    found: dict[int, Address] = {}
+    for ip in result["ips"]:
+        if ip.get("gateway"):
+            found.setdefault(parse_cidr(ip["address"], "ipam").version, parse_ip(ip["gateway"], "ipam"))
+    return found
 
 
 def remove(name: str) -> list[Interface]:
