@@ -9,8 +9,13 @@ from pybernetes.kubectl import main as kubectl
 
 @pytest.mark.parametrize(
     "argv",
-    [["apply", "--prune", "--applyset=x", "-f", "nothing.yaml"], ["diff", "--prune", "-f", "nothing.yaml"]],
+    [
+        ["get", "pods", "--profile=cpu"],
+        ["get", "pods", "--vmodule=x=1"],
+        ["cp", "a", "b:c", "--retries=3"],
+        ["top", "node", "--show-swap"],
+    ],
 )
-def test_an_unsupported_way_to_prune_is_refused(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flag_without_effect_is_refused(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert kubectl.main(argv) > 0
     assert "not supported" in capsys.readouterr().err

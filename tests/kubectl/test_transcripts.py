@@ -42,13 +42,16 @@ def test_commands_print_what_upstreams_kubectl_prints(
     kubectl_transcripts.config_for(cluster.kubeconfig, namespace, tmp_path / "config")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
     monkeypatch.setenv("HOME", str(tmp_path))
+    for name, value in kubectl_transcripts.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.chdir(kubectl_transcripts.MANIFESTS)
     run = Runner(monkeypatch)
     run("create", "namespace", namespace)
     different = []
     for entry in kubectl_transcripts.load(path):
-        stdout, stderr, code = run(*shlex.split(entry.command)[1:])
-        found = [kubectl_transcripts.normalized(text) for text in (stdout, stderr)]
+        folder = str(tmp_path)
+        stdout, stderr, code = run(*(word.replace("$TMP", folder) for word in shlex.split(entry.command)[1:]))
+        found = [kubectl_transcripts.normalized(text.replace(folder, "$TMP")) for text in (stdout, stderr)]
         wanted = [kubectl_transcripts.normalized(text) for text in (entry.stdout, entry.stderr)]
         if (found, code) != (wanted, entry.code):
             different.append(

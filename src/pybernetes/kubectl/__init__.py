@@ -9,9 +9,11 @@ Table of contents:
 - `kubeconfig.py`   loading and merging of kubeconfig files; `restconfig.py`: server and credentials of it
 - `credentials.py`  exec plugins, OIDC refresh, token files
 - `transport.py`    HTTP/1.1 over a bare socket and `_ssl`; `client.py`: requests, Status errors, lists, watches
+- `peer_certificate.py` why a server's certificate is not accepted
 - `discovery.py`    API discovery and its cache under ~/.kube/cache; `mapper.py`: resource names to REST mappings
 - `manifests.py`    documents of files, folders, stdin, URLs; `builder.py`: arguments and files to `Info`s
 - `kustomize.py`    builds kustomizations; `describing/`: one module for each family of kinds
+- `applyset.py`     the set of objects of `apply --applyset`; `debug_profiles.py`: the profiles of `debug`
 - `printers/`       table, json, yaml, name, jsonpath, go-template, custom-columns; `printing.py` chooses one by `-o`
 - `commands/`       one command a file; `commands/__init__.py` is the table of their names
 

@@ -21,8 +21,24 @@ if TYPE_CHECKING:
 _PROTOCOLS = "v5.channel.k8s.io, v4.channel.k8s.io"
 
 
-def stream(context: Context, path: str, parameters: dict[str, Any], stdin: bool, tty: bool) -> int:
-    """Runs the session until the container's side ends; returns 0 or raises Exit with the exit code."""
+def detach_keys(text: str) -> bytes:
+    """The bytes of `ctrl-p,ctrl-q` or `a,ctrl-@`. Raises CLIError."""
+    found = b""
+    for key in text.split(",") if text else ():
+        name = key.strip()
+        last = name[-1:].lower()
+        if len(name) == 1:
+            found += name.encode()
+        elif name.lower() == f"ctrl-{last}" and last and last in "@abcdefghijklmnopqrstuvwxyz[\\]^_":
+            found += bytes([ord(last.upper()) - 64])
+        else:
+            raise CLIError(f"invalid detach keys {text}: unknown key {name}")
+    return found
+
+
+def stream(context: Context, path: str, parameters: dict[str, Any], stdin: bool, tty: bool, keys: bytes = b"") -> int:
+    """Runs the session until the container's side ends, or the user types the keys that detach; returns 0 or raises
+    Exit with the exit code."""
     socket = websocket.WebSocket(context.client, path, parameters, _PROTOCOLS)
     saved = None
     if tty and sys.stdin.isatty():
@@ -34,7 +50,7 @@ def stream(context: Context, path: str, parameters: dict[str, Any], stdin: bool,
         _send_size(socket)
         signal.signal(signal.SIGWINCH, lambda *_: _send_size(socket))
     try:
-        return _copy(socket, stdin)
+        return _copy(socket, stdin, keys)
     finally:
         if saved is not None:
             import termios
@@ -49,7 +65,8 @@ def _send_size(socket: websocket.WebSocket) -> None:
     socket.send(websocket.RESIZE, dumps({"Width": size.columns, "Height": size.lines}).encode())
 
 
-def _copy(socket: websocket.WebSocket, stdin: bool) -> int:
+def _copy(socket: websocket.WebSocket, stdin: bool, keys: bytes = b"") -> int:
+    typed = b""
     sys.stdout.flush()
     sys.stderr.flush()
     reading = stdin
@@ -61,6 +78,10 @@ def _copy(socket: websocket.WebSocket, stdin: bool) -> int:
             ready, _, _ = select.select(watched, [], [])
         if 0 in ready:
             content = os.read(0, 32768)
+            if keys:
+                typed = (typed + content)[-len(keys) - len(content) :]
+                if keys in typed:
+                    return 0
             if content:
                 socket.send(websocket.STDIN, content)
             else:
@@ -101,7 +122,8 @@ def container_of(context: Context, pod: dict[str, Any], wanted: str, quiet: bool
             if container["name"] == wanted:
                 found: dict[str, Any] = container
                 return found
-        raise CLIError(f"container {wanted} not found in pod {name}")
+        known = ", ".join(container["name"] for container in every)
+        raise CLIError(f"container {wanted} is not valid for pod {name} out of: {known}")
     default = dig(pod, "metadata", "annotations", "kubectl.kubernetes.io/default-container")
     if default:
         for container in every:
@@ -115,6 +137,32 @@ def container_of(context: Context, pod: dict[str, Any], wanted: str, quiet: bool
         names += [f"{each['name']} (ephem)" for each in spec.get("ephemeralContainers") or ()]
         context.err(f'Defaulted container "{first["name"]}" out of: {", ".join(names)}\n')
     return first
+
+
+def running_pod(context: Context, word: str, action: str, filenames: list[str] | None = None) -> dict[str, Any]:
+    """The pod that `exec` or `attach` is about; `action` is what cannot be done with one that has ended."""
+    from pybernetes.kubectl.pod_lookup import pod_for
+
+    pod = pod_for(context, word, context.flags["pod-running-timeout"], filenames)
+    phase = dig(pod, "status", "phase", default="")
+    if phase in ("Succeeded", "Failed"):
+        raise CLIError(f"cannot {action} a container in a completed pod; current phase is {phase}")
+    return pod
+
+
+def session(
+    context: Context,
+    pod: dict[str, Any],
+    what: str,
+    parameters: dict[str, Any],
+    stdin: bool,
+    tty: bool,
+    keys: bytes = b"",
+) -> int:
+    """Opens `exec` or `attach` of a pod and copies until the container's side ends."""
+    path = f"/api/v1/namespaces/{pod['metadata'].get('namespace', context.namespace())}/pods/{pod['metadata']['name']}"
+    streams = {"stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
+    return stream(context, f"{path}/{what}", {**parameters, **streams}, stdin, tty, keys if tty else b"")
 
 
 def wait_running(context: Context, namespace: str, name: str, timeout: float) -> dict[str, Any]:
@@ -168,6 +216,56 @@ def attach_to_new(context: Context, pod: dict[str, Any]) -> int:
             return _exit_code(pod)
         time.sleep(0.1)
     return 0
+
+
+def attach_to_container(context: Context, namespace: str, name: str, container: str) -> None:
+    """Waits until a container of a pod runs, then attaches to it; one that has already ended shows its logs."""
+    flags = context.flags
+    collection = f"/api/v1/namespaces/{namespace}/pods"
+    path = f"{collection}/{name}"
+    pod: dict[str, Any] = context.client.get(path)
+    warned = ""
+    while not (state := _state(pod, container)).keys() & {"running", "terminated"}:
+        message = (state.get("waiting") or {}).get("message", "")
+        if message and message != warned and not flags.on("quiet"):
+            context.err(f"Warning: container {container}: {message}\n")
+            warned = message
+        version = pod["metadata"].get("resourceVersion", "")
+        selector = {"fieldSelector": f"metadata.name={name}", "resourceVersion": version}
+        for event in context.client.clone().watch(collection, selector):
+            if event.get("type") == "DELETED":
+                raise CLIError('pods "" not found')
+            if event.get("type") in ("ADDED", "MODIFIED"):
+                pod = event["object"]
+                break
+        else:
+            pod = context.client.get(path)
+    stdin, tty = flags.on("stdin"), flags.on("tty")
+    if "terminated" in state:
+        _logs(context, path, container)
+        return
+    if not flags.on("quiet") and stdin:
+        context.err(
+            "All commands and output from this session will be recorded in container logs, including credentials and"
+            " sensitive information passed through the command prompt.\n"
+        )
+        if sys.stdin.isatty():
+            context.err("If you don't see a command prompt, try pressing enter.\n")
+    parameters = {"container": container, "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
+    try:
+        stream(context, f"{path}/attach", parameters, stdin, tty)
+    except StatusError as error:
+        context.err(f"warning: couldn't attach to pod/{name}, falling back to streaming logs: {error.message}\n")
+        _logs(context, path, container)
+
+
+def _state(pod: dict[str, Any], container: str) -> dict[str, Any]:
+    """The state of one container of a pod, of whichever kind."""
+    for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for status in dig(pod, "status", key, default=[]):
+            if status.get("name") == container:
+                return dict(status.get("state") or {})
+    return {}
 
 
 def _logs(context: Context, path: str, container: str) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from pybernetes.kubectl.errors import CLIError, NoMatch, StatusError, raise_all
+from pybernetes.kubectl.errors import CLIError, DecodeError, NoMatch, StatusError, raise_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +80,9 @@ class Builder:
         self.namespace = context.namespace()
         self.explicit = context.explicit_namespace()
         self.all_namespaces = False
+        self.may_take_everything = False
+        """Whether the word `everything` stands for all resources: for commands that only read."""
+        self.everything = False
         self.filenames: list[str] = []
         self.recursive = False
         self.kustomize = ""
@@ -90,6 +93,10 @@ class Builder:
         self.subresource = ""
         self.latest = True
         """Files only name objects: fetch them. False: the objects of the files themselves are wanted."""
+        self.fetch = True
+        """False: objects that the arguments name are not read, because the command needs only their names."""
+        self.validates = False
+        """Whether documents of files are checked by --validate: for commands that create or change what they hold."""
         self.local = False
         self.allow_empty_names = True
         """Whether `TYPE` without a name or selector means all of them."""
@@ -182,6 +189,9 @@ class Builder:
         seen = set()
         for word in self._types:
             every = mapper.category(word) if word in _categories(mapper) else []
+            if word == "everything" and self.may_take_everything and not every:
+                self.everything = True
+                every = [each for each in mapper.everything() if each.namespaced or self.all_namespaces]
             for mapping in every or [mapper.resource(word)]:
                 if mapping.api_version + mapping.resource not in seen:
                     seen.add(mapping.api_version + mapping.resource)
@@ -220,6 +230,10 @@ class Builder:
         for query in self.queries():
             try:
                 if query.name:
+                    if not self.fetch:
+                        metadata = {"name": query.name, **({"namespace": query.namespace} if query.namespace else {})}
+                        yield Info(query.mapping, query.namespace, query.name, {"metadata": metadata})
+                        continue
                     obj = self.context.client.get(query.path(self.subresource))
                     yield Info(query.mapping, query.namespace, query.name, obj)
                 else:
@@ -246,21 +260,31 @@ class Builder:
 
         found = 0
         for source, raw in manifests.sources(self.filenames, self.recursive, self.kustomize):
-            for document in manifests.objects(source or self.kustomize, raw):
-                for obj in flatten(document):
-                    if self.label_selector and not self._selected(obj):
+            for obj in self._objects(source, raw):
+                if self.label_selector and not self._selected(obj):
+                    continue
+                try:
+                    info = self._info(obj, source)
+                    found += 1
+                    if self.latest:
+                        info.refresh(self.context.client.get(info.path(self.subresource)))
+                except (StatusError, NoMatch, DecodeError) as error:
+                    if self.ignore_not_found and isinstance(error, StatusError) and error.reason == "NotFound":
                         continue
-                    try:
-                        info = self._info(obj, source)
-                        found += 1
-                        if self.latest:
-                            info.refresh(self.context.client.get(info.path(self.subresource)))
-                        yield info
-                    except (StatusError, NoMatch) as error:
-                        if self.ignore_not_found and isinstance(error, StatusError) and error.reason == "NotFound":
-                            continue
-                        self.errors.append(error)
+                    self.errors.append(error)
+                    continue
+                yield info
         self.single = found == 1
+
+    def _objects(self, source: str, raw: bytes) -> Iterator[dict[str, Any]]:
+        """The objects of one source; a document that cannot be read ends it, and the other sources go on."""
+        from pybernetes.kubectl import manifests
+
+        try:
+            for document in manifests.objects(source or self.kustomize, raw):
+                yield from flatten(document)
+        except DecodeError as error:
+            self.errors.append(error)
 
     def _selected(self, obj: dict[str, Any]) -> bool:
         from pybernetes.kubectl.selectors import matches
@@ -269,13 +293,8 @@ class Builder:
 
     def _info(self, obj: dict[str, Any], source: str) -> Info:
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
-        if not kind:
-            raise CLIError(f"unable to decode \"{source}\": Object 'Kind' is missing in '{_compact(obj)}'")
-        if not api_version:
-            raise CLIError(
-                f'error validating "{source}": error validating data: apiVersion not set; if you choose to'
-                " ignore these errors, turn validation off with --validate=false"
-            )
+        self._check_kind(obj, source)
+        _check_texts(obj, source)
         metadata = obj.get("metadata")
         if not isinstance(metadata, dict):
             metadata = {}
@@ -306,6 +325,40 @@ class Builder:
                 )
             namespace = namespace or self.namespace
         return Info(mapping, namespace, name, obj, source)
+
+    def _check_kind(self, obj: dict[str, Any], source: str) -> None:
+        """Refuses an object without apiVersion or kind: as data that is not valid, where the command validates."""
+        missing = [f"{key} not set" for key in ("apiVersion", "kind") if not obj.get(key)]
+        if missing and self.validates and self.context.flags.text("validate") not in ("ignore", "false"):
+            problem = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
+            raise DecodeError(
+                f'error validating "{source}": error validating data: {problem}; if you choose to'
+                " ignore these errors, turn validation off with --validate=false"
+            )
+        if not obj.get("kind"):
+            raise DecodeError(f"unable to decode \"{source}\": Object 'Kind' is missing in '{_compact(obj)}'")
+
+
+def _check_texts(obj: dict[str, Any], source: str) -> None:
+    """Refuses labels and annotations that are not text, such as a bare `yes` in YAML."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return
+    for field in ("annotations", "labels"):
+        values = metadata.get(field)
+        if values is None:
+            continue
+        if not isinstance(values, dict):
+            what = f"{_json_type(values)} into Go struct field ObjectMeta.metadata.{field} of type map[string]string"
+            raise DecodeError(f'unable to decode "{source}": json: cannot unmarshal {what}')
+        for value in values.values():
+            if not isinstance(value, str) and value is not None:
+                what = f"{_json_type(value)} into Go struct field ObjectMeta.metadata.{field} of type string"
+                raise DecodeError(f'unable to decode "{source}": json: cannot unmarshal {what}')
+
+
+def _json_type(value: Any) -> str:
+    return {bool: "bool", int: "number", float: "number", str: "string", list: "array"}.get(type(value), "object")
 
 
 def list_error(error: StatusError, mapping: Mapping, builder: Builder) -> StatusError:

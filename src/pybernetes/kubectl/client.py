@@ -101,28 +101,27 @@ class Client:
         """A request; returns the response whatever its code."""
         target = path + (query(parameters) if parameters else "")
         payload = None
-        sent = [("Accept", accept), *self.headers(), *(headers or ())]
+        extra = list(headers or ())
         if body is not None:
             payload = body if isinstance(body, bytes) else data.dumps(body).encode("utf-8", "surrogatepass")
-            sent.append(("Content-Type", content_type))
+            extra.append(("Content-Type", content_type))
         if not (self.config.disable_compression or self.transport.host.startswith(("127.", "localhost"))):
-            sent.append(("Accept-Encoding", "gzip"))
+            extra.append(("Accept-Encoding", "gzip"))
         url = self.config.server + target
-        self.log.request(method, url, sent, payload)
-        began = time.monotonic()
         limit = self.config.timeout if timeout is None else timeout
-        response = self.transport.request(method, target, sent, payload, limit)
-        self.log.response(method, url, response, time.monotonic() - began)
-        for name, value in response.headers:
-            if name.lower() == "warning":
-                self.warnings.add(value)
-        if response.status == 401 and self.config.exec_plugin and self._refresh():
-            response.read()
-            sent = [("Accept", accept), *self.headers(), *(headers or ())]
-            if payload is not None:
-                sent.append(("Content-Type", content_type))
+        again = bool(self.config.exec_plugin)  # a plugin is asked once more where its credentials are refused
+        while True:
+            sent = [("Accept", accept), *self.headers(), *extra]
+            self.log.request(method, url, sent, payload)
+            began = time.monotonic()
             response = self.transport.request(method, target, sent, payload, limit)
-        return response
+            self.log.response(method, url, response, time.monotonic() - began)
+            for name, value in response.headers:
+                if name.lower() == "warning":
+                    self.warnings.add(value)
+            if not (again and response.status == 401 and self._refresh()):
+                return response
+            again = False
 
     def headers(self) -> list[tuple[str, str]]:
         """The headers of every request: who asks."""
@@ -246,8 +245,11 @@ class Client:
     def watch(
         self, path: str, parameters: dict[str, Any], timeout: float | None = None, **options: Any
     ) -> Iterator[dict[str, Any]]:
-        """The events of a watch, until the server ends it. Raises StatusError for an ERROR event."""
-        response = self.open("GET", path, {**parameters, "watch": True}, timeout=timeout or 0, **options)
+        """The events of a watch, until the server ends it or `--request-timeout` does.
+
+        With a `timeout` of the caller's own, TimeoutError is raised when it is up.
+        """
+        response = self.open("GET", path, {**parameters, "watch": True}, timeout=timeout, **options)
         try:
             for line in response.lines():
                 if line.strip():
@@ -255,8 +257,10 @@ class Client:
         except (EOFError, ConnectionError, ValueError):
             self.transport.close()
         except TimeoutError:
-            self.transport.close()
-            raise
+            if timeout:
+                raise
+            problem = "net/http: request canceled (Client.Timeout or context cancellation while reading body)"
+            self.log.undecodable(problem)
         except OSError as error:
             raise self.broken(error) from None
         finally:
@@ -269,6 +273,7 @@ class Warnings:
     def __init__(self) -> None:
         self.seen: set[str] = set()
         self.color = False
+        self.silent = False
 
     def add(self, header: str) -> None:
         """Prints the text of a Warning header on stderr."""
@@ -277,7 +282,7 @@ class Warnings:
         if code != "299" or not quoted.startswith('"'):
             return
         text = quoted[1 : quoted.rfind('"')].replace('\\"', '"').replace("\\\\", "\\")
-        if text in self.seen:
+        if text in self.seen or self.silent:
             return
         self.seen.add(text)
         sys.stdout.flush()

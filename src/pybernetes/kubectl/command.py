@@ -22,6 +22,7 @@ class Command:
         "deprecated",
         "examples",
         "flags",
+        "help_on_stdout",
         "hidden",
         "long",
         "name",
@@ -43,6 +44,7 @@ class Command:
         children: dict[str, Command | str] | None = None,
         hidden: bool = False,
         deprecated: str = "",
+        help_on_stdout: bool = False,
     ) -> None:
         self.use = use
         self.name = use.split(" ", 1)[0]
@@ -55,6 +57,8 @@ class Command:
         self.children = children or {}
         self.hidden = hidden
         self.deprecated = deprecated
+        self.help_on_stdout = help_on_stdout
+        """Of a group: whether its help goes to stdout when no subcommand is named."""
 
     def child(self, name: str) -> Command | None:
         """A subcommand by its name or alias."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pybernetes.kubectl.mapper import Mapper
     from pybernetes.kubectl.restconfig import Loader
 
+_VERSION = "v1.36.4"
+
 
 class Context:
     """One run of one command."""
@@ -37,6 +39,10 @@ class Context:
         """Writes to stderr, after what was written to stdout before it."""
         sys.stdout.flush()
         sys.stderr.write(text)
+
+    def flush(self) -> None:
+        """Brings what was written to stdout to its reader, before a question or a wait."""
+        sys.stdout.flush()
 
     @property
     def stdin(self) -> IO[bytes]:
@@ -63,9 +69,10 @@ class Context:
             from pybernetes.kubectl.verbose import Log
 
             config = self.loader.rest()
+            config.stdin_used = any(word in ("-", "-f-", "-f=-", "--filename=-") for word in self.argv)
             log = Log(int(self.flags.get("v") or 0))
             log.loaded(self.loader.config.files)
-            self._client = Client(config, log, "kubectl/v1.36.4 (linux/amd64) kubernetes/pybernetes")
+            self._client = Client(config, log, f"kubectl/{_VERSION} (linux/amd64) kubernetes/pybernetes")
             self._client.warnings.color = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
         return self._client
 
@@ -75,8 +82,18 @@ class Context:
             from pybernetes.kubectl.discovery import Discovery
             from pybernetes.kubectl.mapper import Mapper
 
+            if self.flags.on("match-server-version"):
+                self._match_version()
             self._mapper = Mapper(Discovery(self.client, self.cache_dir()))
         return self._mapper
+
+    def _match_version(self) -> None:
+        """Refuses a server of another version than the client's. Raises CLIError."""
+        from pybernetes.kubectl.errors import CLIError
+
+        found = str((self.client.get("/version") or {}).get("gitVersion", ""))
+        if found != _VERSION:
+            raise CLIError(f"server version ({found}) differs from client version ({_VERSION})!")
 
     def cache_dir(self) -> str:
         """Where discovery is cached."""

@@ -49,10 +49,11 @@ def _exec(config: RestConfig, plugin: dict[str, Any], refresh: bool) -> str:
         what = "must be specified" if not mode else f'"{mode}" is invalid'
         raise CLIError(f"interactiveMode {what} for {config.user_name} to use exec authentication plugin")
     terminal = sys.stdin.isatty()
-    if mode == "Always" and not terminal:
-        raise CLIError(
-            "getting credentials: exec plugin cannot support interactive mode: standard input is not a terminal"
-        )
+    problem = "" if terminal else "standard input is not a terminal"
+    if config.stdin_used:
+        terminal, problem = False, "standard input is unavailable: used by stdin resource manifest reader"
+    if mode == "Always" and problem:
+        raise CLIError(f"getting credentials: exec plugin cannot support interactive mode: {problem}")
     info: dict[str, Any] = {
         "kind": "ExecCredential",
         "apiVersion": version,
@@ -65,6 +66,12 @@ def _exec(config: RestConfig, plugin: dict[str, Any], refresh: bool) -> str:
     environment["KUBERNETES_EXEC_INFO"] = data.dumps(info, sort=False)
     if os.sep in command and not os.path.isabs(command) and config.user_origin:
         command = os.path.join(os.path.dirname(os.path.abspath(config.user_origin)), command)
+    if "pybernetes.kubectl.kuberc" in sys.modules:
+        from shutil import which
+
+        from pybernetes.kubectl import kuberc
+
+        kuberc.check_plugin(command, which(command) or command)
     try:
         done = subprocess.run(
             [command, *map(str, plugin.get("args") or ())],
@@ -87,14 +94,18 @@ def _exec(config: RestConfig, plugin: dict[str, Any], refresh: bool) -> str:
 
 
 def _credential(config: RestConfig, output: bytes, version: str) -> str:
+    from pybernetes.kubectl.manifests import not_an_object, parse_yaml
+
     try:
-        answer = data.loads(output)
+        answer = data.loads(output) if output.lstrip()[:1] == b"{" else parse_yaml(output)
     except ValueError as error:
         raise CLIError(
             f"getting credentials: decoding stdout: couldn't get version/kind; json parse error: {error}"
         ) from None
-    if not isinstance(answer, dict) or answer.get("apiVersion") != version:
-        given = answer.get("apiVersion", "") if isinstance(answer, dict) else ""
+    if not isinstance(answer, dict):
+        raise CLIError(f"getting credentials: decoding stdout: {not_an_object(answer)}")
+    if answer.get("apiVersion") != version:
+        given = answer.get("apiVersion", "")
         raise CLIError(
             f"getting credentials: exec plugin is configured to use API version {version},"
             f" plugin returned version {given}"

@@ -127,6 +127,11 @@ def pretty(value: Any, indent: str = "    ", sort: bool = True, level: str = "")
     return _simple(value)
 
 
+def in_order(value: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """A map whose keys stand in the order of some names, unknown ones last."""
+    return {key: value[key] for key in sorted(value, key=lambda key: names.index(key) if key in names else len(names))}
+
+
 def copy(value: Any) -> Any:
     """A deep copy of JSON data."""
     if isinstance(value, dict):

@@ -33,8 +33,10 @@ def run() -> None:
     """Runs kubectl and ends the process with its exit code."""
     sys.path[:0] = [__file__.rsplit("/pybernetes/", 1)[0]]
     sys.meta_path.append(_SitePackages)
-    from pybernetes.kubectl.main import process
-
+    try:
+        from pybernetes.kubectl.main import process
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     process(sys.argv)
 
 

@@ -64,6 +64,10 @@ class ConnectionFailed(CLIError):
         return self.text()
 
 
+class DecodeError(CLIError):
+    """A document that is no object of an API; the others of the same command go on."""
+
+
 class NoMatch(CLIError):
     """The server has no such resource or kind."""
 

@@ -26,7 +26,7 @@ def follow(
             f"you are attempting to follow {len(targets)} log streams, but maximum allowed concurrency is {limit},"
             " use --max-log-requests to increase the limit"
         )
-    follower = _Follower(context, parameters)
+    follower = _Follower(context, parameters, limit)
     for pod, name in targets:
         follower.add(pod, name)
     if flags.text("selector") or flags.text("regex") or word.endswith("~"):
@@ -38,30 +38,38 @@ def follow(
 
 
 class _Follower:
-    """The running threads. `_seen` holds every container whose thread was started, so that none has two."""
+    """The running threads, at most `--max-log-requests` of them. `_seen` holds every container that was started to be
+    read, by its ID, so that none is read twice and a restarted one is read again."""
 
-    def __init__(self, context: Context, parameters: dict[str, Any]) -> None:
+    def __init__(self, context: Context, parameters: dict[str, Any], limit: int) -> None:
         self._context = context
         self._parameters = parameters
-        self._seen: set[tuple[str, str]] = set()
+        self._limit = limit
+        self._seen: set[tuple[str, str, str]] = set()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
 
-    def add(self, pod: dict[str, Any], container: str) -> None:
-        key = (pod["metadata"]["uid"], container)
+    def add(self, pod: dict[str, Any], container: str, whole: bool = False) -> None:
+        """Reads a container's log from now on; `whole`: from its beginning, because it has only just started."""
+        key = (pod["metadata"]["uid"], container, _container_id(pod, container))
         with self._lock:
             if key in self._seen:
                 return
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            if len(self._threads) >= self._limit:
+                name = pod["metadata"]["name"]
+                os.write(2, f"warning: {self._limit} logs are followed already, {name} is left out\n".encode())
+                return
             self._seen.add(key)
-        thread = threading.Thread(target=self._copy, args=(pod, container), daemon=True)
-        self._threads.append(thread)
+            thread = threading.Thread(target=self._copy, args=(pod, container, whole), daemon=True)
+            self._threads.append(thread)
         thread.start()
 
     def join(self) -> None:
         for thread in self._threads:
             thread.join()
 
-    def _copy(self, pod: dict[str, Any], container: str) -> None:
+    def _copy(self, pod: dict[str, Any], container: str, whole: bool) -> None:
         from pybernetes.kubectl.commands.logs import label_for
 
         context = self._context
@@ -69,9 +77,12 @@ class _Follower:
         color = context.terminal()
         head = label_for(pod, container, color) if context.flags.on("prefix") or color else b""
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/log"
+        parameters = {**self._parameters, "container": container}
+        if whole:
+            parameters.pop("tailLines", None)
         try:
             client = context.client.clone()
-            response = client.open("GET", path, {**self._parameters, "container": container}, accept="*/*", timeout=0)
+            response = client.open("GET", path, parameters, accept="*/*", timeout=0)
             for line in response.lines():
                 os.write(1, head + line + b"\n")
         except CLIError as error:
@@ -80,14 +91,13 @@ class _Follower:
             pass
 
     def watch(self, word: str, container: str) -> None:
-        """Adds the containers of pods that start to run."""
-        import re
-
+        """Adds the containers of pods that start to run, and those that run again."""
+        from pybernetes.kubectl.commands.logs import name_pattern
         from pybernetes.kubectl.data import dig
 
         context = self._context
         flags = context.flags
-        pattern = re.compile(flags.text("regex") or (re.escape(word[:-1]) if word.endswith("~") else ""))
+        pattern = name_pattern(flags.text("regex"), word)
         path = f"/api/v1/namespaces/{context.namespace()}/pods"
         client = context.client.clone()
         while True:
@@ -101,6 +111,16 @@ class _Follower:
                     names = [each["name"] for each in pod["spec"]["containers"]]
                     chosen = names if flags.on("all-containers") else [container if container in names else names[0]]
                     for name in chosen:
-                        self.add(pod, name)
+                        if _container_id(pod, name):
+                            self.add(pod, name, whole=True)
             except CLIError:
-                time.sleep(1)
+                pass
+            time.sleep(1)
+
+
+def _container_id(pod: dict[str, Any], container: str) -> str:
+    """The ID of a container that runs; nothing for one that does not."""
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        if status.get("name") == container and "running" in (status.get("state") or {}):
+            return str(status.get("containerID") or "")
+    return ""

@@ -58,7 +58,7 @@ def failed(error: CLIError, obj: dict[str, Any]) -> CLIError:
 
     names = {
         "Deployment": "deployment", "ConfigMap": "configmap", "Secret": "secret", "Ingress": "ingress", "Job": "job",
-        "CronJob": "cronjob", "ServiceAccount": "serviceaccount", "ResourceQuota": "resource quota",
+        "CronJob": "cronjob", "ServiceAccount": "serviceaccount", "ResourceQuota": "quota",
         "PodDisruptionBudget": "poddisruptionbudgets", "PriorityClass": "priorityclass",
     }  # fmt: skip
     name = names.get(obj["kind"])

@@ -125,11 +125,22 @@ def parse(raw: bytes) -> dict[str, Any]:
                 return value
         except ValueError:
             pass
-    from pybernetes.kubectl.manifests import parse_yaml
+    from pybernetes.kubectl import simple_yaml
 
-    value = parse_yaml(raw)
+    value = simple_yaml.parse(raw)
+    if not isinstance(value, dict):
+        from pybernetes.kubectl.manifests import parse_yaml
+
+        value = parse_yaml(raw)
     if value is None:
         return {}
+    version = value.get("apiVersion") if isinstance(value, dict) else None
+    if version not in (None, "", "v1"):
+        kind = value.get("kind") or "Config"
+        raise ValueError(
+            f'no kind "{kind}" is registered for version "{version}" in scheme'
+            ' "k8s.io/client-go/tools/clientcmd/api/latest/latest.go:50"'
+        )
     if not isinstance(value, dict):
         raise ValueError(
             "couldn't get version/kind; json parse error: json: cannot unmarshal"

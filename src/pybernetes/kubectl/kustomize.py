@@ -45,9 +45,9 @@ _ORDER = (
 _LAST = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
-def build(folder: str) -> bytes:
-    """The YAML of a kustomization. Raises CLIError."""
-    objects = Kustomization(folder).objects()
+def build(folder: str, restricted: bool = True) -> bytes:
+    """The YAML of a kustomization; `restricted`: it may read no files outside its folder. Raises CLIError."""
+    objects = Kustomization(folder, restricted).objects()
     return "---\n".join(yaml_text.dumps(obj) for obj in _sorted(objects)).encode()
 
 
@@ -66,10 +66,15 @@ def _sorted(objects: list[Object]) -> list[Object]:
 class Kustomization:
     """One folder with a kustomization file."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, restricted: bool = True) -> None:
         self.folder = folder
+        self._restricted = restricted
         if not os.path.isdir(folder):
-            raise CLIError(f"must build at directory: not a valid directory: {folder}: no such file or directory")
+            path = os.path.abspath(folder)
+            problem = f"evalsymlink failure on '{folder}' : lstat {path}: no such file or directory"
+            if os.path.exists(folder):
+                problem = f"'{folder}' is not a directory"
+            raise CLIError(f"must build at directory: not a valid directory: {problem}")
         found = [name for name in _NAMES if os.path.exists(os.path.join(folder, name))]
         if not found:
             names = "'kustomization.yaml', 'kustomization.yml' or 'Kustomization'"
@@ -81,12 +86,17 @@ class Kustomization:
                 "# Warning: 'commonLabels' is deprecated. Please use 'labels' instead."
                 " Run 'kustomize edit fix' to update your Kustomization automatically.\n"
             )
+        known = {name.lower(): name for name in _KNOWN}  # upstream reads the names of fields in any case
+        self.spec = {known.get(str(key).lower(), key): value for key, value in self.spec.items()}
         unknown = sorted(set(self.spec) - _KNOWN)
         if unknown:
             raise CLIError(f'invalid Kustomization: json: unknown field "{unknown[0]}"')
 
     def _read(self, name: str) -> bytes:
         path = os.path.join(self.folder, name)
+        root, real = os.path.realpath(self.folder), os.path.realpath(path)
+        if self._restricted and not real.startswith(root.rstrip(os.sep) + os.sep):
+            raise CLIError(f"accumulating resources: security; file '{real}' is not in or below '{root}'")
         try:
             with open(path, "rb") as file:
                 return file.read()
@@ -112,7 +122,7 @@ class Kustomization:
         for name in [*(spec.get("resources") or ()), *(spec.get("bases") or ())]:
             path = os.path.join(self.folder, name)
             if os.path.isdir(path):
-                found += Kustomization(path).objects()
+                found += Kustomization(path, self._restricted).objects()
             elif name.startswith(("http://", "https://")):
                 from pybernetes.kubectl.manifests import documents, fetch
 
@@ -120,7 +130,7 @@ class Kustomization:
             else:
                 found += [each for document in self._documents(name) for each in flatten(document)]
         for name in spec.get("components") or ():
-            found = Kustomization(os.path.join(self.folder, name)).objects(found)
+            found = Kustomization(os.path.join(self.folder, name), self._restricted).objects(found)
         generated = self._generate()
         found = _merge_generated(found, generated)
         self._patch(found)

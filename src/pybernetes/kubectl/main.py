@@ -11,7 +11,7 @@ import sys
 from pybernetes.kubectl.command import Command, load
 from pybernetes.kubectl.commands import COMMANDS
 from pybernetes.kubectl.context import Context
-from pybernetes.kubectl.errors import CLIError
+from pybernetes.kubectl.errors import CLIError, PlainError
 from pybernetes.kubectl.flags import Flag, FlagError, Flags, HelpWanted
 
 TYPE_CHECKING = False
@@ -53,8 +53,11 @@ GLOBAL_FLAGS: tuple[Flag, ...] = (
 
 def process(argv: list[str]) -> NoReturn:
     """Runs the process's command line and ends the process without the interpreter's slow shutdown."""
-    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
-    code = main(argv[1:])
+    try:
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
+        code = main(argv[1:])
+    except KeyboardInterrupt:  # a second Ctrl-C, while the first one is handled
+        os._exit(130)
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -99,6 +102,22 @@ def main(argv: list[str]) -> int:
         what = (error.strerror or str(error)).lower()
         sys.stderr.write(f"error: {f'open {error.filename}: ' if error.filename else ''}{what}\n")
         return 1
+    except Exception as error:
+        _flush()
+        sys.stderr.write(f"error: {_unexpected(error)}\n")
+        return 1
+
+
+def _unexpected(error: Exception) -> str:
+    """One line for an exception that no command expects, such as the answer of a server that is no API server."""
+    what = " ".join(str(error).split())
+    if isinstance(error, KeyError | TypeError | AttributeError | IndexError):
+        frame = error.__traceback__
+        while frame is not None and frame.tb_next is not None:
+            frame = frame.tb_next
+        where = f" in {os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}" if frame else ""
+        return f"unexpected data: {type(error).__name__}: {what}{where}"
+    return what or type(error).__name__
 
 
 def _flush() -> None:
@@ -141,6 +160,7 @@ def _run(argv: list[str]) -> int:
         return 0
     except FlagError as error:
         raise CLIError(f"{error.message}\nSee '{' '.join(path)} --help' for usage.") from None
+    _refuse(flags)
     for line in flags.deprecations:
         sys.stderr.write(line + "\n")
     if command.deprecated:
@@ -148,6 +168,9 @@ def _run(argv: list[str]) -> int:
     if command.run is None:
         from pybernetes.kubectl import usage
 
+        if command.help_on_stdout and not arguments:
+            sys.stdout.write(usage.command(command, path))
+            return 1
         if arguments:
             given = " ".join(arguments)
             raise CLIError(f"unknown command \"{given}\"\nSee '{' '.join(path)} -h' for help and examples")
@@ -161,27 +184,45 @@ def _run(argv: list[str]) -> int:
     return code
 
 
+# Flags of upstream's kubectl that have no effect here: refused, so that no user counts on them.
+_UNSUPPORTED = (
+    "profile", "profile-output", "retries", "show-swap", "vmodule",
+)  # fmt: skip
+
+
+def _refuse(flags: Flags) -> None:
+    for name in _UNSUPPORTED:
+        # `debug` has a --profile of its own, whose default is not `none`.
+        own = name == "profile" and flags.known[name].default != "none"
+        if flags.changed(name) and not own and flags[name] != flags.known[name].default:
+            raise CLIError(f"--{name} is not supported by this kubectl")
+
+
 def _aliases(argv: list[str]) -> list[str]:
     """The command line after the aliases of a kuberc; the file is looked for only, not parsed, where there is none."""
-    if os.environ.get("KUBERC") == "off" or os.environ.get("KUBECTL_KUBERC") == "false":
+    if "pybernetes.kubectl.kuberc" in sys.modules:  # an earlier command line of this process had preferences
+        from pybernetes.kubectl import kuberc
+
+        kuberc.current = kuberc.Preferences({})
+    if os.environ.get("KUBECTL_KUBERC") == "false":
         return argv
-    path = os.environ.get("KUBERC") or ""
-    for at, word in enumerate(argv):
-        if word.startswith("--kuberc="):
-            path = word[9:]
-        elif word == "--kuberc" and at + 1 < len(argv):
-            path = argv[at + 1]
-    path = path or os.path.join(os.environ.get("HOME", ""), ".kube", "kuberc")
-    if path == "off" or not os.path.exists(path):
-        return argv
+    given = any(word == "--kuberc" or word.startswith("--kuberc=") for word in argv)
+    if not given:
+        path = os.environ.get("KUBERC") or os.path.join(os.environ.get("HOME", ""), ".kube", "kuberc")
+        if path == "off" or (not os.environ.get("KUBERC") and not os.path.exists(path)):
+            return argv
     from pybernetes.kubectl import kuberc
 
-    return kuberc.expand(argv, path)
+    try:
+        path, explicit = kuberc.location(kuberc.given_file(argv))
+        return kuberc.expand(argv, path, explicit)
+    except CLIError as error:
+        raise PlainError(f"error occurred while applying preferences {error.message}") from None
 
 
 def _defaults(flags: Flags, path: list[str]) -> None:
     """Values of flags that the user did not give, from the defaults of a kuberc."""
-    if "pybernetes.kubectl.kuberc" in sys.modules:
+    if "pybernetes.kubectl.kuberc" in sys.modules and path[1:2] != ["kuberc"]:
         from pybernetes.kubectl import kuberc
 
         kuberc.apply_defaults(flags, path)

@@ -6,7 +6,7 @@ import os
 import sys
 
 from pybernetes.kubectl import data
-from pybernetes.kubectl.errors import CLIError, add_source
+from pybernetes.kubectl.errors import CLIError, DecodeError, add_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,25 +62,15 @@ def _has_content(document: bytes) -> bool:
 
 
 def _json_documents(raw: bytes) -> Iterator[Any]:
+    """JSON objects one after another, with or without `---` between them, or YAML in flow style."""
     try:
-        yield data.loads(raw)
-        return
+        found = data.stream(raw)
     except ValueError as error:
         problem = str(error)
-    found: list[Any] = []
-    try:
-        for document in split(raw):  # YAML in flow style, or several JSON documents with --- between them
-            if _has_content(document):
-                found.append(parse_yaml(document))
-    except ValueError:
-        found = []
-    if found:
-        yield from found
-        return
-    try:
-        found = list(data.stream(raw))
-    except ValueError:
-        raise ValueError(f"json parse error: {problem}") from None
+        try:
+            found = [parse_yaml(document) for document in split(raw) if _has_content(document)]
+        except ValueError:
+            raise ValueError(f"json parse error: {problem}") from None
     yield from found
 
 
@@ -89,18 +79,19 @@ def objects(source: str, raw: bytes) -> Iterator[dict[str, Any]]:
     try:
         for value in documents(raw):
             if not isinstance(value, dict):
-                raise ValueError(_not_an_object(value))
+                raise ValueError(not_an_object(value))
             yield value
     except ValueError as error:
         text = str(error)
         if text.startswith(("yaml:", "error converting")):
             text = f"error converting YAML to JSON: {text}" if text.startswith("yaml:") else text
-        raise CLIError(
+        raise DecodeError(
             f"error parsing {source}: {text}" if source != "STDIN" else f"error parsing STDIN: {text}"
         ) from None
 
 
-def _not_an_object(value: Any) -> str:
+def not_an_object(value: Any) -> str:
+    """The message for a document that is no object."""
     kind = "string" if isinstance(value, str) else "array" if isinstance(value, list) else "number"
     if isinstance(value, bool):
         kind = "bool"

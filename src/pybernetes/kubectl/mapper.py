@@ -108,6 +108,14 @@ class Mapper:
                 found.append(each)
         return found
 
+    def everything(self) -> list[Mapping]:
+        """Every resource that can be listed, once each, but for events: `get everything`."""
+        found: dict[tuple[str, str], Mapping] = {}
+        for each in self.all():
+            if "list" in each.verbs and each.resource != "events":
+                found.setdefault((each.group, each.resource), each)
+        return list(found.values())
+
     def _kind(self, api_version: str, kind: str) -> Mapping | None:
         group, _, version = api_version.rpartition("/")
         for entry in self.discovery.resources.get(api_version) or ():
@@ -124,7 +132,7 @@ class Mapper:
         for kind, version, group in _readings(word):
             for each in every:
                 if (
-                    each.kind == kind
+                    kind in (each.kind, each.kind.lower())
                     and each.version == (version or each.version)
                     and (not group or each.group == group)
                 ):

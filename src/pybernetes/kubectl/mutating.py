@@ -138,13 +138,21 @@ def change_cause(context: Context) -> str:
 
 def create(context: Context, info: Info, dry: str, printer: Printer) -> dict[str, Any]:
     """Creates an object (or only shows it) and prints the result."""
-    flags = context.flags
     if dry != "client":
-        info.refresh(context.client.post(info.collection(), info.object, parameters(flags, dry)))
+        info.refresh(post(context, info, info.object, dry))
     elif info.mapping.namespaced:
         info.object.setdefault("metadata", {}).setdefault("namespace", info.namespace)
     context.out(printer(info.object))
     return info.object
+
+
+def post(context: Context, info: Info, obj: dict[str, Any], dry: str = "none") -> dict[str, Any]:
+    """Creates an object; a version that it was read with counts no more."""
+    metadata = obj.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("resourceVersion", None)
+    found: dict[str, Any] = context.client.post(info.collection(), obj, parameters(context.flags, dry))
+    return found
 
 
 def patch(context: Context, info: Info, kind: str, body: Any, dry: str = "none", sub: str = "") -> dict[str, Any]:

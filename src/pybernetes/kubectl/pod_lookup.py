@@ -23,10 +23,15 @@ def pod_for(context: Context, word: str, timeout: float = 0, filenames: list[str
         builder.files(filenames)
     else:
         builder.arguments(["pods", word] if "/" not in word else [word])
+    builder.latest = not filenames
     infos = builder.infos()
     raise_all(builder.errors)
+    if filenames and len(infos) == 1:
+        infos[0].refresh(context.client.get(infos[0].path()))
     if not infos:
         raise CLIError("no resource found")
+    if len(infos) > 1:
+        raise CLIError(f"cannot {context.path.rpartition(' ')[2]} into multiple objects at a time")
     info = infos[0]
     if info.mapping.kind == "Pod":
         return info.object
@@ -41,9 +46,8 @@ def pods_selector(obj: dict[str, Any], resource: str) -> str:
             raise CLIError(f"invalid service '{obj['metadata']['name']}': Service is defined without a selector")
         return selector_text(selector)
     if not selector or obj.get("kind") == "CronJob":
-        group = str(obj.get("apiVersion", "")).rpartition("/")[0]
-        label = f"{resource}.{group}" if group else resource
-        raise CLIError(f"cannot attach to {label}: selector for *v1.{obj.get('kind')} not implemented")
+        kind = f"*v1.{obj.get('kind')}"
+        raise CLIError(f"cannot attach to {kind}: selector for {kind} not implemented")
     return selector_text(selector)
 
 

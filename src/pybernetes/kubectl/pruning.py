@@ -1,4 +1,4 @@
-"""`kubectl apply --prune`: deletes what was applied before and is in none of the files now."""
+"""`kubectl apply --prune`: deletes what was applied before and is in none of the files now; `diff --prune` shows it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pybernetes.kubectl.errors import CLIError, NoMatch, StatusError, not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pybernetes.kubectl.context import Context
     from pybernetes.kubectl.mapper import Mapping
 
@@ -24,15 +26,36 @@ def prune(context: Context, applied: list[Info], dry: str) -> None:
     """Deletes objects with the last-applied annotation that were not applied this time."""
     flags = context.flags
     kept = {(info.object.get("metadata") or {}).get("uid") for info in applied}
-    namespaces = list(dict.fromkeys(info.namespace for info in applied if info.namespace)) or [context.namespace()]
+    namespaces = {info.namespace for info in applied if info.namespace} or {context.namespace()}
+    for info in candidates(context, kept, namespaces):
+        if dry != "client":
+            options = deleting.options(flags.number("grace-period"), deleting.cascade(context), dry)
+            try:
+                context.client.delete(info.path(), options)
+            except StatusError as error:
+                if not not_found(error):
+                    raise
+        suffix = {"client": " (dry run)", "server": " (server dry run)"}.get(dry, "")
+        context.out(f"{info.label()} pruned{suffix}\n")
+
+
+def candidates(context: Context, kept: set[object], namespaces: set[str]) -> Iterator[Info]:
+    """The applied objects of the namespaces that match `--selector` and whose UID is not among the kept ones."""
+    flags = context.flags
     for word in flags.words("prune-allowlist") or [*_NAMESPACED, *_CLUSTER]:
         mapping = _mapping(context, word)
         if mapping is None:
             if flags.words("prune-allowlist"):
                 raise CLIError(f"error retrieving RESTMappings to prune: invalid resource {word}")
             continue
-        for namespace in namespaces if mapping.namespaced else [""]:
-            _prune(context, mapping, namespace, kept, dry)
+        for namespace in sorted(namespaces) if mapping.namespaced else [""]:
+            listed = context.client.list(mapping.path(namespace), {"labelSelector": flags.text("selector")})
+            for item in listed.get("items") or ():
+                metadata = item["metadata"]
+                if mutating.LAST_APPLIED in (metadata.get("annotations") or {}) and metadata.get("uid") not in kept:
+                    item.setdefault("apiVersion", mapping.api_version)
+                    item.setdefault("kind", mapping.kind)
+                    yield Info(mapping, namespace, metadata["name"], item)
 
 
 def _mapping(context: Context, word: str) -> Mapping | None:
@@ -44,22 +67,3 @@ def _mapping(context: Context, word: str) -> Mapping | None:
         return context.mapper.kind(f"{group}/{parts[1]}" if group else parts[1], parts[2])
     except NoMatch:
         return None
-
-
-def _prune(context: Context, mapping: Mapping, namespace: str, kept: set[object], dry: str) -> None:
-    flags = context.flags
-    listed = context.client.list(mapping.path(namespace), {"labelSelector": flags.text("selector")})
-    for item in listed.get("items") or ():
-        metadata = item["metadata"]
-        if mutating.LAST_APPLIED not in (metadata.get("annotations") or {}) or metadata.get("uid") in kept:
-            continue
-        info = Info(mapping, namespace, metadata["name"], item)
-        if dry != "client":
-            options = deleting.options(flags.number("grace-period"), deleting.cascade(context), dry)
-            try:
-                context.client.delete(info.path(), options)
-            except StatusError as error:
-                if not not_found(error):
-                    raise
-        suffix = {"client": " (dry run)", "server": " (server dry run)"}.get(dry, "")
-        context.out(f"{info.label()} pruned{suffix}\n")

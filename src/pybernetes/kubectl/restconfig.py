@@ -42,6 +42,8 @@ class RestConfig:
         self.proxy_url = ""
         self.timeout = 0.0
         self.disable_compression = False
+        self.stdin_used = False
+        """Whether the command reads stdin itself, so that no exec plugin may ask the user."""
 
 
 class Loader:
@@ -215,6 +217,8 @@ class Loader:
             result.token, result.token_file, result.exec_plugin, result.auth_provider = "", "", None, None
         if flags.get("password"):
             result.password = flags.text("password")
+        if result.cert_data or result.cert_file:
+            result.exec_plugin = None  # a certificate that is there already goes before a plugin
         self._impersonate(result)
         if result.insecure:
             if flags.get("insecure-skip-tls-verify") and not flags.get("certificate-authority"):

@@ -125,9 +125,7 @@ def history(context: Context, info: Info) -> dict[int, Revision]:
         return _controller_revisions(context, info)
     group = info.mapping.group
     label = f"{info.mapping.kind}.{group}" if group else info.mapping.kind
-    raise CLIError(
-        f'error retrieving history for "{label}", no visitor method exists for {{{group} {info.mapping.kind}}}'
-    )
+    raise CLIError(f'no history viewer has been implemented for "{label}"')
 
 
 def _selector(obj: dict[str, Any]) -> str:

@@ -56,6 +56,14 @@ def pod_spec(obj: dict[str, Any]) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def containers_of(obj: dict[str, Any], pattern: str) -> list[dict[str, Any]]:
+    """The containers of an object's pod spec that a name or pattern matches. Raises CLIError."""
+    spec = pod_spec(obj)
+    if spec is None:
+        raise CLIError(f"the object is not a pod or does not have a pod template: *v1.{obj.get('kind')}")
+    return selected([*(spec.get("initContainers") or ()), *spec.get("containers", ())], pattern)
+
+
 def selected(containers: list[dict[str, Any]], pattern: str) -> list[dict[str, Any]]:
     """The containers that a name or pattern matches."""
     from fnmatch import fnmatchcase
@@ -114,6 +122,11 @@ def failed(error: StatusError, done: str) -> CLIError:
 def split_pairs(arguments: list[str], removal: bool = False) -> tuple[list[str], list[str]]:
     """Resources, and from the first `key=value` (or `key-`) on the changes."""
     at = next(
-        (i for i, word in enumerate(arguments) if "=" in word or (removal and word.endswith("-") and i)), len(arguments)
+        (
+            i
+            for i, word in enumerate(arguments)
+            if "=" in word or (removal and word.endswith("-") and (i or word == "-"))
+        ),
+        len(arguments),
     )
     return arguments[:at], arguments[at:]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _socket
 import os
+import time
 
 from pybernetes.kubectl.errors import CLIError, ConnectionFailed
 
@@ -34,7 +35,7 @@ class Response:
         self.status = status
         self.reason = reason
         self.headers = headers
-        self._stream = stream
+        self.stream = stream
 
     def header(self, name: str) -> str:
         """The value of a header, by its lower-case name."""
@@ -49,7 +50,7 @@ class Response:
 
     def pieces(self) -> Iterator[bytes]:
         """The body in pieces, as they arrive."""
-        pieces = self._stream.body(self)
+        pieces = self.stream.body(self)
         if self.header("content-encoding") == "gzip":
             import zlib
 
@@ -77,6 +78,8 @@ class _Stream:
         self.tls = tls
         self.buffer = b""
         self.reusable = True
+        self.deadline: float | None = None
+        """When the running request must be over, its body included."""
 
     def send(self, payload: bytes) -> None:
         if self.tls is None:
@@ -91,6 +94,11 @@ class _Stream:
         if self.buffer:
             piece, self.buffer = self.buffer, b""
             return piece
+        if self.deadline is not None:
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("timed out")
+            self.sock.settimeout(left)
         if self.tls is None:
             return self.sock.recv(_CHUNK)
         try:
@@ -168,6 +176,8 @@ class Transport:
         self.prefix = slash + prefix
         self.authority = self.authority.rpartition("@")[2]
         self.host, self.port = split_host(self.authority, 443 if self.tls else 80)
+        self.keepalive = 0.0
+        """Seconds between TCP keepalives of new connections; 0 leaves them off."""
         self._stream: _Stream | None = None
         self._context: Any = None
 
@@ -192,6 +202,7 @@ class Transport:
             try:
                 stream = self._open(timeout) if not reused or self._stream is None else self._stream
                 stream.sock.settimeout(timeout or None)
+                stream.deadline = time.monotonic() + timeout if timeout else None
                 stream.send(payload)
                 return self._head(stream)
             except (OSError, EOFError) as error:
@@ -280,11 +291,35 @@ class Transport:
                 sock.settimeout(timeout or 30)
                 sock.connect(address)
                 sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+                if self.keepalive > 0:
+                    seconds = max(1, int(self.keepalive))
+                    sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+                    sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_KEEPIDLE, seconds)
+                    sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_KEEPINTVL, seconds)
                 return sock
             except OSError as error:
                 sock.close()
                 last = error
         raise last or OSError("no address")
+
+    def _certificate(self) -> bytes | None:
+        """The certificate (DER) of a server that was not trusted, to tell the user what is wrong with it."""
+        import _ssl
+
+        try:
+            if self._proxy():
+                return None
+            sock = self._connect(self.host, self.port, 5)
+            context = _ssl._SSLContext(_ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False
+            context.verify_mode = _ssl.CERT_NONE
+            tls = context._wrap_socket(sock, False, self.config.tls_server_name or self.host.strip("[]"))  # type: ignore[attr-defined]
+            tls.do_handshake()
+            found: bytes | None = tls.getpeercert(True)
+            sock.close()
+        except OSError:
+            return None
+        return found
 
     def failure(self, error: BaseException, method: str, url: str) -> ConnectionFailed:
         """The words of a failed connection."""
@@ -304,25 +339,17 @@ class Transport:
             return ConnectionFailed(f"dial tcp: lookup {self.host}: no such host", url)
         name = type(error).__name__
         if name == "SSLCertVerificationError":
-            return ConnectionFailed(f"tls: failed to verify certificate: x509: {_x509(error, self.host)}", url)
+            from pybernetes.kubectl.peer_certificate import complaint
+
+            shown = self._certificate() if getattr(error, "verify_code", 0) in (9, 10, 62, 64) else None
+            name = self.config.tls_server_name or self.host.strip("[]")
+            return ConnectionFailed(f"tls: failed to verify certificate: x509: {complaint(error, name, shown)}", url)
         if name.startswith("SSL"):
             return ConnectionFailed(_tls(error), url)
         text = getattr(error, "strerror", None) or str(error)
         if isinstance(error, ConnectionResetError):
             return ConnectionFailed(f"read tcp {self.host}:{self.port}: read: connection reset by peer", url)
         return ConnectionFailed(f"{where}: connect: {text.lower()}", url)
-
-
-def _x509(error: BaseException, host: str) -> str:
-    code = getattr(error, "verify_code", 0)
-    message = getattr(error, "verify_message", "") or str(error)
-    if code in (18, 19, 20, 21):
-        return "certificate signed by unknown authority"
-    if code in (9, 10):
-        return "certificate has expired or is not yet valid"
-    if code in (62, 64):
-        return f"certificate is not valid for {host}"
-    return str(message)
 
 
 def _tls(error: BaseException) -> str:
@@ -368,6 +395,17 @@ def tls_context(config: RestConfig) -> Any:
     if config.cert_data or config.cert_file:
         _show_certificate(context, config)
     return context
+
+
+def load_pair(certificate: bytes, key: bytes) -> None:
+    """Checks that a certificate and a key are usable and belong together. Raises CLIError."""
+    import _ssl
+
+    from pybernetes.kubectl.restconfig import RestConfig
+
+    config = RestConfig()
+    config.cert_data, config.key_data = certificate, key
+    _show_certificate(_ssl._SSLContext(_ssl.PROTOCOL_TLS_CLIENT), config)
 
 
 def _show_certificate(context: Any, config: RestConfig) -> None:

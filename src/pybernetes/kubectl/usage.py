@@ -103,11 +103,20 @@ def duration_text(seconds: float) -> str:
 
 def unknown_command(word: str) -> str:
     """The message for a command that does not exist, with the ones that are spelled like it."""
-    near = sorted(name for name in COMMANDS if _distance(word, name) <= 2 or name.startswith(word.lower()))
+    near = sorted(
+        name
+        for name, (_, group, _) in COMMANDS.items()
+        if not group.endswith("upstream")
+        and (_distance(word, name) <= 2 or name.startswith(word.lower()) or word.lower() in _OTHER_NAMES.get(name, ()))
+    )
     text = f'unknown command "{word}" for "kubectl"'
     if near:
         text += "\n\nDid you mean this?\n" + "".join(f"\t{name}\n" for name in near)
     return text
+
+
+_OTHER_NAMES = {"delete": ("rm", "remove"), "describe": ("inspect",), "get": ("list", "ls"), "top": ("stats",)}
+"""Words that people try for a command."""
 
 
 def _distance(left: str, right: str) -> int:

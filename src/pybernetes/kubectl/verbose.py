@@ -33,6 +33,12 @@ class Log:
             for path in files:
                 self.line("loader.go:405", f"Config loaded from file:  {path}")
 
+    def undecodable(self, problem: str) -> None:
+        """A watch that ended in the middle of an event, or before one."""
+        if self.level >= 5:
+            text = f'"Unable to decode an event from the watch stream" err="{problem}"'
+            self.line("streamwatcher.go:123", text)
+
     def request(self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | None) -> None:
         """A request that is about to be sent."""
         if self.level >= 8 and body:

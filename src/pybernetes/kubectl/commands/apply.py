@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from pybernetes.kubectl import mutating
+from pybernetes.kubectl import apply_journal, mutating
 from pybernetes.kubectl.builder import Builder, Info, resource_label
 from pybernetes.kubectl.command import Command
 from pybernetes.kubectl.data import copy, loads
@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pybernetes.kubectl.applyset import ApplySet
     from pybernetes.kubectl.context import Context
 
 _RETRIES = 5
@@ -32,12 +33,12 @@ def run(context: Context, arguments: list[str]) -> int | None:
         raise CLIError(f"Unexpected args: [{' '.join(arguments)}]\nSee 'kubectl apply -h' for help and examples")
     dry = mutating.dry_run(flags)
     mutating.validation(flags)
-    _check(context, dry)
+    applyset = _check(context, dry)
     if not flags.words("filename") and not flags.get("kustomize"):
         raise CLIError("must specify one of -f and -k")
     builder = Builder(context).files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
     builder.selectors(flags.text("selector"))
-    builder.latest = False
+    builder.latest, builder.validates = False, True
     if flags.on("server-side") and not flags.changed("field-manager"):
         flags.put("field-manager", "kubectl")
     errors: list[CLIError] = []
@@ -46,6 +47,10 @@ def run(context: Context, arguments: list[str]) -> int | None:
     errors += builder.errors
     if not infos and not errors:
         raise CLIError("no objects passed to apply")
+    if applyset is not None:
+        if errors:
+            raise_all(errors)
+        applyset.begin(infos, dry)
     output: list[Info] = []
     for info in infos:
         try:
@@ -59,7 +64,9 @@ def run(context: Context, arguments: list[str]) -> int | None:
             errors.append(error)
     if output and flags.text("output") != "name":
         _print(context, output)
-    if flags.on("prune") and not errors:
+    if applyset is not None and not errors:
+        applyset.finish(applied, dry)
+    elif flags.on("prune") and not errors:
         from pybernetes.kubectl.pruning import prune
 
         prune(context, applied, dry)
@@ -67,7 +74,8 @@ def run(context: Context, arguments: list[str]) -> int | None:
     return None
 
 
-def _check(context: Context, dry: str) -> None:
+def _check(context: Context, dry: str) -> ApplySet | None:
+    """Refuses flags that do not go together; returns the set of `--applyset`. Raises CLIError."""
     flags = context.flags
     server = flags.on("server-side")
     refused = (
@@ -87,7 +95,17 @@ def _check(context: Context, dry: str) -> None:
         if wrong:
             raise CLIError(message)
     if flags.get("applyset"):
-        raise CLIError("--applyset is not supported by this kubectl yet; use --prune with --selector or --all")
+        from pybernetes.kubectl.applyset import ApplySet
+
+        found = ApplySet(context)
+        for name, given in (
+            ("all", flags.on("all")),
+            ("selector", flags.get("selector")),
+            ("prune-allowlist", flags.words("prune-allowlist")),
+        ):
+            if given:
+                raise CLIError(f"--{name} is incompatible with --applyset")
+        return found
     if flags.on("prune"):
         if not flags.on("all") and not flags.get("selector"):
             raise CLIError(
@@ -96,6 +114,7 @@ def _check(context: Context, dry: str) -> None:
             )
         if server:
             raise CLIError("--prune is in alpha and doesn't currently work on objects created by server-side apply")
+    return None
 
 
 def _message(info: Info, result: str, dry: str) -> str:
@@ -129,6 +148,11 @@ def _done(context: Context, info: Info, result: str) -> str:
 
 def _client_side(context: Context, info: Info, dry: str) -> str:
     """Applies one object; returns the word of its message, empty where the object itself is printed."""
+    return _done(context, info, apply_object(context, info, dry))
+
+
+def apply_object(context: Context, info: Info, dry: str) -> str:
+    """Applies one object on the client's side; returns what became of it: created, configured or unchanged."""
     if not info.name:
         generated = (info.object.get("metadata") or {}).get("generateName")
         if generated:
@@ -160,7 +184,9 @@ def _client_side(context: Context, info: Info, dry: str) -> str:
     patched = _patch(context, info, modified, current, dry)
     changed = patched is not current
     info.refresh(patched)
-    return _done(context, info, "configured" if changed else "unchanged")
+    if changed and dry == "none":
+        apply_journal.keep(context, info, annotations.get(mutating.LAST_APPLIED) or "")
+    return "configured" if changed else "unchanged"
 
 
 def _retrieving(error: StatusError, info: Info) -> StatusError:
@@ -176,12 +202,24 @@ def _retrieving(error: StatusError, info: Info) -> StatusError:
 
 def _create(context: Context, info: Info, dry: str) -> str:
     mutating.set_last_applied(info.object)
+    without_nulls(info.object)  # after the annotation, which holds the file as it is
     if dry != "client":
         try:
-            info.refresh(context.client.post(info.collection(), info.object, mutating.parameters(context.flags, dry)))
+            info.refresh(mutating.post(context, info, info.object, dry))
         except CLIError as error:
             raise add_source(error, "creating", info.source) from None
-    return _done(context, info, "created")
+    if dry == "none":
+        apply_journal.keep(context, info, "")
+    return "created"
+
+
+def without_nulls(value: Any) -> None:
+    """Drops the nulls of maps in place: a create must do what the patch of an update would do."""
+    if isinstance(value, dict):
+        for key in [key for key, each in value.items() if each is None]:
+            del value[key]
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        without_nulls(each)
 
 
 def _warn_if_deleting(current: dict[str, Any]) -> None:
@@ -217,7 +255,7 @@ def _patch(context: Context, info: Info, modified: dict[str, Any], current: dict
                 current = context.client.get(info.path())
                 continue
             if flags.on("force") and error.reason in ("Conflict", "Invalid"):
-                return _recreate(context, info, modified)
+                return _recreate(context, info, modified, current)
             raise add_source(_applying(error, info, patch), "", "") from None
     raise AssertionError
 
@@ -236,56 +274,32 @@ def _applying(error: StatusError, info: Info, patch: dict[str, Any]) -> StatusEr
     return StatusError({**error.status, "message": message})
 
 
-def _recreate(context: Context, info: Info, modified: dict[str, Any]) -> dict[str, Any]:
+def _recreate(context: Context, info: Info, modified: dict[str, Any], current: dict[str, Any]) -> dict[str, Any]:
+    """Deletes and creates the object (`--force`); what was there before is put back where the new one is refused."""
     from pybernetes.kubectl.deleting import delete_and_wait
 
-    delete_and_wait(context, info, context.flags.number("grace-period"))
-    fresh = copy(modified)
-    (fresh.get("metadata") or {}).pop("resourceVersion", None)
-    found: dict[str, Any] = context.client.post(info.collection(), fresh, mutating.parameters(context.flags))
-    return found
+    flags = context.flags
+    delete_and_wait(context, info, flags.number("grace-period"), flags["timeout"])
+    try:
+        return mutating.post(context, info, copy(modified))
+    except StatusError as error:
+        try:
+            mutating.post(context, info, current)
+        except CLIError as second:
+            raise CLIError(
+                "An error occurred force-replacing the existing object with the newly provided one:\n\n"
+                f"{error.message}.\n\nAdditionally, an error occurred attempting to restore the original object:\n\n"
+                f"{second.message}"
+            ) from None
+        raise
 
 
 def _server_side(context: Context, info: Info, dry: str) -> str:
-    from pybernetes.kubectl.data import dumps
+    from pybernetes.kubectl.server_side_apply import apply
 
-    flags = context.flags
-    if not info.name:
-        generated = (info.object.get("metadata") or {}).get("generateName")
-        if generated:
-            raise CLIError(f"from {generated}: cannot use generate name with apply")
-        raise CLIError("resource name may not be empty")
-    if info.mapping.namespaced:
-        info.object.setdefault("metadata", {})["namespace"] = info.namespace
-    parameters = mutating.parameters(flags, dry)
-    parameters["force"] = True if flags.on("force-conflicts") else None
-    try:
-        found = context.client.json(
-            "PATCH",
-            info.path(flags.text("subresource")),
-            parameters,
-            dumps(info.object).encode(),
-            content_type="application/apply-patch+yaml",
-        )
-    except StatusError as error:
-        raise _conflict(error) from None
-    info.refresh(found)
+    apply(context, info, dry)
+    _warn_if_deleting(info.object)
     return _done(context, info, "serverside-applied")
-
-
-def _conflict(error: StatusError) -> CLIError:
-    if error.reason != "Conflict":
-        return error
-    return CLIError(
-        f"{error.message}\n"
-        "Please review the fields above--they currently have other managers. Here\nare the ways you can resolve this"
-        " warning:\n* If you intend to manage all of these fields, please re-run the apply\n  command with the"
-        " `--force-conflicts` flag.\n* If you do not intend to manage all of the fields, please edit your\n  manifest"
-        " to remove references to the fields that should keep their\n  current managers.\n* You may co-own fields by"
-        " updating your manifest to match the existing\n  value; in this case, you'll become the manager if the other"
-        " manager(s)\n  stop managing the field (remove it from their configuration).\nSee"
-        " https://kubernetes.io/docs/reference/using-api/server-side-apply/#conflicts"
-    )
 
 
 FLAGS: tuple[Flag, ...] = (

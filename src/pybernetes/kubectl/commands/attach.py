@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from pybernetes.kubectl.attaching import container_of, stream
+from pybernetes.kubectl.attaching import container_of, detach_keys, running_pod, session
 from pybernetes.kubectl.command import Command
-from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.errors import CLIError
 from pybernetes.kubectl.flags import Flag
-from pybernetes.kubectl.pod_lookup import pod_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +25,12 @@ def run(context: Context, arguments: list[str]) -> int | None:
         raise CLIError(
             f"expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw {len(arguments)}: [{shown}]{usage}"
         )
-    pod = pod_for(context, "/".join(arguments), flags["pod-running-timeout"])
-    name, namespace = pod["metadata"]["name"], pod["metadata"].get("namespace", context.namespace())
-    phase = dig(pod, "status", "phase", default="")
-    if phase in ("Succeeded", "Failed"):
-        raise CLIError(f"cannot attach a container in a completed pod; current phase is {phase}")
-    container = container_of(context, pod, flags.text("container"), flags.on("quiet"))
+    keys = detach_keys(flags.text("detach-keys"))
+    pod = running_pod(context, "/".join(arguments), "attach")
+    try:
+        container = container_of(context, pod, flags.text("container"), flags.on("quiet"))
+    except CLIError as error:
+        raise CLIError(f"cannot attach to the container: {error.message}") from None
     stdin, tty = flags.on("stdin"), flags.on("tty")
     if tty and not container.get("tty"):
         tty = False
@@ -42,8 +40,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
         tty = True
     if stdin and tty and not flags.on("quiet") and sys.stdin.isatty():
         context.err("If you don't see a command prompt, try pressing enter.\n")
-    parameters = {"container": container["name"], "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
-    return stream(context, f"/api/v1/namespaces/{namespace}/pods/{name}/attach", parameters, stdin, tty)
+    return session(context, pod, "attach", {"container": container["name"]}, stdin, tty, keys)
 
 
 COMMAND = Command(

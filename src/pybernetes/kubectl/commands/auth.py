@@ -170,30 +170,58 @@ def reconcile(context: Context, arguments: list[str]) -> int | None:
 def _reconcile(context: Context, info: Info, dry: str) -> None:
     flags = context.flags
     field = "rules" if info.mapping.kind.endswith("Role") else "subjects"
-    extra_flag = "remove-extra-permissions" if field == "rules" else "remove-extra-subjects"
+    remove = flags.on("remove-extra-permissions" if field == "rules" else "remove-extra-subjects")
     parameters = {"dryRun": "All"} if dry == "server" else {}
     try:
         current = context.client.get(info.path())
+        operation = "update"
     except StatusError as error:
         if not not_found(error):
             raise
-        if dry != "client":
-            info.refresh(context.client.post(info.collection(), info.object, parameters))
-        context.out(mutating.printer_for(flags, "reconciled", dry)(info.object))
-        return
-    wanted, here = info.object.get(field) or [], current.get(field) or []
+        current, operation = None, "create"
+    protected = dig(current or {}, "metadata", "annotations", _AUTOUPDATE) == "false"
+    if current is not None and field == "subjects" and current.get("roleRef") != info.object.get("roleRef"):
+        operation = "recreate"  # the role of a binding cannot be changed
+    wanted = info.object.get(field) or []
+    here = [] if current is None or operation == "recreate" else current.get(field) or []
     missing = [each for each in wanted if each not in here]
     extra = [each for each in here if each not in wanted]
-    after = wanted if flags.on(extra_flag) else [*here, *missing]
-    if (missing or (extra and flags.on(extra_flag))) and dry != "client":
-        current[field] = after
-        current = context.client.put(info.path(), current, parameters)
-    context.out(mutating.printer_for(flags, "reconciled", dry)(current))
-    if missing:
-        word = "missing rules added" if field == "rules" else "missing subjects added"
-        context.out(f"\t{word}:\n")
-        for each in missing:
-            context.out(f"\t\t{each}\n")
+    needed = operation != "update" or bool(missing) or bool(extra and remove)
+    if needed and dry != "client" and not protected:
+        if operation == "recreate":
+            context.client.delete(info.path(), {}, parameters)
+        if operation == "update":
+            assert current is not None
+            current[field] = wanted if remove else [*here, *missing]
+            current = context.client.put(info.path(), current, parameters)
+        elif not (operation == "recreate" and dry == "server"):
+            current = mutating.post(context, info, info.object, dry)
+    context.out(mutating.printer_for(flags, "reconciled", dry)(current or info.object))
+    if not needed:
+        return
+    caveat = f", but object opted out ({_AUTOUPDATE}: false)" if protected else ""
+    context.err(f"\treconciliation required {operation}{caveat}\n")
+    for title, found in ((f"missing {field} added", missing), (f"extra {field} removed", extra if remove else [])):
+        if found:
+            context.err(f"\t{title}:\n" + "".join(f"\t\t{_go_struct(each, field)}\n" for each in found))
+
+
+_AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+_STRUCTS = {
+    "rules": ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"),
+    "subjects": ("kind", "apiGroup", "name", "namespace"),
+}
+
+
+def _go_struct(value: dict[str, Any], field: str) -> str:
+    """A rule or a subject as Go prints the struct."""
+    parts = []
+    for key in _STRUCTS[field]:
+        each = value.get(key)
+        shown = f"[{' '.join(each or ())}]" if field == "rules" else each or ""
+        name = key[0].upper() + key[1:]
+        parts.append(f"{'APIGroup' if key == 'apiGroup' else 'APIGroups' if key == 'apiGroups' else name}:{shown}")
+    return "{" + " ".join(parts) + "}"
 
 
 COMMAND = Command(

@@ -29,12 +29,15 @@ def run(context: Context, arguments: list[str]) -> int | None:
     if high < low:
         raise CLIError(f"--max=MAXPODS must be larger or equal to --min=MINPODS, max: {high}, min: {low}")
     builder = Builder(context).files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
+    builder.latest = False
     infos = builder.arguments(arguments).infos()
-    raise_all(builder.errors)
+    if not infos:
+        raise_all(builder.errors)
     for info in infos:
         if info.mapping.kind not in _SCALABLE:
-            label = f"{info.mapping.kind}.{info.mapping.group}" if info.mapping.group else info.mapping.kind
-            raise CLIError(f"cannot autoscale a {label}: no matches for kind")
+            where = f"{info.mapping.api_version}, Resource={info.mapping.resource}"
+            problem = f"could not find scale subresource for {where} in discovery information"
+            raise CLIError(f"cannot autoscale a {info.mapping.kind}: {problem}")
         spec: dict[str, Any] = {
             "scaleTargetRef": {"kind": info.mapping.kind, "name": info.name, "apiVersion": info.mapping.api_version},
         }
@@ -57,6 +60,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
             },
             "autoscaled",
         )
+    raise_all(builder.errors)
     return None
 
 

@@ -32,6 +32,9 @@ def _decide(context: Context, arguments: list[str], kind: str, verb: str) -> int
 def _update(context: Context, info: Info, kind: str) -> dict[str, object]:
     status = info.object.setdefault("status", {})
     conditions = status.get("conditions") or []
+    other = "Denied" if kind == "Approved" else "Approved"
+    if any(each.get("type") == other for each in conditions):
+        raise CLIError(f'certificate signing request "{info.name}" is already {other}')
     if any(each.get("type") == kind for each in conditions) and not context.flags.on("force"):
         return info.object
     conditions = [each for each in conditions if each.get("type") != kind]
@@ -62,9 +65,20 @@ def deny(context: Context, arguments: list[str]) -> int | None:
 
 
 _FLAGS = (*PRINT_FLAGS, *mutating.FILENAME_FLAGS, Flag("force", "bool", help="Decide again."))
+
+
+def run(context: Context, arguments: list[str]) -> int | None:
+    """`certificate` without a subcommand: its help."""
+    from pybernetes.kubectl import usage
+
+    context.out(usage.command(COMMAND, ["kubectl", "certificate"]))
+    return None
+
+
 COMMAND = Command(
     "certificate SUBCOMMAND",
     "Modify certificate resources",
+    run,
     children={
         "approve": Command(
             "approve (-f FILENAME | NAME)", "Approve a certificate signing request", approve, flags=_FLAGS

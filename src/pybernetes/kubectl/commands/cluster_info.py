@@ -128,7 +128,8 @@ COMMAND = Command(
             "Dump relevant information for debugging and diagnosis",
             dump,
             flags=(
-                *PRINT_FLAGS,
+                Flag("output", default="json", short="o", help="json or yaml."),
+                *PRINT_FLAGS[1:],
                 Flag("all-namespaces", "bool", short="A", help="All namespaces."),
                 Flag("namespaces", "list", help="These namespaces."),
                 Flag("output-directory", help="Folder to write files to; - is stdout."),

@@ -6,7 +6,7 @@ import os
 
 from pybernetes.kubectl import kubeconfig
 from pybernetes.kubectl.command import Command
-from pybernetes.kubectl.data import copy
+from pybernetes.kubectl.data import copy, in_order
 from pybernetes.kubectl.errors import CLIError, raise_all
 from pybernetes.kubectl.flags import Flag
 from pybernetes.kubectl.kubeconfig_edit import Editor
@@ -68,7 +68,14 @@ def view(context: Context, arguments: list[str]) -> int | None:
     return None
 
 
-_ORDER = ("kind", "apiVersion", "preferences", "clusters", "users", "contexts", "current-context", "extensions", "name")
+_ORDER = (
+    "kind", "apiVersion", "preferences", "clusters", "users", "contexts", "current-context", "extensions", "name",
+    "server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority", "certificate-authority-data",
+    "proxy-url", "disable-compression", "client-certificate", "client-certificate-data", "client-key",
+    "client-key-data", "token", "tokenFile", "as", "as-uid", "as-groups", "as-user-extra", "username", "password",
+    "auth-provider", "exec", "cluster", "user", "namespace",
+)  # fmt: skip
+_EXEC_ORDER = ("command", "args", "env", "apiVersion", "installHint", "provideClusterInfo", "interactiveMode")
 
 
 def _ordered(value: Any) -> Any:
@@ -77,8 +84,7 @@ def _ordered(value: Any) -> Any:
         return [_ordered(each) for each in value]
     if not isinstance(value, dict):
         return value
-    places = {name: place for place, name in enumerate((*_ORDER, "server", "tls-server-name"))}
-    return {key: _ordered(value[key]) for key in sorted(value, key=lambda key: places.get(key, 99))}
+    return {key: _ordered(each) for key, each in in_order(value, _EXEC_ORDER if "command" in value else _ORDER).items()}
 
 
 def _whole(config: kubeconfig.Kubeconfig) -> dict[str, Any]:
@@ -139,7 +145,9 @@ def get_contexts(context: Context, arguments: list[str]) -> int | None:
     flags = context.flags
     output = flags.text("output")
     if output not in ("", "name", "wide"):
-        raise CLIError(f"output must be one of '' or 'name': {output}")
+        raise CLIError(
+            f"--output {output} is not available in kubectl config get-contexts; resetting to default output format"
+        )
     config = context.loader.config
     names = arguments or sorted(config.contexts)
     errors: list[CLIError] = []
@@ -364,7 +372,6 @@ def _exec(flags: Any, value: dict[str, Any]) -> None:
         plugin["apiVersion"] = flags.text("exec-api-version")
     if flags.changed("exec-interactive-mode"):
         plugin["interactiveMode"] = flags.text("exec-interactive-mode")
-    plugin.setdefault("interactiveMode", "IfAvailable")
     if flags.changed("exec-arg"):
         plugin["args"] = flags.words("exec-arg")
     if flags.changed("exec-provide-cluster-info"):
@@ -384,6 +391,10 @@ def set_property(context: Context, arguments: list[str]) -> int | None:
     if len(arguments) != 2:
         raise _usage(context, f"Unexpected args: [{' '.join(arguments)}]")
     name, value = arguments
+    if context.flags.on("set-raw-bytes"):
+        from binascii import b2a_base64
+
+        value = b2a_base64(value.encode("utf-8", "surrogateescape"), newline=False).decode()
     editor = _editor(context)
     _change(editor, name, value)
     editor.save()
@@ -414,8 +425,7 @@ def _change(editor: Editor, name: str, value: str | None) -> None:
     if not field:
         if value is not None:
             raise CLIError("can't set a map to a value")
-        if editor.remove(section, entry) is None:
-            raise CLIError(f"current map key `{entry}` is invalid")
+        editor.remove(section, entry)  # one that is not there is unset already
         return
     found = editor.find(section, entry)
     if found is None and value is None:
@@ -423,6 +433,15 @@ def _change(editor: Editor, name: str, value: str | None) -> None:
     content = dict((found[1].get(_SINGULAR[section]) or {}) if found else {})
     if value is None:
         content.pop(field, None)
+        if section == "clusters" and field == "server":
+            content[field] = ""
+    elif field.endswith("-data"):
+        from binascii import a2b_base64, b2a_base64
+
+        try:
+            content[field] = b2a_base64(a2b_base64(value.encode(), strict_mode=False), newline=False).decode()
+        except ValueError as error:
+            raise CLIError(f"error decoding input value: illegal base64 data: {error}") from None
     elif field in ("insecure-skip-tls-verify", "disable-compression"):
         content[field] = value.lower() in ("true", "1", "t")
     else:
@@ -450,7 +469,7 @@ COMMAND = Command(
             flags=(
                 *PRINT_FLAGS,
                 Flag("flatten", "bool", help="Put the content of files into the output."),
-                Flag("merge", default="true", no_value="true", help="Merge the files."),
+                Flag("merge", "bool", True, help="Merge the files."),
                 Flag("minify", "bool", help="Only what the current context uses."),
                 Flag("raw", "bool", help="Show secrets too."),
             ),
@@ -480,7 +499,10 @@ COMMAND = Command(
             "delete-user NAME", "Delete the specified user from the kubeconfig", _delete("users", "user")
         ),
         "set": Command(
-            "set PROPERTY_NAME PROPERTY_VALUE", "Set an individual value in a kubeconfig file", set_property
+            "set PROPERTY_NAME PROPERTY_VALUE",
+            "Set an individual value in a kubeconfig file",
+            set_property,
+            flags=(Flag("set-raw-bytes", "bool", help="The value of a []byte field is not in base64 yet."),),
         ),
         "unset": Command("unset PROPERTY_NAME", "Unset an individual value in a kubeconfig file", unset),
         "set-context": Command(

@@ -1,28 +1,7 @@
-"""`kubectl cordon`."""
+"""`kubectl cordon`: marks nodes as unschedulable."""
 
 from __future__ import annotations
 
-from pybernetes.kubectl import mutating
-from pybernetes.kubectl.command import Command
-from pybernetes.kubectl.commands.drain import cordon, nodes
-from pybernetes.kubectl.flags import Flag
+from pybernetes.kubectl.cordoning import command
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pybernetes.kubectl.context import Context
-
-
-def run(context: Context, arguments: list[str]) -> int | None:
-    """`cordon`."""
-    dry = mutating.dry_run(context.flags)
-    for info in nodes(context, arguments):
-        cordon(context, info, True, dry)
-    return None
-
-
-COMMAND = Command(
-    "cordon NODE",
-    "Mark node as unschedulable",
-    run,
-    flags=(mutating.DRY_RUN, mutating.SELECTOR, Flag("output", hidden=True)),
-)
+COMMAND = command("cordon", "Mark node as unschedulable", True)

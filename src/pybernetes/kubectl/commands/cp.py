@@ -117,14 +117,26 @@ def _download(context: Context, source: tuple[str, str], target: str) -> int | N
     content.seek(0)
     prefix = path.strip("/")
     base = os.path.join(target, os.path.basename(prefix)) if os.path.isdir(target) else target
+    try:
+        found = _extract(context, content, prefix, base)
+    except tarfile.TarError as error:
+        raise CLIError(f"the container's tar did not write an archive: {str(error).splitlines()[0]}") from None
+    if not found:
+        raise CLIError(f"{path} no such file or directory")
+    return None
+
+
+def _extract(context: Context, content: io.BytesIO, prefix: str, base: str) -> bool:
+    """Write the files of an archive below `base`; whether there were any. Nothing of the archive is believed."""
     found = False
     with tarfile.open(fileobj=content) as archive:
         for member in archive:
             found = True
+            shown = _printable(member.name)
             inside = os.path.relpath(member.name.lstrip("/"), prefix) if prefix else member.name
             destination = os.path.normpath(os.path.join(base, inside))
             if inside.startswith("..") or not (destination + os.sep).startswith(os.path.normpath(base) + os.sep):
-                context.err(f'warning: file "{member.name}" is outside target destination, skipping\n')
+                context.err(f'warning: file "{shown}" is outside target destination, skipping\n')
                 continue
             if member.isdir():
                 os.makedirs(destination, exist_ok=True)
@@ -137,10 +149,13 @@ def _download(context: Context, source: tuple[str, str], target: str) -> int | N
                 if not context.flags.on("no-preserve"):
                     os.chmod(destination, member.mode & 0o777)
             else:
-                context.err(f'warning: skipping symlink: "{member.name}" -> "{member.linkname}"\n')
-    if not found:
-        raise CLIError(f"{path} no such file or directory")
-    return None
+                context.err(f'warning: skipping symlink: "{shown}" -> "{_printable(member.linkname)}"\n')
+    return found
+
+
+def _printable(name: str) -> str:
+    """A name that does not command the terminal that shows it."""
+    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in name)
 
 
 COMMAND = Command(

@@ -17,6 +17,9 @@ def run(context: Context, arguments: list[str]) -> int | None:
     """`create -f`."""
     flags = context.flags
     if arguments and not (flags.words("filename") or flags.get("kustomize")):
+        from pybernetes.kubectl.commands.plugin import run_plugin
+
+        run_plugin(context.argv)  # `kubectl-create-NAME`; returns where there is none
         raise CLIError(f"Unexpected args: [{' '.join(arguments)}]\nSee 'kubectl create -h' for help and examples")
     if not flags.words("filename") and not flags.get("kustomize") and not flags.get("raw"):
         raise CLIError("must specify one of -f and -k")
@@ -33,7 +36,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
     printer = mutating.printer_for(flags, "created", dry)
     builder = Builder(context).files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
     builder.selectors(flags.text("selector"))
-    builder.latest = False
+    builder.latest, builder.validates = False, True
     errors: list[CLIError] = []
     count = 0
     for info in builder.visit():
@@ -54,9 +57,23 @@ def run(context: Context, arguments: list[str]) -> int | None:
 
 def _raw(context: Context) -> int | None:
     flags = context.flags
+    if flags.on("edit"):
+        raise CLIError("--raw and --edit are mutually exclusive")
     names = flags.words("filename")
     if len(names) != 1:
         raise CLIError("--raw can only use a single local file or stdin")
+    if names[0].startswith(("http://", "https://")):
+        raise CLIError("--raw cannot read from a url")
+    for name, given in (
+        ("recursive", flags.on("recursive")),
+        ("selector (-l)", flags.get("selector")),
+        ("output", flags.text("output")),
+    ):
+        if given:
+            raise CLIError(f"--raw and --{name} are mutually exclusive")
+    if not flags.text("raw").startswith("/"):
+        problem = f'parse "{flags.text("raw")}": invalid URI for request'
+        raise CLIError(f"--raw must be a valid URL path: {problem}")
     from pybernetes.kubectl.manifests import sources
 
     _, body = next(iter(sources(names)))

@@ -223,7 +223,6 @@ def int_or_string(text: str) -> int | str:
 def priorityclass(context: Context, arguments: list[str]) -> dict[str, Any]:
     """`create priorityclass`."""
     flags = context.flags
-    require(context, "value")
     name = one_name(context, arguments)
     obj: dict[str, Any] = {
         "apiVersion": "scheduling.k8s.io/v1",

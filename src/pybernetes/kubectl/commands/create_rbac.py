@@ -39,7 +39,9 @@ def _rules(context: Context) -> list[dict[str, Any]]:
         try:
             mapping = context.mapper.resource(resource)
         except NoMatch as error:
-            raise PlainError(error.message) from None
+            kind, _, group = resource.partition(".")
+            where = f' in group "{group}"' if group else ""
+            raise PlainError(f'the server doesn\'t have a resource type "{kind}"{where}') from error
         full = f"{mapping.resource}/{sub}" if sub else mapping.resource
         if full not in groups.setdefault(mapping.group, []):
             groups[mapping.group].append(full)

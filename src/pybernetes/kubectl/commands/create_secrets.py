@@ -78,13 +78,10 @@ def tls(context: Context, arguments: list[str]) -> dict[str, Any]:
             with open(path, "rb") as file:
                 values[key] = file.read()
         except OSError as error:
-            raise CLIError(f"open {path}: {(error.strerror or '').lower()}") from None
-    import ssl
+            raise CLIError(f"Cannot read file {path}, open {path}: {(error.strerror or '').lower()}") from None
+    from pybernetes.kubectl.transport import load_pair
 
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(flags.text("cert"), flags.text("key"))
-    except (OSError, ValueError):
-        raise CLIError("tls: failed to find any PEM data in certificate input") from None
+    load_pair(values["tls.crt"], values["tls.key"])
     obj = _secret(name, "kubernetes.io/tls", values)
     if flags.on("append-hash"):
         append_hash(obj)
@@ -98,13 +95,13 @@ def token(context: Context, arguments: list[str]) -> int | None:
     spec: dict[str, Any] = {"audiences": flags.words("audience") or None}
     if flags.changed("duration"):
         seconds = flags["duration"]
-        if seconds <= 0:
-            raise CLIError("--duration must be greater than 0")
+        if seconds < 0:
+            raise CLIError("--duration must be greater than or equal to 0")
         spec["expirationSeconds"] = int(seconds)
     kind, bound = flags.text("bound-object-kind"), flags.text("bound-object-name")
     if bool(kind) != bool(bound):
         raise CLIError(
-            "--bound-object-kind is required if --bound-object-name is provided"
+            "--bound-object-name can only be set if --bound-object-kind is provided"
             if bound
             else "--bound-object-name is required if --bound-object-kind is provided"
         )

@@ -22,7 +22,7 @@ def _ports(flags: Any) -> list[dict[str, Any]]:
         try:
             port = int(first)
         except ValueError:
-            raise CLIError(f'strconv.ParseInt: parsing "{first}": invalid syntax') from None
+            raise CLIError(f'strconv.ParseUint: parsing "{first}": invalid syntax') from None
         target = int_or_string(second) if colon else port
         found.append({"name": text.replace(":", "-"), "port": port, "protocol": "TCP", "targetPort": target})
     return found

@@ -7,7 +7,7 @@ import sys
 from pybernetes.kubectl import deleting, mutating
 from pybernetes.kubectl.builder import Builder, Info
 from pybernetes.kubectl.command import Command
-from pybernetes.kubectl.errors import CLIError, StatusError, not_found, raise_all
+from pybernetes.kubectl.errors import CLIError, StatusError, add_source, not_found, raise_all
 from pybernetes.kubectl.flags import Flag
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ def _builder(context: Context, arguments: list[str]) -> Builder:
     builder.files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
     builder.selectors(flags.text("selector"), flags.text("field-selector"), flags.on("all"))
     builder.arguments(arguments, allow_empty=False)
-    builder.latest = True
+    builder.latest = builder.fetch = False
     builder.ignore_not_found = flags.on("ignore-not-found")
     return builder
 
@@ -90,15 +90,19 @@ def _delete(
     errors = list(builder.errors)
     waiting: list[tuple[Info, str]] = []
     found = 0
+    warn = context.explicit_namespace() and not flags.on("all-namespaces")
     for info in infos:
         found += 1
+        if warn and not info.mapping.namespaced:
+            context.err("Warning: deleting cluster-scoped resources, not scoped to the provided namespace\n")
+            warn = False
         uid = (info.object.get("metadata") or {}).get("uid", "")
         if dry != "client":
             try:
                 answer = context.client.delete(info.path(), deleting.options(grace, policy, dry))
             except StatusError as error:
                 if not (ignore and not_found(error)):
-                    errors.append(error)
+                    errors.append(add_source(error, "deleting", info.source))
                 continue
             details = (answer or {}).get("details") or {}
             uid = details.get("uid") or uid

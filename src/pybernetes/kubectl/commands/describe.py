@@ -44,8 +44,14 @@ def run(context: Context, arguments: list[str]) -> int | None:
         # Events of many objects are fetched only on request.
         events = flags.on("show-events") and (len(infos) == 1 or flags.changed("show-events"))
         this = Description(context, info, events, flags.number("chunk-size"))
-        describer(info.mapping.group, info.mapping.kind)(this)
-        context.out(("\n\n" if at else "") + align(this.text()))
+        try:
+            describer(info.mapping.group, info.mapping.kind)(this)
+            text = align(this.text())
+        except (AttributeError, LookupError, TypeError, ValueError) as error:  # the others are described all the same
+            what = f"{info.mapping.kind} {info.name!r}"
+            errors.append(CLIError(f"cannot describe {what}: unexpected data: {type(error).__name__}: {error}"))
+            continue
+        context.out(("\n\n" if at else "") + text)
     if not infos and not errors:
         if builder.all_namespaces:
             context.err("No resources found\n")

@@ -27,12 +27,16 @@ def run(context: Context, arguments: list[str]) -> int | None:
     """`diff`: exit code 0 without differences, 1 with them, 2 and more for errors."""
     flags = context.flags
     try:
+        if flags.text("to-context") or flags.number("revision"):
+            from pybernetes.kubectl import comparing
+
+            return comparing.run(context, arguments)
         if arguments:
             raise CLIError(f"Unexpected args: [{' '.join(arguments)}]\nSee 'kubectl diff -h' for help and examples")
         if not flags.words("filename") and not flags.get("kustomize"):
             raise CLIError("must specify one of -f and -k")
-        if flags.on("prune"):
-            raise CLIError("--prune is not supported by this kubectl's diff yet")
+        if flags.on("server-side") and not flags.changed("field-manager"):
+            flags.put("field-manager", "kubectl")
         builder = Builder(context).files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
         builder.selectors(flags.text("selector"))
         builder.latest = False
@@ -40,8 +44,17 @@ def run(context: Context, arguments: list[str]) -> int | None:
             tempfile.TemporaryDirectory(prefix="LIVE-") as live,
             tempfile.TemporaryDirectory(prefix="MERGED-") as merged,
         ):
+            kept: set[object] = set()
+            namespaces: set[str] = set()
             for info in builder.infos():
-                _write(context, info, live, merged)
+                current = _write(context, info, live, merged)
+                kept.add(((current or {}).get("metadata") or {}).get("uid"))
+                namespaces |= {info.namespace} - {""}
+            if flags.on("prune"):
+                from pybernetes.kubectl.pruning import candidates
+
+                for gone in candidates(context, kept, namespaces):
+                    _save(context, gone, live, gone.object)
             if builder.errors:
                 raise builder.errors[0]
             return compare(context, live, merged)
@@ -67,7 +80,8 @@ def compare(context: Context, live: str, merged: str) -> int:
     return done.returncode
 
 
-def _write(context: Context, info: Info, live: str, merged: str) -> None:
+def _write(context: Context, info: Info, live: str, merged: str) -> dict[str, Any] | None:
+    """Writes an object as it is and as it would be; returns the one on the server."""
     flags = context.flags
     if info.mapping.namespaced:
         info.object.setdefault("metadata", {})["namespace"] = info.namespace
@@ -78,18 +92,22 @@ def _write(context: Context, info: Info, live: str, merged: str) -> None:
             raise
         current = None
     after = _after(context, info, current)
-    group = info.mapping.group + "." if info.mapping.group else ""
-    name = f"{group}{info.mapping.version}.{info.mapping.kind}.{info.namespace}.{info.name}"
     pair = [copy(current) if current else None, copy(after)]
     if info.mapping.kind == "Secret" and not flags.on("show-secrets"):
         _mask(pair)
     for folder, obj in zip((live, merged), pair, strict=True):
-        if obj is None:
-            continue
-        if not flags.on("show-managed-fields"):
-            (obj.get("metadata") or {}).pop("managedFields", None)
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.write(yaml_text.dumps(obj))
+        if obj is not None:
+            _save(context, info, folder, obj)
+    return current
+
+
+def _save(context: Context, info: Info, folder: str, obj: dict[str, Any]) -> None:
+    if not context.flags.on("show-managed-fields"):
+        (obj.get("metadata") or {}).pop("managedFields", None)
+    group = info.mapping.group + "." if info.mapping.group else ""
+    name = f"{group}{info.mapping.version}.{info.mapping.kind}.{info.namespace}.{info.name}"
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        file.write(yaml_text.dumps(obj))
 
 
 def _mask(pair: list[Any]) -> None:
@@ -133,12 +151,15 @@ COMMAND = Command(
         *mutating.FILENAME_FLAGS,
         mutating.SELECTOR,
         mutating.field_manager("kubectl-client-side-apply"),
-        Flag("concurrency", "int", 1, "Objects to process at a time."),
+        Flag("concurrency", "int", 1, "Kept for compatibility: objects are compared one at a time."),
         Flag("force-conflicts", "bool", help="Take fields over from other managers."),
         Flag("prune", "bool", help="Show objects that --prune would delete."),
         Flag("prune-allowlist", "array", help="group/version/kind for --prune."),
         Flag("server-side", "bool", help="Let the server merge."),
         Flag("show-managed-fields", "bool", help="Keep managedFields."),
         Flag("show-secrets", "bool", help="Show the values of Secrets."),
+        Flag("to-context", help="With TYPE/NAME: compare with the object of another context (beyond upstream)."),
+        Flag("revision", "int", help="With TYPE/NAME: compare this revision of a workload (beyond upstream)."),
+        Flag("to-revision", "int", help="With --revision: the other revision; the newest where it is left out."),
     ),
 )

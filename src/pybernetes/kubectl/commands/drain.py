@@ -1,13 +1,15 @@
-"""`kubectl drain`, and the cordoning that `cordon` and `uncordon` share with it."""
+"""`kubectl drain`: cordons nodes and removes their pods."""
 
 from __future__ import annotations
 
 import time
 
 from pybernetes.kubectl import mutating
-from pybernetes.kubectl.builder import Builder, Info
+from pybernetes.kubectl.ages import timestamp
+from pybernetes.kubectl.builder import Info
 from pybernetes.kubectl.command import Command
-from pybernetes.kubectl.data import dig
+from pybernetes.kubectl.cordoning import cordon, nodes
+from pybernetes.kubectl.data import dig, go_quote
 from pybernetes.kubectl.errors import Aggregate, CLIError, StatusError, not_found, raise_all
 from pybernetes.kubectl.flags import Flag
 
@@ -19,37 +21,6 @@ if TYPE_CHECKING:
 
 _RETRY = 5.0
 _MIRROR = "kubernetes.io/config.mirror"
-
-
-def nodes(context: Context, arguments: list[str]) -> list[Info]:
-    """The nodes that the arguments or the selector name. Raises CLIError."""
-    flags = context.flags
-    usage = f"\nSee '{context.path} -h' for help and examples"
-    if not arguments and not flags.text("selector"):
-        use = {"drain": "drain NODE", "cordon": "cordon NODE", "uncordon": "uncordon NODE"}[context.path.split()[-1]]
-        raise CLIError(f"USAGE: {use} [flags]{usage}")
-    if arguments and flags.text("selector"):
-        raise CLIError(f"error: cannot specify both a node name and a --selector option{usage}")
-    words = [word.partition("/")[2] if word.startswith(("node/", "nodes/", "no/")) else word for word in arguments]
-    builder = Builder(context).selectors(flags.text("selector"))
-    builder.arguments(["nodes", *words])
-    found = builder.infos()
-    raise_all(builder.errors)
-    return found
-
-
-def cordon(context: Context, info: Info, wanted: bool, dry: str) -> None:
-    """Makes a node unschedulable or schedulable and prints it."""
-    flags = context.flags
-    word = "cordoned" if wanted else "uncordoned"
-    if bool(dig(info.object, "spec", "unschedulable", default=False)) == wanted:
-        context.out(mutating.printer_for(flags, f"already {word}", dry)(info.object))
-        return
-    if dry != "client":
-        parameters = {"dryRun": "All"} if dry == "server" else {}
-        body = {"spec": {"unschedulable": True if wanted else None}}
-        info.refresh(context.client.patch(info.path(), "strategic", body, parameters))
-    context.out(mutating.printer_for(flags, word, dry)(info.object))
 
 
 def run(context: Context, arguments: list[str]) -> int | None:
@@ -116,7 +87,8 @@ def _judge(context: Context, pod: dict[str, Any]) -> tuple[bool, str, str]:
     """Whether a pod is removed, why it cannot be, and what to warn of."""
     flags = context.flags
     metadata, phase = pod["metadata"], dig(pod, "status", "phase", default="")
-    if metadata.get("deletionTimestamp") and flags.number("skip-wait-for-delete-timeout") > 0:
+    deleted, limit = timestamp(metadata.get("deletionTimestamp")), flags.number("skip-wait-for-delete-timeout")
+    if deleted is not None and 0 < limit < time.time() - deleted:
         return False, "", ""
     if _MIRROR in (metadata.get("annotations") or {}):
         return False, "", ""
@@ -150,6 +122,7 @@ def _exists(context: Context, namespace: str, name: str) -> bool:
 
 
 def _remove(context: Context, pods: list[dict[str, Any]], dry: str) -> None:
+    """Evicts or deletes the pods and waits until they are gone; a budget that refuses one holds up no other."""
     flags = context.flags
     timeout = flags["timeout"]
     deadline = time.monotonic() + timeout if timeout else None
@@ -157,54 +130,86 @@ def _remove(context: Context, pods: list[dict[str, Any]], dry: str) -> None:
     options: dict[str, Any] = {"gracePeriodSeconds": grace} if grace >= 0 else {}
     if dry == "server":
         options["dryRun"] = ["All"]
-    for pod in pods:
-        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-        suffix = " (server dry run)" if dry == "server" else ""
-        verb = "deleting" if flags.on("disable-eviction") else "evicting"
-        while True:
-            context.out(f"{verb} pod {namespace}/{name}{suffix}\n")
-            try:
-                if flags.on("disable-eviction"):
-                    context.client.delete(path, options)
-                else:
-                    body = {
-                        "apiVersion": "policy/v1",
-                        "kind": "Eviction",
-                        "metadata": {"name": name, "namespace": namespace},
-                        "deleteOptions": options,
-                    }
-                    context.client.post(f"{path}/eviction", body)
-                break
-            except StatusError as error:
-                if not_found(error):
-                    break
-                if error.reason != "TooManyRequests":
-                    raise CLIError(f'error when evicting pods/"{name}" -n "{namespace}": {error.message}') from None
-                if deadline is not None and time.monotonic() > deadline:
-                    raise CLIError(
-                        f'error when evicting pods/"{name}" -n "{namespace}": global timeout reached: {timeout:g}s'
-                    ) from None
-                context.err(
-                    f'error when evicting pods/"{name}" -n "{namespace}" (will retry after 5s): {error.message}\n'
-                )
-                time.sleep(min(_RETRY, max(deadline - time.monotonic(), 0)) if deadline else _RETRY)
+    pending = list(pods)
+    while pending:
+        pending = [pod for pod in pending if not _evict(context, pod, options, dry)]
+        if not pending:
+            break
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            where = [f'pods/{go_quote(pod["metadata"]["name"])} -n "{pod["metadata"]["namespace"]}"' for pod in pending]
+            raise Aggregate(
+                [CLIError(f"error when evicting {each}: global timeout reached: {timeout:g}s") for each in where]
+            )
+        context.flush()
+        time.sleep(_RETRY if left is None else min(_RETRY, left))
     if dry == "none":
         _wait(context, pods, deadline, timeout)
 
 
+def _evict(context: Context, pod: dict[str, Any], options: dict[str, Any], dry: str) -> bool:
+    """Asks for the removal of one pod; False where the server wants to be asked again. Raises CLIError."""
+    metadata = pod["metadata"]
+    namespace, name = metadata["namespace"], metadata["name"]
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+    deleting = context.flags.on("disable-eviction")
+    suffix = " (server dry run)" if dry == "server" else ""
+    if not deleting:
+        context.out(f"evicting pod {namespace}/{name}{suffix}\n")
+    try:
+        if deleting:
+            context.client.delete(path, options)
+        else:
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
+            context.client.post(f"{path}/eviction", {**body, "deleteOptions": options})
+        return True
+    except StatusError as error:
+        if not_found(error):
+            return True
+        what = f'error when evicting pods/"{name}" -n "{namespace}"'
+        terminating = error.reason == "Forbidden" and error.causes("NamespaceTerminating")
+        if terminating and metadata.get("deletionTimestamp"):
+            return True
+        if error.reason != "TooManyRequests" and not terminating:
+            raise error if deleting else CLIError(f"{what}: {error.message}") from None
+        context.err(f"{what} (will retry after 5s): {error.message}\n")
+        return False
+
+
 def _wait(context: Context, pods: list[dict[str, Any]], deadline: float | None, timeout: float) -> None:
+    """Waits until the pods are gone, but for those that were to be gone longer ago than --skip-wait-... says."""
     from pybernetes.kubectl.deleting import wait_gone
 
     mapping = context.mapper.resource("pods")
+    verb = "deleted" if context.flags.on("disable-eviction") else "evicted"
+    skip = context.flags.number("skip-wait-for-delete-timeout")
     for pod in pods:
         info = Info(mapping, pod["metadata"]["namespace"], pod["metadata"]["name"], pod)
-        left = max(deadline - time.monotonic(), 0.001) if deadline else 0
-        if not wait_gone(context, info, left, pod["metadata"].get("uid", "")):
-            raise CLIError(
-                f'error when waiting for pod "{info.name}" in namespace "{info.namespace}" to terminate: global timeout'
-                f" reached: {timeout:g}s"
-            )
+        while True:
+            left = max(deadline - time.monotonic(), 0.001) if deadline else 0.0
+            gone = wait_gone(context, info, min(left or 1.0, 1.0) if skip > 0 else left, pod["metadata"].get("uid", ""))
+            if gone:
+                context.out(f"pod/{info.name} {verb}\n")
+                break
+            if skip <= 0 or (deadline is not None and time.monotonic() >= deadline):
+                raise CLIError(
+                    f'error when waiting for pod "{info.name}" in namespace "{info.namespace}" to terminate:'
+                    f" global timeout reached: {timeout:g}s"
+                )
+            if _overdue(context, info, skip):
+                break
+
+
+def _overdue(context: Context, info: Info, seconds: int) -> bool:
+    """Whether a pod should have been gone longer ago than some seconds."""
+    try:
+        found = context.client.get(info.path())
+    except StatusError as error:
+        if not_found(error):
+            return False  # the next look finds it gone
+        raise
+    deleted = timestamp((found.get("metadata") or {}).get("deletionTimestamp"))
+    return deleted is not None and time.time() - deleted > seconds
 
 
 COMMAND = Command(
@@ -218,7 +223,6 @@ COMMAND = Command(
         mutating.SELECTOR,
         Flag("chunk-size", "int", 500, "Objects in one response of a list."),
         Flag("delete-emptydir-data", "bool", help="Go on although pods use emptyDir."),
-        Flag("delete-local-data", "bool", hidden=True),
         Flag("disable-eviction", "bool", help="Delete pods instead of evicting them."),
         Flag("force", "bool", help="Go on although there are pods without a controller."),
         Flag("grace-period", "int", -1, "Seconds that pods get to end; negative means their own."),

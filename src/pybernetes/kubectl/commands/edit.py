@@ -33,6 +33,11 @@ def run(context: Context, arguments: list[str]) -> int | None:
     flags = context.flags
     builder = Builder(context).files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
     builder.arguments(arguments)
+    if flags.text("output") not in ("", "json", "yaml", "kyaml"):
+        name = flags.text("output")
+        raise CLIError(
+            f'unable to match a printer suitable for the output format "{name}", allowed formats are: json,kyaml,yaml'
+        )
     builder.subresource = flags.text("subresource")
     infos = builder.checked()
     if not infos:
@@ -57,12 +62,24 @@ def _text(context: Context, objects: list[dict[str, Any]], problem: str = "") ->
     return head + yaml_text.dumps(whole)
 
 
+def without_comments(text: str) -> str:
+    """The lines of an edited file that count."""
+    return "\n".join(line for line in text.split("\n") if not line.startswith("#"))
+
+
+def _suffix(context: Context) -> str:
+    return ".json" if context.flags.text("output") == "json" else ".yaml"
+
+
 def _loop(context: Context, infos: list[Info], save: Any) -> int | None:
     text = _text(context, [info.object for info in infos])
+    refused = ""
     while True:
-        edited = edit_text(text, ".json" if context.flags.text("output") == "json" else ".yaml")
-        bare = "\n".join(line for line in edited.split("\n") if not line.startswith("#"))
-        before = "\n".join(line for line in text.split("\n") if not line.startswith("#"))
+        edited = edit_text(text, _suffix(context), context.flags.on("windows-line-endings"))
+        bare, before = without_comments(edited), without_comments(text)
+        if refused and bare.strip() == refused:
+            context.err(f'A copy of your changes has been stored to "{_keep(bare)}"\n')
+            raise CLIError("Edit cancelled, no valid changes were saved.")
         if not bare.strip():
             context.err("Edit cancelled, saved file was empty.\n")
             return None
@@ -73,6 +90,7 @@ def _loop(context: Context, infos: list[Info], save: Any) -> int | None:
             found = list(documents(bare.encode()))
         except ValueError as error:
             text = _HEAD + f"# The edited file had a syntax error: {error}\n#\n" + bare
+            refused = bare.strip()
             continue
         objects: list[dict[str, Any]] = []
         for document in found:
@@ -84,6 +102,7 @@ def _loop(context: Context, infos: list[Info], save: Any) -> int | None:
             if error.reason in ("Invalid", "BadRequest"):
                 context.err(error.text() if error.text().endswith("\n") else error.text() + "\n")
                 text = _text(context, objects, error.text())
+                refused = bare.strip()
                 if os.environ.get("KUBE_EDITOR_ONCE") or not os.isatty(0):
                     path = _keep(bare)
                     raise CLIError(f'A copy of your changes has been stored to "{path}"\n{error.bare()}') from None
@@ -100,13 +119,13 @@ def _keep(text: str) -> str:
     return file.name
 
 
-def edit_text(text: str, suffix: str) -> str:
-    """What the user makes of a text in their editor. Raises CLIError."""
+def edit_text(text: str, suffix: str, windows: bool = False) -> str:
+    """What the user makes of a text in their editor; `windows`: with CRLF line ends there. Raises CLIError."""
     import subprocess
 
     editor = os.environ.get("KUBE_EDITOR") or os.environ.get("EDITOR") or "vi"
     with tempfile.NamedTemporaryFile(
-        "w", prefix="kubectl-edit-", suffix=suffix, delete=False, encoding="utf-8"
+        "w", prefix="kubectl-edit-", suffix=suffix, delete=False, encoding="utf-8", newline="\r\n" if windows else "\n"
     ) as file:
         file.write(text)
     try:
@@ -158,10 +177,13 @@ def create_edited(context: Context) -> int | None:
     infos = builder.checked()
     printer = mutating.printer_for(flags, "created")
     text = _text(context, [info.object for info in infos])
-    edited = edit_text(text, ".yaml")
-    bare = "\n".join(line for line in edited.split("\n") if not line.startswith("#"))
+    edited = edit_text(text, _suffix(context), context.flags.on("windows-line-endings"))
+    bare = without_comments(edited)
     if not bare.strip():
         context.err("Edit cancelled, saved file was empty.\n")
+        return None
+    if bare.strip() == without_comments(text).strip():
+        context.err("Edit cancelled, no changes made.\n")
         return None
     for document in documents(bare.encode()):
         for obj in document["items"] if document.get("kind") == "List" else [document]:
@@ -181,7 +203,7 @@ def edit_last_applied(context: Context, arguments: list[str]) -> int | None:
             errors.append(CLIError(f"The resource {info.name} doesn't have the last applied configuration annotation"))
             continue
         before = _text(context, [loads(text)])
-        edited = edit_text(before, ".yaml")
+        edited = edit_text(before, ".yaml", context.flags.on("windows-line-endings"))
         if edited == before:
             context.err("Edit cancelled, no changes made.\n")
             continue

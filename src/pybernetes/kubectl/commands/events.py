@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pybernetes.kubectl.ages import age, timestamp
 from pybernetes.kubectl.command import Command
-from pybernetes.kubectl.errors import CLIError
+from pybernetes.kubectl.errors import CLIError, NoMatch, PlainError
 from pybernetes.kubectl.flags import Flag
 from pybernetes.kubectl.printers.table import Columns
 from pybernetes.kubectl.printing import PRINT_FLAGS, generic
@@ -27,7 +27,10 @@ def run(context: Context, arguments: list[str]) -> int | None:
         kind, slash, name = flags.text("for").partition("/")
         if not slash or not kind or not name:
             raise CLIError("--for must be in resource/name form")
-        mapping = context.mapper.resource(kind)
+        try:
+            mapping = context.mapper.resource(kind)
+        except NoMatch as error:
+            raise PlainError(error.message) from None
         fields += [
             f"involvedObject.apiVersion={mapping.api_version}",
             f"involvedObject.kind={mapping.kind}",

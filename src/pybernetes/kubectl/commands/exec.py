@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from pybernetes.kubectl.attaching import container_of, stream
+from pybernetes.kubectl.attaching import container_of, running_pod, session
 from pybernetes.kubectl.command import Command
-from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.errors import CLIError
 from pybernetes.kubectl.flags import Flag
-from pybernetes.kubectl.pod_lookup import pod_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,26 +29,14 @@ def run(context: Context, arguments: list[str]) -> int | None:
         raise CLIError("pod, type/name or --filename must be specified")
     if not command:
         raise CLIError("you must specify at least one command for the container")
-    pod = pod_for(context, target[0] if target else "", flags["pod-running-timeout"], files)
-    name, namespace = pod["metadata"]["name"], pod["metadata"].get("namespace", context.namespace())
-    phase = dig(pod, "status", "phase", default="")
-    if phase in ("Succeeded", "Failed"):
-        raise CLIError(f"cannot exec into a container in a completed pod; current phase is {phase}")
+    pod = running_pod(context, target[0] if target else "", "exec into", files)
     container = container_of(context, pod, flags.text("container"), flags.on("quiet"))["name"]
     stdin, tty = flags.on("stdin"), flags.on("tty")
     if tty and not (stdin and sys.stdin.isatty()):
         if stdin:
             context.err("Unable to use a TTY - input is not a terminal or the right kind of file\n")
         tty = tty and sys.stdin.isatty() and stdin
-    parameters = {
-        "container": container,
-        "command": command,
-        "stdin": stdin,
-        "stdout": True,
-        "stderr": not tty,
-        "tty": tty,
-    }
-    return stream(context, f"/api/v1/namespaces/{namespace}/pods/{name}/exec", parameters, stdin, tty)
+    return session(context, pod, "exec", {"container": container, "command": command}, stdin, tty)
 
 
 COMMAND = Command(

@@ -36,8 +36,8 @@ def run(context: Context, arguments: list[str]) -> int | None:
     path = f"apis/{mapping.group}/{mapping.version}" if mapping.group else f"api/{mapping.version}"
     index = context.client.get("/openapi/v3").get("paths") or {}
     if path not in index:
-        shown = f"{mapping.group}/{mapping.version}" if mapping.group else mapping.version
-        raise CLIError(f'couldn\'t find resource for "{shown}, Kind={mapping.kind}"')
+        shown = f"{mapping.group}/{mapping.version}, Resource={mapping.resource}"
+        raise CLIError(f'couldn\'t find resource for "{shown}"')
     document = context.client.get(index[path]["serverRelativeURL"])
     schemas = (document.get("components") or {}).get("schemas") or {}
     schema = _find(schemas, mapping.group, mapping.version, mapping.kind)
@@ -135,8 +135,7 @@ class _Explainer:
             current = properties[name]
         resolved = self.resolve(current)
         if fields:
-            required = fields[-1] in (self._parent(schema, fields).get("required") or ())
-            out += f"FIELD: {fields[-1]} <{self.type_name(current)}>{' -required-' if required else ''}\n"
+            out += f"FIELD: {fields[-1]} <{self.type_name(current)}>\n"
             out += _enum(resolved["enum"], "") if resolved.get("enum") else "\n"
             out += "\n"
         below = self.inner(current)

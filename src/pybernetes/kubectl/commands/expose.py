@@ -32,8 +32,10 @@ def run(context: Context, arguments: list[str]) -> int | None:
             "You must provide one or more resources by argument or filename.\nExample resource specifications"
             " include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'\n   '<resource> <name>'\n   '<resource>'"
         )
+    builder.latest = False
     infos = builder.infos()
-    raise_all(builder.errors)
+    if not infos:
+        raise_all(builder.errors)
     for info in infos:
         if info.mapping.kind not in ("Service", "ReplicationController", "Deployment", "Pod", "ReplicaSet"):
             label = f"{info.mapping.kind}.{info.mapping.group}" if info.mapping.group else info.mapping.kind
@@ -44,6 +46,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
 
             obj = _override(context, obj)
         finish(context, obj, "exposed")
+    raise_all(builder.errors)
     return None
 
 
@@ -64,6 +67,12 @@ def _selector(context: Context, info: Info) -> dict[str, str]:
     if selector.get("matchExpressions"):
         raise CLIError("couldn't retrieve selectors via --selector flag or introspection: couldn't convert expressions")
     found = selector.get("matchLabels", selector)
+    if not found and info.mapping.group:
+        kind = info.mapping.kind.lower()
+        raise CLIError(
+            "couldn't retrieve selectors via --selector flag or introspection:"
+            f" invalid {kind}: no selectors, therefore cannot be exposed"
+        )
     if not found:
         raise CLIError(
             "couldn't retrieve selectors via --selector flag or introspection: the service has no pod selector set"
@@ -74,7 +83,7 @@ def _selector(context: Context, info: Info) -> dict[str, str]:
 def _service(context: Context, info: Info) -> dict[str, Any]:
     flags = context.flags
     selector = _selector(context, info)
-    name = (flags.text("name") or info.name)[:63]
+    name = flags.text("name") or info.name[:63]  # a name of the user's own is not cut, but refused
     ports = _ports(context, info)
     target = flags.text("target-port") or ""
     for port in ports:

@@ -47,6 +47,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
         raise CLIError("--output-watch-events option can only be used with --watch or --watch-only")
     builder = Builder(context)
     builder.all_namespaces = flags.on("all-namespaces")
+    builder.may_take_everything = True
     if builder.all_namespaces:
         builder.explicit = False
     builder.files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
@@ -94,6 +95,8 @@ def _print_tables(context: Context, builder: Builder) -> int | None:
         "includeObject": "Object" if flags.get("sort-by") else "",
     }
     found = [(query, _table(context, builder, query, parameters)) for query in _queries(builder)]
+    if not flags.on("server-print"):
+        found = [(query, table if table is None or table["rows"] else None) for query, table in found]
     several = len({query.mapping.group_resource for query, table in found if table is not None}) > 1
     for query, table in found:
         if table is None:
@@ -151,13 +154,16 @@ def _queries(builder: Builder) -> Iterator[Query]:
 
 
 def _table(context: Context, builder: Builder, query: Query, parameters: dict[str, str]) -> dict[str, Any] | None:
+    accept = TABLE if context.flags.get("server-print", True) else "application/json"
     try:
         if query.name:
             asked = {"includeObject": parameters["includeObject"]}
-            found: dict[str, Any] = context.client.get(query.path(builder.subresource), asked, accept=TABLE)
+            found: dict[str, Any] = context.client.get(query.path(builder.subresource), asked, accept=accept)
         else:
-            found = context.client.list(query.path(), parameters, builder.chunk, accept=TABLE)
+            found = context.client.list(query.path(), parameters, builder.chunk, accept=accept)
     except StatusError as error:
+        if builder.everything and error.http_code in (403, 404, 405):
+            return None  # `get everything` shows what the user may see
         if not (builder.ignore_not_found and error.reason == "NotFound"):
             builder.errors.append(error if query.name else list_error(error, query.mapping, builder))
         return None

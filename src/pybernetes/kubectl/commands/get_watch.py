@@ -25,6 +25,10 @@ def run(context: Context, builder: Builder, human: bool) -> int | None:
     queries = list(_queries(builder))
     if not queries:
         raise CLIError("You must provide one or more resources by argument or filename.")
+    if len(queries) > 1 and builder.filenames:
+        raise CLIError(
+            "watch is only supported on individual resources and resource collections - more than 1 resource was found"
+        )
     if len(queries) > 1:
         raise CLIError("you may only specify a single resource type")
     query = queries[0]

@@ -33,24 +33,27 @@ def run(context: Context, arguments: list[str]) -> int | None:
         "POD or TYPE/NAME is a required argument for the logs command"
     )
     many = bool(flags.text("selector") or flags.text("regex"))
+    fuzzy = bool(arguments) and arguments[0].endswith("~")
     if not arguments and not many:
         raise CLIError(expected + usage)
     if arguments and many:
         raise CLIError("only a selector (-l) or a POD name is allowed" + usage)
     if len(arguments) > 2:
-        raise CLIError("expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'." + usage)
+        raise CLIError(expected + usage)
     _check(context)
     container = flags.text("container") or (arguments[1] if len(arguments) == 2 else "")
     if container and flags.on("all-containers") and flags.text("container"):
         raise CLIError("--all-containers=true should not be specified with container name " + container)
     parameters = _parameters(context)
     pods = _pods(context, arguments[0] if arguments else "")
-    targets = [target for pod in pods for target in _containers(context, pod, container, len(pods) > 1 or many)]
-    if flags.on("follow") and (len(targets) > 1 or many or flags.on("fuzzy")):
+    targets = [
+        target for pod in pods for target in _containers(context, pod, container, len(pods) > 1 or many or fuzzy)
+    ]
+    if flags.on("follow") and (len(targets) > 1 or many or fuzzy):
         from pybernetes.kubectl.following import follow
 
         return follow(context, targets, parameters, arguments[0] if arguments else "", container)
-    prefix = flags.on("prefix")
+    prefix = flags.on("prefix") or (fuzzy and len(targets) > 1)
     for pod, name in targets:
         _print(context, pod, name, parameters, prefix)
     return None
@@ -97,12 +100,10 @@ def _pods(context: Context, word: str) -> list[dict[str, Any]]:
             context.err(f"No resources found in {namespace} namespace.\n")
         return list(found)
     if flags.text("regex") or word.endswith("~"):
-        import re
-
-        pattern = re.compile(flags.text("regex") or re.escape(word[:-1]))
+        pattern = name_pattern(flags.text("regex"), word)
         listed = context.client.list(path, {}).get("items") or []
         matched = [pod for pod in listed if pattern.search(pod["metadata"]["name"])]
-        if not matched:
+        if not matched and not flags.on("follow"):
             raise CLIError(f'no pod of namespace "{namespace}" matches "{flags.text("regex") or word[:-1]}"')
         return matched
     builder = Builder(context).arguments([word] if "/" in word else ["pods", word])
@@ -111,11 +112,23 @@ def _pods(context: Context, word: str) -> list[dict[str, Any]]:
         if not_found(error) and "/" not in word:
             message = f'pods "{word}" not found in namespace "{namespace}"'
             raise CLIError(f"error from server (NotFound): {message}") from None
+        if not_found(error):
+            raise CLIError(f'error from server (NotFound): {error.message} in namespace "{namespace}"') from None
     raise_all(builder.errors)
     info = infos[0]
     if info.mapping.kind == "Pod":
         return [info.object]
     return _workload(context, info.object, info.mapping.resource, info.mapping.kind)
+
+
+def name_pattern(regex: str, word: str) -> Any:
+    """What the names of pods must match: `--regex`, or the part of a name before `~`. Raises CLIError."""
+    import re
+
+    try:
+        return re.compile(regex or (re.escape(word[:-1]) if word.endswith("~") else ""))
+    except re.error as error:
+        raise CLIError(f"--regex {regex!r}: {error}") from None
 
 
 def _workload(context: Context, obj: dict[str, Any], resource: str, kind: str) -> list[dict[str, Any]]:
@@ -204,7 +217,6 @@ COMMAND = Command(
         Flag("all-pods", "bool", help="All pods of a workload, with --prefix."),
         Flag("container", short="c", help="Name of the container."),
         Flag("follow", "bool", short="f", help="Go on as lines are written."),
-        Flag("fuzzy", "bool", hidden=True),
         Flag("ignore-errors", "bool", help="Go on after errors."),
         Flag("insecure-skip-tls-verify-backend", "bool", help="Do not verify the kubelet's certificate."),
         Flag("limit-bytes", "int", help="Most bytes to print."),

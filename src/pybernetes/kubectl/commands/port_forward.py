@@ -34,10 +34,10 @@ def run(context: Context, arguments: list[str]) -> int | None:
     from pybernetes.kubectl.pod_lookup import first_pod
 
     pod = obj if mapping.kind == "Pod" else first_pod(context, obj, mapping.resource, flags["pod-running-timeout"])
+    pairs = [_pair(text, obj if mapping.kind == "Service" else None, pod) for text in ports]
     phase = dig(pod, "status", "phase", default="")
     if phase != "Running":
         raise CLIError(f"unable to forward port because pod is not running. Current status={phase}")
-    pairs = [_pair(text, obj if mapping.kind == "Service" else None, pod) for text in ports]
     return serve(context, pod, pairs)
 
 

@@ -36,7 +36,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
         context.out(context.client.content(answer).decode("utf-8", "replace"))
         return None
     builder = Builder(context).files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
-    builder.latest = False
+    builder.latest, builder.validates = False, True
     printer = mutating.printer_for(flags, "replaced", dry)
     errors: list[CLIError] = []
     infos = builder.infos()
@@ -62,11 +62,10 @@ def run(context: Context, arguments: list[str]) -> int | None:
         mutating.record(context, info.object)
         try:
             if dry != "client":
-                parameters = mutating.parameters(flags, dry)
                 if force:
-                    info.refresh(context.client.post(info.collection(), info.object, parameters))
+                    info.refresh(mutating.post(context, info, info.object, dry))
                 else:
-                    info.refresh(_put(context, info, parameters))
+                    info.refresh(_put(context, info, mutating.parameters(flags, dry)))
             context.out(printer(info.object))
         except CLIError as error:
             errors.append(add_source(error, "replacing", info.source))

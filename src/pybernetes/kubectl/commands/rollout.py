@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pybernetes.kubectl.context import Context
 
 
-def _infos(context: Context, arguments: list[str]) -> list[Info]:
+def _infos(context: Context, arguments: list[str], errors: list[CLIError] | None = None) -> list[Info]:
+    """The objects; where some cannot be read and others can, their errors are put into `errors`."""
     flags = context.flags
     if not arguments and not flags.words("filename") and not flags.get("kustomize"):
         raise CLIError("required resource not specified")
@@ -25,6 +26,8 @@ def _infos(context: Context, arguments: list[str]) -> list[Info]:
     infos = builder.arguments(arguments).infos()
     if builder.errors and not infos:
         raise_all(builder.errors)
+    if errors is not None:
+        errors += builder.errors
     if not infos:
         context.err(f"No resources found in {context.namespace()} namespace.\n")
     return infos
@@ -38,11 +41,16 @@ def status(context: Context, arguments: list[str]) -> int | None:
         raise CLIError(f"revision must be a positive integer: {revision}")
     timeout = flags["timeout"]
     deadline = time.monotonic() + timeout if timeout else None
-    for info in _infos(context, arguments):
-        text, done = rollouts.status(info.object, info.mapping, revision)
-        context.out(text)
-        while not done and flags.on("watch"):
-            done = _follow(context, info, revision, deadline, text)
+    errors: list[CLIError] = []
+    for info in _infos(context, arguments, errors):
+        try:
+            text, done = rollouts.status(info.object, info.mapping, revision)
+            context.out(text)
+            while not done and flags.on("watch"):
+                done = _follow(context, info, revision, deadline, text)
+        except CLIError as error:
+            errors.append(error)
+    raise_all(errors)
     return None
 
 
@@ -81,8 +89,12 @@ def history(context: Context, arguments: list[str]) -> int | None:
     revision = flags.number("revision")
     if revision < 0:
         raise CLIError(f"revision must be a positive integer: {revision}")
-    for info in _infos(context, arguments):
+    errors: list[CLIError] = []
+    for info in _infos(context, arguments, errors):
         found = rollouts.history(context, info)
+        if flags.get("template") and not flags.text("output"):
+            context.out(mutating.printer_for(flags)(info.object))
+            continue
         if flags.text("output"):
             if revision:
                 if revision not in found:
@@ -93,6 +105,10 @@ def history(context: Context, arguments: list[str]) -> int | None:
             for obj in shown:
                 context.out(mutating.printer_for(flags)(obj))
             continue
+        if not found:
+            what = f" with revision #{revision}" if revision else " "
+            context.out(f"{info.label()}{what}\nNo rollout history found.\n")
+            continue
         if revision:
             if revision not in found:
                 raise CLIError("unable to find the specified revision")
@@ -101,11 +117,10 @@ def history(context: Context, arguments: list[str]) -> int | None:
             context.out(f"{info.label()} with revision #{revision}\n{template_text(found[revision].template)}\n")
             continue
         context.out(f"{info.label()} \nREVISION  CHANGE-CAUSE\n")
-        if not found:
-            continue
         for number in sorted(found):
             context.out(f"{number:<9} {found[number].cause or '<none>'}\n")
         context.out("\n")
+    raise_all(errors)
     return None
 
 
@@ -114,7 +129,7 @@ def undo(context: Context, arguments: list[str]) -> int | None:
     flags = context.flags
     dry = mutating.dry_run(flags)
     errors: list[CLIError] = []
-    for info in _infos(context, arguments):
+    for info in _infos(context, arguments, errors):
         annotations = dig(info.object, "metadata", "annotations", default={})
         if mutating.LAST_APPLIED in annotations:
             context.err(
@@ -146,7 +161,7 @@ def resume(context: Context, arguments: list[str]) -> int | None:
 def _toggle(context: Context, arguments: list[str], paused: bool) -> int | None:
     verb = "paused" if paused else "resumed"
     errors: list[CLIError] = []
-    for info in _infos(context, arguments):
+    for info in _infos(context, arguments, errors):
         label = f"{info.mapping.resource}.{info.mapping.group}" if info.mapping.group else info.mapping.resource
         if info.mapping.kind != "Deployment":
             what = "pausing" if paused else "resuming"
@@ -165,7 +180,7 @@ def restart(context: Context, arguments: list[str]) -> int | None:
     """`rollout restart`."""
     errors: list[CLIError] = []
     now = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime()) + _zone()
-    for info in _infos(context, arguments):
+    for info in _infos(context, arguments, errors):
         label = f"{info.mapping.resource}.{info.mapping.group}" if info.mapping.group else info.mapping.resource
         if info.mapping.kind not in ("Deployment", "DaemonSet", "StatefulSet"):
             errors.append(CLIError(f'error: {label} "{info.name}" restarting is not supported'))
@@ -208,6 +223,7 @@ _CHANGE = (*mutating.PRINT_FLAGS, *_COMMON, mutating.RECORD)
 COMMAND = Command(
     "rollout SUBCOMMAND",
     "Manage the rollout of a resource",
+    help_on_stdout=True,
     children={
         "status": Command(
             "status (TYPE NAME | TYPE/NAME) [flags]",

@@ -9,7 +9,7 @@ from pybernetes.kubectl.builder import Builder
 from pybernetes.kubectl.command import Command
 from pybernetes.kubectl.errors import CLIError
 from pybernetes.kubectl.flags import Flag
-from pybernetes.kubectl.setting import FLAGS, change, infos, pod_spec, selected, split_pairs
+from pybernetes.kubectl.setting import FLAGS, change, containers_of, infos, pod_spec, split_pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def run(context: Context, arguments: list[str]) -> int | None:
     pairs = [*pairs, *flags.words("env")]
     if flags.on("all") and flags.get("selector"):
         raise CLIError("cannot set --all and --selector at the same time")
+    if "-" in pairs and "-" in flags.words("filename"):
+        raise CLIError("standard input cannot be used for multiple arguments")
     if not resources and not flags.words("filename") and not flags.get("kustomize"):
         raise CLIError("one or more resources must be specified as <resource> <name> or <resource>/<name>")
     if flags.on("list") and flags.text("output"):
@@ -40,11 +42,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
         return _list(context, found)
 
     def mutate(obj: dict[str, Any]) -> None:
-        spec = pod_spec(obj)
-        if spec is None:
-            raise CLIError(f"the object is not a pod or does not have a pod template: {obj.get('kind')}")
-        every = [*(spec.get("initContainers") or ()), *spec.get("containers", ())]
-        chosen = selected(every, flags.text("containers"))
+        chosen = containers_of(obj, flags.text("containers"))
         if not chosen:
             sys.stderr.write(
                 f"Warning: {obj['kind']}/{obj['metadata']['name']} does not have any containers matching"
@@ -90,11 +88,7 @@ def _parse(pairs: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
         elif pair.endswith("-"):
             removed.append(pair[:-1])
         else:
-            raise CLIError(
-                f"unknown environment variable: {pair}"
-                if False
-                else f"environment variables must be of the form key=value: {pair}"
-            )
+            raise CLIError(f"environment variables must be of the form key=value: {pair}")
     return new, removed
 
 
@@ -118,11 +112,9 @@ def _from(context: Context, source: str) -> list[dict[str, Any]]:
 def _list(context: Context, found: list[Info]) -> int | None:
     flags = context.flags
     for info in found:
-        spec = pod_spec(info.object)
-        if spec is None:
+        if pod_spec(info.object) is None:
             continue
-        every = [*(spec.get("initContainers") or ()), *spec.get("containers", ())]
-        for container in selected(every, flags.text("containers")):
+        for container in containers_of(info.object, flags.text("containers")):
             context.out(f"# {info.mapping.kind} {info.name}, container {container['name']}\n")
             for each in container.get("env") or ():
                 reference = each.get("valueFrom")

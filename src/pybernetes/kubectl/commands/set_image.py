@@ -46,7 +46,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
     def mutate(obj: dict[str, Any]) -> None:
         spec = pod_spec(obj)
         if spec is None:
-            raise CLIError(f"the object is not a pod or does not have a pod template: {obj.get('kind')}")
+            raise CLIError(f"the object is not a pod or does not have a pod template: *v1.{obj.get('kind')}")
         for name, image in images.items():
             hit = False
             for container in [*(spec.get("initContainers") or ()), *spec.get("containers", ())]:

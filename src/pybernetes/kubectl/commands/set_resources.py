@@ -7,7 +7,7 @@ from pybernetes.kubectl.command import Command
 from pybernetes.kubectl.commands.create_generators import parse_resources
 from pybernetes.kubectl.errors import CLIError
 from pybernetes.kubectl.flags import Flag
-from pybernetes.kubectl.setting import FLAGS, change, infos, pod_spec, selected
+from pybernetes.kubectl.setting import FLAGS, change, containers_of, infos
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +27,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
     found, errors = infos(context, arguments)
 
     def mutate(obj: dict[str, Any]) -> None:
-        spec = pod_spec(obj)
-        if spec is None:
-            raise CLIError(f"the object is not a pod or does not have a pod template: {obj.get('kind')}")
-        every = [*(spec.get("initContainers") or ()), *spec.get("containers", ())]
-        chosen = selected(every, flags.text("containers"))
+        chosen = containers_of(obj, flags.text("containers"))
         if not chosen:
             raise CLIError(f"error: unable to find container named {flags.text('containers')}")
         for container in chosen:

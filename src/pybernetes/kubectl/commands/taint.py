@@ -51,14 +51,10 @@ def run(context: Context, arguments: list[str]) -> int | None:
     for info in infos:
         current = (info.object.get("spec") or {}).get("taints") or []
         if not flags.on("overwrite"):
-            clash = [t for t in new if any(_same(t, c) for c in current)]
+            clash = ",".join(t["key"] for t in new if any(_same(t, c) for c in current))
             if clash:
-                shown = " ".join("{" + f"{c['key']} {c.get('value', '')} {c['effect']} <nil>" + "}" for c in clash)
-                errors.append(
-                    CLIError(
-                        f"node {info.name} already has [{shown}] taint(s) with same effect(s) and --overwrite is false"
-                    )
-                )
+                problem = f"node {info.name} already has {clash} taint(s) with same effect(s) and --overwrite is false"
+                errors.append(CLIError(problem))
                 continue
         missing = [gone for gone in removed if not any(_same(gone, c) for c in current)]
         if missing:

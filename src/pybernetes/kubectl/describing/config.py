@@ -6,6 +6,28 @@ from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.describing.description import Description
 from pybernetes.kubectl.describing.text import selector_text
 
+_SCOPES = {
+    "Terminating": "Matches all pods that have an active deadline. These pods have a limited lifespan on a node before"
+    " being actively terminated by the system.",
+    "NotTerminating": "Matches all pods that do not have an active deadline. These pods usually include long running"
+    " pods whose container command is not expected to terminate.",
+    "BestEffort": "Matches all pods that do not have resource requirements set. These pods have a best effort quality"
+    " of service.",
+    "NotBestEffort": "Matches all pods that have at least one resource requirement set. These pods have a burstable or"
+    " guaranteed quality of service.",
+}
+"""What each scope of a quota means."""
+
+
+def _scopes(this: Description, obj: dict[str, object], level: int, bullet: str) -> None:
+    scopes = sorted(dig(obj, "spec", "scopes", default=[]))
+    if not scopes:
+        return
+    this.write(level, f"Scopes:\t{', '.join(scopes)}\n")
+    for each in scopes:
+        if each in _SCOPES:
+            this.write(level, f"{bullet}{_SCOPES[each]}\n")
+
 
 def config_map(this: Description) -> None:
     """A ConfigMap with its values."""
@@ -62,6 +84,7 @@ def namespace(this: Description) -> None:
         this.write(0, "\nResource Quotas\n")
         for each in quotas:
             this.write(1, f"Name:\t{each['metadata']['name']}\n")
+            _scopes(this, each, 1, "* ")
             this.write(1, "Resource\tUsed\tHard\n")
             this.write(1, "--------\t---\t---\n")
             hard, used = dig(each, "status", "hard", default={}), dig(each, "status", "used", default={})
@@ -99,9 +122,7 @@ def limit_range(this: Description) -> None:
 def quota(this: Description) -> None:
     """A ResourceQuota with what is used."""
     this.write(0, f"Name:\t{this.info.name}\nNamespace:\t{this.info.namespace}\n")
-    scopes = this.get("spec", "scopes", default=[])
-    if scopes:
-        this.write(0, f"Scopes:\t{', '.join(scopes)}\n")
+    _scopes(this, this.obj, 0, " * ")
     this.write(0, "Resource\tUsed\tHard\n--------\t----\t----\n")
     hard, used = this.get("status", "hard", default={}), this.get("status", "used", default={})
     for key in sorted(hard):

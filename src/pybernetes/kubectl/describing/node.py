@@ -12,6 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_POOLS = 10
+"""How many pools of devices are shown."""
+
 
 def node(this: Description) -> None:
     """A node: conditions, addresses, capacity, its pods and what they ask for."""
@@ -23,10 +26,10 @@ def node(this: Description) -> None:
     write_labels(this, "Labels", metadata.get("labels"))
     write_annotations(this, "Annotations", metadata.get("annotations"))
     this.write(0, f"CreationTimestamp:\t{when(metadata.get('creationTimestamp'))}\n")
-    taints = sorted(
+    taints = [
         f"{each['key']}{'=' + each['value'] if each.get('value') else ''}:{each['effect']}"
-        for each in spec.get("taints") or ()
-    )
+        for each in sorted(spec.get("taints") or (), key=lambda each: (each["effect"], each["key"]))
+    ]
     this.write(0, f"Taints:\t{taints[0] if taints else '<none>'}\n")
     for each in taints[1:]:
         this.write(0, f"\t{each}\n")
@@ -47,6 +50,7 @@ def node(this: Description) -> None:
             this.write(0, f"{title}:\n")
             for name in sorted(status[key]):
                 this.write(1, f"{name}:\t{status[key][name]}\n")
+    _slices(this)
     info = status.get("nodeInfo") or {}
     this.write(0, "System Info:\n")
     for title, key in (
@@ -73,14 +77,37 @@ def _lease(this: Description) -> None:
 
     path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{this.info.name}"
     try:
-        lease: dict[str, Any] = this.context.client.get(path)
-    except CLIError:
-        lease = {}
-    spec = lease.get("spec") or {}
+        spec = this.context.client.get(path).get("spec") or {}
+    except CLIError as error:
+        this.write(0, f"Lease:\tFailed to get lease: {error.message}\n")
+        return
     this.write(0, "Lease:\n")
     this.write(1, f"HolderIdentity:\t{spec.get('holderIdentity', '<unset>')}\n")
     this.write(1, f"AcquireTime:\t{when(spec.get('acquireTime'))}\n")
     this.write(1, f"RenewTime:\t{when(spec.get('renewTime'))}\n")
+
+
+def _slices(this: Description) -> None:
+    """How many devices the ResourceSlices of the node have, by driver and pool."""
+    pools: dict[tuple[str, str], list[int]] = {}
+    for each in this.fetch(
+        "/apis/resource.k8s.io/v1/resourceslices", {"fieldSelector": f"spec.nodeName={this.info.name}"}
+    ):
+        spec = each.get("spec") or {}
+        counts = pools.setdefault((spec.get("driver", ""), dig(spec, "pool", "name", default="")), [0, 0])
+        counts[0] += 1
+        counts[1] += len(spec.get("devices") or ())
+    if not pools:
+        return
+    this.write(0, "Node-Local ResourceSlices:\n")
+    this.write(1, "Driver\tPool\tSlices\tDevices\n")
+    this.write(1, "------\t----\t------\t-------\n")
+    for at, (driver, pool) in enumerate(sorted(pools)):
+        if at == _POOLS:
+            this.write(1, f"...and {len(pools) - _POOLS} more pools\n")
+            break
+        slices, devices = pools[driver, pool]
+        this.write(1, f"{driver}\t{pool}\t{slices}\t{devices}\n")
 
 
 def _sum(pod: dict[str, Any], kind: str, name: str) -> float:
@@ -117,7 +144,10 @@ def _pods(this: Description, allocatable: dict[str, Any]) -> None:
     this.write(0, f"Non-terminated Pods:\t({len(pods)} in total)\n")
     this.write(1, "Namespace\tName\t\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge\n")
     this.write(1, "---------\t----\t\t------------\t----------\t---------------\t-------------\t---\n")
-    totals = {(kind, name): 0.0 for kind in ("requests", "limits") for name in ("cpu", "memory")}
+    more = [name for name in sorted(allocatable) if name.startswith("hugepages-")]
+    more += [name for name in sorted(allocatable) if name not in ("cpu", "memory", "pods", "ephemeral-storage", *more)]
+    counted = ("cpu", "memory", "ephemeral-storage", *more)
+    totals = {(kind, name): 0.0 for kind in ("requests", "limits") for name in counted}
     for pod in pods:
         values = {key: _sum(pod, *key) for key in totals}
         for key, value in values.items():
@@ -136,12 +166,13 @@ def _pods(this: Description, allocatable: dict[str, Any]) -> None:
     this.write(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n")
     this.write(1, "Resource\tRequests\tLimits\n")
     this.write(1, "--------\t--------\t------\n")
-    for name, whole, shown in (("cpu", cpu, _cpu), ("memory", memory, _bytes)):
+    for name in counted:
+        shown = _cpu if name == "cpu" else _bytes
+        if name in more and not name.startswith("hugepages-"):  # extended resources have no percentage
+            this.write(1, f"{name}\t{_bytes(totals['requests', name])}\t{_bytes(totals['limits', name])}\n")
+            continue
+        whole = _quantity(str(allocatable.get(name, "0"))) or 0.0
         cells = [
             f"{shown(totals[kind, name])} ({_percent(totals[kind, name], whole)})" for kind in ("requests", "limits")
         ]
         this.write(1, f"{name}\t{cells[0]}\t{cells[1]}\n")
-    if "ephemeral-storage" in allocatable:
-        this.write(1, "ephemeral-storage\t0 (0%)\t0 (0%)\n")
-    for name in sorted(key for key in allocatable if key.startswith("hugepages-")):
-        this.write(1, f"{name}\t0 (0%)\t0 (0%)\n")

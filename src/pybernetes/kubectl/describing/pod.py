@@ -51,7 +51,7 @@ def pod(this: Description) -> None:
         ("Ephemeral Containers", "ephemeralContainers", "ephemeralContainerStatuses"),
     ):
         if spec.get(key):
-            containers(this, title, spec[key], dig_statuses(this.obj, statuses), 0)
+            containers(this, title, spec[key], dig_statuses(this.obj, statuses), 0, this.obj)
     if spec.get("readinessGates"):
         this.write(0, "Readiness Gates:\n  Type\tStatus\n")
         known = {each["type"]: each.get("status") for each in status.get("conditions") or ()}

@@ -45,8 +45,15 @@ def labels_multiline(writer: Writer, level: int, title: str, values: dict[str, s
     write_labels(writer, title, values, level)
 
 
-def containers(writer: Writer, title: str, found: list[dict[str, Any]], statuses: dict[str, Any], level: int) -> None:
-    """Containers with their state where there is one."""
+def containers(
+    writer: Writer,
+    title: str,
+    found: list[dict[str, Any]],
+    statuses: dict[str, Any],
+    level: int,
+    pod: dict[str, Any] | None = None,
+) -> None:
+    """Containers with their state where there is one; `pod` where they are those of a pod and not of a template."""
     writer.write(level, f"{title}:\n")
     for container in found:
         state = statuses.get(container["name"])
@@ -68,7 +75,7 @@ def containers(writer: Writer, title: str, found: list[dict[str, Any]], statuses
             _state(writer, state, inner)
         _resources(writer, container.get("resources") or {}, inner)
         _probes(writer, container, inner)
-        _environment(writer, container, inner)
+        _environment(writer, container, inner, pod)
         _mounts(writer, container, inner)
 
 
@@ -159,7 +166,7 @@ def probe(found: dict[str, Any]) -> str:
     return f"unknown {times}"
 
 
-def _environment(writer: Writer, container: dict[str, Any], level: int) -> None:
+def _environment(writer: Writer, container: dict[str, Any], level: int, pod: dict[str, Any] | None) -> None:
     sources = container.get("envFrom") or []
     if sources:
         writer.write(level, "  Environment Variables from:\n")
@@ -183,19 +190,36 @@ def _environment(writer: Writer, container: dict[str, Any], level: int) -> None:
             for at, line in enumerate(lines):
                 writer.write(level + 1, f"  {each['name'] + ':' if not at else ''}\t{line}\n")
             continue
-        writer.write(level + 1, f"  {each['name']}:\t{_reference(reference)}\n")
+        writer.write(level + 1, f"  {each['name']}:\t{_reference(reference, pod)}\n")
 
 
-def _reference(found: dict[str, Any]) -> str:
+def _metadata_field(pod: dict[str, Any] | None, path: str) -> str:
+    """The value of a field of a pod's metadata, as the downward API gives it; nothing for other fields."""
+    metadata = (pod or {}).get("metadata") or {}
+    name, bracket, key = path.removeprefix("metadata.").partition("[")
+    if not path.startswith("metadata.") or pod is None:
+        return ""
+    if name in ("labels", "annotations"):
+        values = metadata.get(name) or {}
+        if bracket:
+            return str(values.get(key.strip("'\"]"), ""))
+        from pybernetes.kubectl.data import go_quote
+
+        return "\n".join(f"{each}={go_quote(str(values[each]))}" for each in sorted(values))
+    return str(metadata.get(name, "")) if name in ("name", "namespace", "uid") else ""
+
+
+def _reference(found: dict[str, Any], pod: dict[str, Any] | None = None) -> str:
     if found.get("fieldRef"):
-        return f" ({found['fieldRef'].get('apiVersion', 'v1')}:{found['fieldRef'].get('fieldPath')})"
+        path = found["fieldRef"].get("fieldPath", "")
+        return f"{_metadata_field(pod, path)} ({found['fieldRef'].get('apiVersion', 'v1')}:{path})"
     if found.get("resourceFieldRef"):
         return f" ({found['resourceFieldRef'].get('resource')})"
     for name, kind in (("secretKeyRef", "secret"), ("configMapKeyRef", "config map")):
         if found.get(name):
             optional = "true" if found[name].get("optional") else "false"
-            where = f"{kind} '{found[name].get('name', '')}'"
-            return f"<set to the key '{found[name].get('key')}' of {where}>  Optional: {optional}"
+            where = f"{'in' if kind == 'secret' else 'of'} {kind} '{found[name].get('name', '')}'"
+            return f"<set to the key '{found[name].get('key')}' {where}>  Optional: {optional}"
     return ""
 
 

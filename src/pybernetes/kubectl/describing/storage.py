@@ -1,10 +1,10 @@
-"""Descriptions of PersistentVolumes, their claims and StorageClasses."""
+"""Descriptions of PersistentVolumes, their claims, StorageClasses, VolumeAttributesClasses and CSINodes."""
 
 from __future__ import annotations
 
 from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.describing.description import Description
-from pybernetes.kubectl.describing.text import joined, write_annotations, write_labels
+from pybernetes.kubectl.describing.text import joined, when, write_annotations, write_labels
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 
@@ -57,7 +57,8 @@ def volume(this: Description) -> None:
     this.write(0, f"StorageClass:\t{spec.get('storageClassName', '')}\n")
     this.write(0, f"Status:\t{status.get('phase', '')}\n")
     reference = spec.get("claimRef")
-    this.write(0, f"Claim:\t{reference['namespace'] + '/' + reference['name'] if reference else ''}\n")
+    claim = f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference is not None else ""
+    this.write(0, f"Claim:\t{claim}\n")
     this.write(0, f"Reclaim Policy:\t{spec.get('persistentVolumeReclaimPolicy', '')}\n")
     this.write(0, f"Access Modes:\t{_modes(spec.get('accessModes'))}\n")
     if spec.get("volumeMode"):
@@ -104,5 +105,44 @@ def storage_class(this: Description) -> None:
     for each in options:
         this.write(1, f"{each}\n")
     this.write(0, f"ReclaimPolicy:\t{obj.get('reclaimPolicy', '')}\n")
-    this.write(0, f"VolumeBindingMode:\t{obj.get('volumeBindingMode', '')}\n")
+    if obj.get("volumeBindingMode"):
+        this.write(0, f"VolumeBindingMode:\t{obj['volumeBindingMode']}\n")
+    if obj.get("allowedTopologies"):
+        this.write(0, "AllowedTopologies:\t\n")
+    for at, term in enumerate(obj.get("allowedTopologies") or ()):
+        this.write(1, f"Term {at}:\t")
+        for index, each in enumerate(term.get("matchLabelExpressions") or ()):
+            if index:
+                this.write(1, "\t")
+            this.line(f"{each['key']} in [{', '.join(each.get('values') or ())}]")
+        if not term.get("matchLabelExpressions"):
+            this.line("<none>")
+    this.events()
+
+
+def csi_node(this: Description) -> None:
+    """A CSINode with the drivers of its node."""
+    this.head(namespace=False)
+    this.write(0, f"CreationTimestamp:\t{when(this.get('metadata', 'creationTimestamp'))}\nSpec:\n")
+    drivers = this.get("spec", "drivers")
+    if drivers is not None:
+        this.write(1, "Drivers:\n")
+    for driver in drivers or ():
+        this.write(2, f"{driver.get('name', '')}:\n")
+        this.write(3, f"Node ID:\t{driver.get('nodeID', '')}\n")
+        count = dig(driver, "allocatable", "count")
+        if count is not None:
+            this.write(3, "Allocatables:\n")
+            this.write(4, f"Count:\t{count}\n")
+        if driver.get("topologyKeys") is not None:
+            this.write(3, f"Topology Keys:\t[{' '.join(driver['topologyKeys'])}]\n")
+    this.events()
+
+
+def volume_attributes_class(this: Description) -> None:
+    """A VolumeAttributesClass."""
+    this.write(0, f"Name:\t{this.info.name}\n")
+    this.write(0, f"Annotations:\t{joined(this.get('metadata', 'annotations'))}\n")
+    this.write(0, f"DriverName:\t{this.obj.get('driverName', '')}\n")
+    this.write(0, f"Parameters:\t{joined(this.obj.get('parameters'))}\n")
     this.events()

@@ -35,6 +35,16 @@ _KINDS: dict[str, tuple[str, str]] = {
     "rbac.authorization.k8s.io/RoleBinding": ("rbac", "binding"),
     "rbac.authorization.k8s.io/ClusterRoleBinding": ("rbac", "binding"),
     "scheduling.k8s.io/PriorityClass": ("config", "priority_class"),
+    "/Endpoints": ("endpoints", "endpoints"),
+    "discovery.k8s.io/EndpointSlice": ("endpoints", "endpoint_slice"),
+    "autoscaling/HorizontalPodAutoscaler": ("autoscaling", "autoscaler"),
+    "networking.k8s.io/NetworkPolicy": ("policy", "network_policy"),
+    "networking.k8s.io/IngressClass": ("addresses", "ingress_class"),
+    "networking.k8s.io/ServiceCIDR": ("addresses", "service_cidr"),
+    "networking.k8s.io/IPAddress": ("addresses", "ip_address"),
+    "certificates.k8s.io/CertificateSigningRequest": ("certificates", "signing_request"),
+    "storage.k8s.io/CSINode": ("storage", "csi_node"),
+    "storage.k8s.io/VolumeAttributesClass": ("storage", "volume_attributes_class"),
     "policy/PodDisruptionBudget": ("config", "disruption_budget"),
 }
 

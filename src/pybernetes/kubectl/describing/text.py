@@ -112,19 +112,17 @@ def selector_text(selector: dict[str, Any] | None, none: str = "") -> str:
         return none
     if "matchLabels" not in selector and "matchExpressions" not in selector:
         return joined(selector, none)
-    parts = {key: f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()}
-    found = [parts[key] for key in sorted(parts)]
+    found = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
     for each in selector.get("matchExpressions") or ():
         key, values = each["key"], ",".join(sorted(each.get("values") or ()))
-        found.append(
-            {
-                "In": f"{key} in ({values})",
-                "NotIn": f"{key} notin ({values})",
-                "Exists": key,
-                "DoesNotExist": f"!{key}",
-            }[each["operator"]]
-        )
-    return ",".join(found) or none
+        text = {
+            "In": f"{key} in ({values})",
+            "NotIn": f"{key} notin ({values})",
+            "Exists": key,
+            "DoesNotExist": f"!{key}",
+        }[each["operator"]]
+        found.append((key, text))
+    return ",".join(text for _, text in sorted(found, key=lambda pair: str(pair[0]))) or none
 
 
 def when(text: Any) -> str:

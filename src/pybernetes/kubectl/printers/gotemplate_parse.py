@@ -17,6 +17,8 @@ class TemplateError(Exception):
 
 
 _SPACE = " \t\r\n"
+_KEYWORDS = [("word", name) for name in ("if", "with", "range", "else")]
+"""`{{range.items}}` is `{{range .items}}`."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", "'": "'", '"': '"'}
 
 
@@ -297,7 +299,10 @@ def _tokens(content: tuple[str, int], parser: _Parser) -> list[Token]:
             name = _identifier(text, at)
             at += len(name)
             attached = (
-                not spaced and found and found[-1][0] in ("field", "chain", "variable", ")", "word", ".", "string")
+                not spaced
+                and found
+                and found[-1][0] in ("field", "chain", "variable", ")", "word", ".", "string")
+                and found[-1][:2] not in _KEYWORDS
             )
             if not name:
                 found.append((".", None, offset + start))
