@@ -8,6 +8,9 @@ from cri.embedded.machine import EmbeddedMachine
 from cri.embedded.test_containers import execute
 from escape.conftest import SECRET
 from escape.pods import attacker, confined
+from escape.runtimes import ours
+
+pytestmark = ours
 
 UNMASKED = {"masked_paths": []}
 """/proc/keys is hidden in ordinary containers."""

@@ -7,6 +7,9 @@ from pathlib import Path
 from cri.embedded.machine import EmbeddedMachine
 from cri.embedded.test_containers import execute
 from escape.pods import attacker, confined
+from escape.runtimes import ours
+
+pytestmark = ours
 
 # Every new process but our own children: what is its root, and may it do more than we do?
 LOOK = """

@@ -102,6 +102,12 @@ async def _spdy(url: str, protocol: str) -> tuple[Dialed, Session]:
     return connection, Session(connection, server=False)
 
 
+async def handed_over(connection: Dialed) -> None:
+    """Wait until the kernel has all that was written; it sends that even if the connection is closed now."""
+    transport = connection._writer.transport
+    await wait_for(lambda: not transport.get_write_buffer_size(), "everything written is with the kernel", within=60)
+
+
 async def write_and_close(url: str, protocol: str, data: bytes) -> None:
     """Sends stdin and closes. `spdy` is the only protocol that is not WebSocket."""
     async with asyncio.timeout(60):
@@ -122,7 +128,7 @@ async def write_and_close(url: str, protocol: str, data: bytes) -> None:
                 made.send(channels.encode(FORMS[protocol], STDIN, data[start : start + (1 << 16)]))
                 await made.drain()
             made.close()
-        await connection.flush()
+        await handed_over(connection)
         reading.cancel()
         connection.abort()
 
@@ -235,7 +241,7 @@ async def _forward_and_close(url: str, protocol: str, port: int, data: bytes) ->
                 await stream.drain()
             session.close()
             running.cancel()
-        await connection.flush()
+        await handed_over(connection)
         connection.abort()
 
 

@@ -19,6 +19,7 @@ from node import cri_pods, leaks
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.embedded import propagation
+from pybernetes.cri.embedded.launcher import PROTOCOL
 from pybernetes.cri.embedded.launching import LauncherError
 from pybernetes.cri.embedded.logs import LogFile
 from pybernetes.cri.embedded.server import RELAUNCH, EmbeddedRuntime, Settings
@@ -109,7 +110,8 @@ class FlakyLauncher:
                 if self.hang_ups:
                     self.hang_ups -= 1
                     return
-                connection.send(json.dumps({"id": json.loads(data)["id"], "processes": {}}).encode())
+                answer = {"id": json.loads(data)["id"], "version": PROTOCOL, "processes": {}}
+                connection.send(json.dumps(answer).encode())
 
     def hang_up(self) -> None:
         assert self._now is not None

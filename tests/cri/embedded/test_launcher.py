@@ -17,11 +17,12 @@ import pytest
 from cri.embedded.machine import EmbeddedMachine
 from cri.embedded.test_containers import ALONE, ended, execute, status
 from cri.embedded.test_faults import launcher, until
+from damage import DAMAGES, damage
 from node import cri_pods
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.embedded.launcher import READY, Launcher
-from pybernetes.cri.embedded.launching import Launching
+from pybernetes.cri.embedded.launching import LauncherError, Launching
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
@@ -163,6 +164,61 @@ async def test_more_processes_than_fit_into_a_packet_are_all_found(tmp_path: Pat
     assert await serving.wait() == 0
 
 
+OLDER = """
+import sys
+from pybernetes.cri.embedded import launcher
+if {version!r} is None:
+    del launcher.Launcher._do_version
+launcher.PROTOCOL = {version!r}
+launcher.main({state!r})
+"""
+
+
+async def test_a_runtime_goes_on_with_the_launcher_of_an_earlier_version_as_far_as_it_can(tmp_path: Path) -> None:
+    """Its pods run on; where the protocols differ nothing is started any more, and the last end replaces it."""
+    program = tmp_path / "pause"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o755)
+    spec = {"id": "a", "kind": "sandbox", "plain": True, "pid": ["node", ""], "rootfs": str(tmp_path)}
+    for version, supported in ((None, True), (99, False)):
+        state = tmp_path / str(version)
+        state.mkdir()
+        start = OLDER.format(version=version, state=str(state))
+        serving = await asyncio.create_subprocess_exec(sys.executable, "-c", start, stdout=subprocess.PIPE)
+        assert serving.stdout is not None
+        assert await serving.stdout.read(len(READY)) == READY
+        ended: list[str] = []
+        launching = Launching(state, lambda end, names=ended: names.append(end["name"]), lambda: None)  # type: ignore[misc]
+        await launching.connect()
+        (state / "spec.json").write_text(json.dumps(spec))
+        if supported:
+            assert not launching.problem
+            await launching.start(state / "spec.json")
+        else:
+            with pytest.raises(LauncherError, match="protocol version 99, this runtime supports 0, 1: no container"):
+                await launching.start(state / "spec.json")
+            await launching._ask({"do": "start", "spec": str(state / "spec.json")})  # as an earlier runtime did
+        assert list(await launching.running()) == ["a"]
+        assert await launching.signal("a", signal.SIGKILL)
+
+        async def has_ended(names: list[str] = ended) -> bool:
+            return names == ["a"]
+
+        await until(has_ended)
+        if not supported:
+
+            async def replaced(launching: Launching = launching) -> bool:
+                with contextlib.suppress(LauncherError, OSError):
+                    await launching.replace()
+                return not launching.problem
+
+            await until(replaced)
+            await launching.start(state / "spec.json")
+            await launching.signal("a", signal.SIGKILL)
+        launching.close()
+        await serving.wait()
+
+
 async def test_the_launcher_may_open_more_files_than_its_programs(tmp_path: Path) -> None:
     program = tmp_path / "pause"
     program.write_text("#!/bin/sh\nulimit -Sn > $0.soft\nexec sleep 1000\n")
@@ -197,7 +253,7 @@ async def test_an_end_that_was_half_written_when_a_launcher_was_killed_is_taken_
 ) -> None:
     (tmp_path / "exits").mkdir()
     (tmp_path / "exits/.half").write_text('{"name": "ha')
-    (tmp_path / "exits/whole").write_text('{"name": "whole", "code": 7}')
+    (tmp_path / "exits/whole").write_text('{"name": "whole", "code": 7, "at": 1}')
     launching = Launching(tmp_path, lambda _: None, lambda: None)
     await launching.connect()
     try:
@@ -205,3 +261,13 @@ async def test_an_end_that_was_half_written_when_a_launcher_was_killed_is_taken_
         assert launching.exits()["whole"]["code"] == 7
     finally:
         launching.close()
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_damaged_end_is_taken_away_and_the_others_are_read(tmp_path: Path, how: str) -> None:
+    (tmp_path / "exits").mkdir()
+    (tmp_path / "exits/whole").write_text('{"name": "whole", "code": 7, "at": 1}')
+    damage(tmp_path / "exits/damaged", how)
+    launching = Launching(tmp_path, lambda _: None, lambda: None)
+    assert launching.exits() == {"whole": {"name": "whole", "code": 7, "at": 1}}
+    assert os.listdir(tmp_path / "exits") == ["whole"]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from damage import DAMAGES, damage
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.embedded.state import Records, Sandbox
@@ -68,3 +69,26 @@ def test_a_state_that_a_full_disk_does_not_take_is_logged(tmp_path: Path, caplog
     assert "is not written down" in caplog.text
     records.create(sandbox)
     assert records.try_save(sandbox)
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("file", ["config", "state.json"])
+def test_a_damaged_record_is_forgotten_and_the_others_are_not(
+    records: Records, tmp_path: Path, file: str, how: str
+) -> None:
+    records.create(sandbox())
+    other = Sandbox("b", cri.PodSandboxConfig(hostname="other"), "embedded", 1)
+    records.create(other)
+    damage(tmp_path / "sandboxes/a" / file, how)
+    found = records.load()
+    assert [each for each in found if each.id != "a"] == [other]
+    if (file, how) not in {("config", "empty")}:  # which is a message without fields
+        assert found == [other]
+        assert not (tmp_path / "sandboxes/a").exists()
+
+
+@pytest.mark.parametrize("values", [{"id": "b"}, {"id": 5}, {"id": "a", "ready": "yes"}, {"id": "a", "ips": 1}])
+def test_a_record_with_values_of_another_kind_is_forgotten(records: Records, tmp_path: Path, values: object) -> None:
+    records.create(sandbox())
+    (tmp_path / "sandboxes/a/state.json").write_text(json.dumps(values))
+    assert records.load() == []

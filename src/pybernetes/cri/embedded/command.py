@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import signal
 import sys
 from pathlib import Path
+
+from pybernetes.component import klog
 
 REGISTRIES = "/etc/containerd/certs.d"
 CNI_BIN = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"]
@@ -36,8 +37,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("-v", type=int, default=0, help="2: what happens, 4: everything")
     options = parser.parse_args(argv)
-    level = logging.DEBUG if options.v >= 4 else logging.INFO if options.v >= 2 else logging.WARNING
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
+    klog.to_stderr(options.v)
     try:
         return asyncio.run(_serve(options))
     except (OSError, RuntimeError) as error:

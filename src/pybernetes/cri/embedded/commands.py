@@ -95,7 +95,9 @@ class Commands:
             err.close_write()
         await end
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.gather(out.ended.wait(), err.ended.wait()), LINGER)
+            async with asyncio.timeout(LINGER):  # one after the other: a gather's own exception would be nobody's
+                await out.ended.wait()
+                await err.ended.wait()
 
     async def _start(self, id: str, name: str, command: Sequence[str], streams: Sequence[int], tty: bool) -> Any:
         changes = {"args": list(command), "tty": tty, "stdin": False, "make_cwd": False}

@@ -108,6 +108,7 @@ class Containers:
                 raise CRIError("Unknown", text)
         if config.linux.security_context.privileged and not sandbox.config.linux.security_context.privileged:
             raise CRIError("Unknown", "no privileged container allowed in sandbox")
+        self._check_target(config.linux.security_context.namespace_options, sandbox.id)
         image = self._find_image(config.image.image)
         container = Container(new_id(), config, sandbox.id, image, created_at=time.time_ns())
         if config.log_path and sandbox.config.log_directory:
@@ -116,6 +117,7 @@ class Containers:
         self._records.create(container)
         self._being_made.append(container)
         try:
+            await node_paths.add_cdi_devices(config, sandbox.config.metadata.uid)
             paths = await node_paths.found(config, sandbox.config.metadata.uid)
             rootfs = self._images.rootfs(image, container.id)
             files = self._sandboxes.files(sandbox)
@@ -155,6 +157,15 @@ class Containers:
         self.all[container.id] = container
         self._events.tell(cri.CONTAINER_CREATED_EVENT, container.id, sandbox.id)
         return container.id
+
+    def _check_target(self, options: Any, sandbox_id: str) -> None:
+        """Refuse the processes of a container of another pod: its root and environment would come with them."""
+        if options.pid != cri.TARGET:
+            return
+        target = self.all.get(options.target_id)
+        if target is None or target.sandbox_id != sandbox_id:
+            text = f'invalid target container: there is no container "{options.target_id}" in sandbox "{sandbox_id}"'
+            raise CRIError("InvalidArgument", text)
 
     async def _own_volumes(self, rootfs: Rootfs, taken: set[str]) -> dict[str, Path]:
         """The folders of the image's own volumes; a plain process has a copy of the whole image."""

@@ -38,6 +38,14 @@ LINKS = (
     ("stderr", "/proc/self/fd/2"),
     ("ptmx", "pts/ptmx"),
 )
+PROC_FILES = frozenset(
+    f"/proc/{name}"
+    for name in (
+        *("cpuinfo", "diskstats", "loadavg", "meminfo", "net/dev", "slabinfo", "stat", "swaps", "uptime"),
+        *("sys/crypto/fips_enabled", "sys/kernel/ns_last_pid"),
+    )
+)
+"""Files of /proc that a volume may cover."""
 NOBODY = 65535  # whom upstream's pause image runs as
 USUAL = sys.MS_NOSUID | sys.MS_NODEV | sys.MS_NOEXEC
 USUAL_SIGNALS = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
@@ -381,6 +389,7 @@ def _attach(mount: Mapping[str, Any], tree: int) -> None:
             _folder(target)
         else:
             _file(target)
+        _spare_proc(target, tree)
         sys.move_mount(tree, target)
         sys.mount("", target, flags=sys.MS_REC | int(mount["propagation"]))
         if mount["readonly"]:
@@ -389,6 +398,20 @@ def _attach(mount: Mapping[str, Any], tree: int) -> None:
         source = mount["source"]
         raise Refused(f'error mounting "{source}" to rootfs at "{target}": {reason(error)}') from None
     os.close(tree)
+
+
+def _spare_proc(target: str, tree: int) -> None:
+    """Refuse to cover files of /proc, by which programs and runtimes steer the kernel, as runc does.
+
+    Only what lxcfs and the like give containers of their own may be covered, and all of /proc by another /proc.
+    """
+    if os.stat(target).st_dev != os.stat("/proc").st_dev:
+        return
+    real = os.path.realpath(target)
+    if real in PROC_FILES or (real == "/proc" and sys.file_system_type(tree) == sys.PROC_SUPER_MAGIC):
+        return
+    why = "is inside /proc" if real != "/proc" else "is not another /proc"
+    raise Refused(f'"{target}" cannot be mounted because it {why}')
 
 
 def _folder(path: str) -> None:

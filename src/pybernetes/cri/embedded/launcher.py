@@ -4,9 +4,13 @@ It outlives the runtime, which talks to it over a SOCK_SEQPACKET socket, one JSO
 container looks) is in files. Started with next to no modules, because every process of a pod is forked from it. One
 thread, one epoll: nothing is polled. It ends by itself when it has neither a runtime nor a process.
 
-Requests: `start` (a sandbox or container by the file of its spec), `exec` (a command, with descriptors of its streams),
-`signal`, `reopen`, `attach`, `close_stdin`, `list`. Answers carry the request's `id`; the end of a process is told
-unasked, after it was written to `exits/NAME`: a runtime that was away reads it there.
+A runtime of a later version finds the launcher of an earlier one, with all its pods: `version` answers PROTOCOL, which
+grows when requests or specs get another meaning. `version`, `list`, `signal` and the message about an end stay as they
+are in all versions.
+
+Requests: `version`, `start` (a sandbox or container by the file of its spec), `exec` (a command, with descriptors of
+its streams), `signal`, `reopen`, `attach`, `close_stdin`, `list`. Answers carry the request's `id`; the end of a
+process is sent unasked, after it was written to `exits/NAME`: a runtime that was away reads it there.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ from .inside import LINE, TARGET
 from .logs import LogFile, Pump
 from .watching import Watching
 
+PROTOCOL = 1
+"""Of requests, answers and specs."""
 READY = b"ready"
 CHUNK = 65536
 DESCRIPTORS = 3
@@ -180,6 +186,9 @@ class Launcher:
                 self._hang_up()
 
     # Requests
+
+    def _do_version(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
+        return {"version": PROTOCOL}
 
     def _do_list(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
         """As many as fit into a packet, in the order of their names, from the one after a name on."""
@@ -542,6 +551,8 @@ def main(state: str) -> None:
             file.write(OOM_SCORE)
     except OSError:
         pass  # needs SYS_RESOURCE
+    if "PYBERNETES_NODE" in os.environ:
+        _way({"plain": True})  # read now what will be needed: later the files may be those of another version
     launcher = Launcher(state)
     os.write(1, READY)
     os.dup2(launcher._null, 1)

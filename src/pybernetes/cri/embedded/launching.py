@@ -1,9 +1,13 @@
-"""The runtime's side of the launcher: finds the one that runs or starts one, asks it, hears of ends."""
+"""The runtime's side of the launcher: finds the one that runs or starts one, asks it, hears of ends.
+
+The launcher that runs may be of another version of this program, as it lives as long as its pods. One whose protocol
+is not among `SUPPORTED` starts nothing more: its pods run on and can be ended, `problem` says why no others start, and
+with the last pod it is replaced.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
 import logging
@@ -15,11 +19,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pybernetes.component import state_files
+from pybernetes.component.removal import remove_tree
+
 from .plain import NODE
 
 log = logging.getLogger(__name__)
 
 PACKET = 65536
+SUPPORTED = (0, 1)
+"""Versions of the launcher's protocol; 0 is that of launchers which do not know the request `version`."""
 _START = "import sys; sys.path.insert(0, sys.argv[2]); from {module} import main; main(sys.argv[1])"
 
 
@@ -37,6 +46,8 @@ class Launching:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._socket: socket.socket | None = None
+        self.problem = ""
+        """Why the launcher that runs cannot start anything."""
 
     async def connect(self) -> None:
         """Connects to the launcher of this state folder, if it is not connected; starts one if there is none."""
@@ -47,6 +58,27 @@ class Launching:
         except OSError:
             await asyncio.to_thread(self._spawn)
             self._open()
+        await self._check_version()
+
+    async def replace(self) -> None:
+        """Starts another launcher in place of one that cannot start anything and has no process any more."""
+        self.close()  # it ends by itself
+        await self.connect()
+
+    async def _check_version(self) -> None:
+        try:
+            version = (await self._ask({"do": "version"})).get("version", 0)
+        except LauncherError:
+            if self._socket is None:
+                raise
+            version = 0
+        self.problem = ""
+        if version not in SUPPORTED:
+            self.problem = (
+                f"the launcher that runs has protocol version {version}, this runtime supports "
+                f"{', '.join(map(str, SUPPORTED))}: no container can be started until the last pod has ended"
+            )
+            log.error("%s", self.problem)
 
     def _open(self) -> None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -105,10 +137,12 @@ class Launching:
 
     async def start(self, spec: Path) -> dict[str, Any]:
         """Starts what a spec file describes; answers its pid and user when its program runs."""
+        self._check()
         return await self._ask({"do": "start", "spec": str(spec)})
 
     async def exec(self, name: str, spec: Path, changes: dict[str, Any], streams: Sequence[int]) -> dict[str, Any]:
         """Starts a command in a container, under a name of its own; its terminal, if any, is in `descriptors`."""
+        self._check()
         request = {"do": "exec", "name": name, "spec": str(spec), "changes": changes}
         return await self._ask(request, streams)
 
@@ -144,13 +178,20 @@ class Launching:
         """The ends that were written down and not yet forgotten."""
         found = {}
         for path in (self._state / "exits").glob("[!.]*"):
-            with contextlib.suppress(ValueError, OSError):
-                found[path.name] = json.loads(path.read_bytes())
+            try:
+                found[path.name] = _end(path.name, state_files.content(path))
+            except (ValueError, OSError) as error:
+                log.error("the end of %s cannot be read: %s", path.name, error)
+                remove_tree(path, ignore_errors=True)
         return found
 
     def forget(self, name: str) -> None:
         """An end that is known and kept elsewhere."""
         (self._state / "exits" / name).unlink(missing_ok=True)
+
+    def _check(self) -> None:
+        if self.problem:
+            raise LauncherError(self.problem)
 
     async def _ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         number = next(self._numbers)
@@ -205,3 +246,13 @@ class Launching:
         else:
             for descriptor in descriptors:
                 os.close(descriptor)
+
+
+def _end(name: str, content: bytes) -> dict[str, Any]:
+    """What was written of a process's end."""
+    end = json.loads(content)
+    if not isinstance(end, dict) or end.get("name") != name:
+        raise ValueError("this is not the end of a process")
+    if any(type(end.get(field)) is not int for field in ("code", "at")):
+        raise ValueError("code and time of an end are numbers")
+    return end

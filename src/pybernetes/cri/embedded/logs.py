@@ -6,11 +6,27 @@ A line longer than `LONGEST` is written in parts, each but the last marked `P`. 
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
+
+from . import syscalls
 
 LONGEST = 16 * 1024
 """Bytes of a line's part: containerd's and docker's."""
+OWN_PARTS = 3
+"""The parts of a log's path that belong to the pod: its folder, the container's, the file."""
+
+
+def open_without_links(path: str, flags: int, mode: int = 0) -> int:
+    """A descriptor of a log; OSError (ELOOP) if a part of the path that belongs to the pod is a link."""
+    parts = path.rsplit("/", OWN_PARTS)
+    folder = os.open(parts[0] or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return syscalls.open_no_links(folder, "/".join(parts[1:]), flags, mode)
+    finally:
+        os.close(folder)
 
 
 class LogFile:
@@ -25,7 +41,11 @@ class LogFile:
         """Opens the file again, a new one if it was moved away; if that cannot be, the old one goes on."""
         if self.path:
             os.makedirs(os.path.dirname(self.path), 0o755, exist_ok=True)
-            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+            # A pod with a hostPath of /var/log could have put links there, to let us write to other files of the node.
+            file = open_without_links(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o640)
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                os.close(file)
+                raise OSError(errno.EINVAL, "not a regular file", self.path)
             self.close()
             self._file = file
 

@@ -21,6 +21,7 @@ from pybernetes.component import offload
 from pybernetes.cri.errors import CRIError
 
 from . import syscalls
+from .network_capabilities import capability_args
 from .state import Sandbox
 
 INTERFACE = "eth0"
@@ -123,17 +124,6 @@ class Network:
 
     def _conf(self, sandbox: Sandbox) -> RuntimeConf:
         metadata = sandbox.config.metadata
-        protocols = {0: "tcp", 1: "udp", 2: "sctp"}
-        mappings = [
-            {
-                "hostPort": each.host_port,
-                "containerPort": each.container_port,
-                "protocol": protocols[each.protocol],
-                **({"hostIP": each.host_ip} if each.host_ip else {}),
-            }
-            for each in sandbox.config.port_mappings
-            if each.host_port
-        ]
         path = self.path(sandbox.id)
         return RuntimeConf(
             sandbox.id,
@@ -146,5 +136,5 @@ class Network:
                 ("K8S_POD_INFRA_CONTAINER_ID", sandbox.id),
                 ("K8S_POD_UID", metadata.uid),
             ),
-            {"portMappings": mappings} if mappings else {},
+            capability_args(sandbox.config),
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybernetes.component import offload
+from pybernetes.cri import cdi
 from pybernetes.cri.errors import CRIError
 
 from . import propagation
@@ -31,6 +32,17 @@ class NodePaths:
     """Device nodes that the container gets beyond the usual ones."""
     device_rules: Sequence[str] | None
     """The rules of the devices' cgroup; None allows everything."""
+
+
+async def add_cdi_devices(config: Any, pod: str) -> None:
+    """Put what a container's CDI devices need into its config. Raises CRIError."""
+    names = [each.name for each in config.CDI_devices]
+    if not names:
+        return
+    try:
+        await offload.run(f"pod {pod}", LOOK_WITHIN, cdi.apply, config, names)
+    except (cdi.CDIError, offload.Overdue) as error:
+        raise CRIError("Unknown", f"failed to create container: CDI device injection failed: {error}") from None
 
 
 async def found(config: Any, pod: str) -> NodePaths:

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 SHM = "size=65536k,mode=1777"
 """The size of a pod's /dev/shm: containerd's and docker's."""
+LEAST = 1 << 20
+"""Bytes that a pod's hosts, hostname and resolv.conf may have together, unless the node's own are longer."""
 HANDLERS = ("", "embedded")
 
 
@@ -161,15 +163,22 @@ class Sandboxes:
         config, files = sandbox.config, self.files(sandbox)
         if not files:
             return
+        content = {
+            "/etc/hostname": f"{config.hostname or os.uname().nodename}\n".encode(),
+            "/etc/resolv.conf": resolv_conf(config.dns_config).encode(errors="surrogateescape"),
+            "/etc/hosts": Path("/etc/hosts").read_bytes() if Path("/etc/hosts").exists() else b"",
+        }
         folder = self._state / "sandboxes" / sandbox.id
         folder.mkdir(parents=True, mode=0o711)
+        usual = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
+        # The pod may write to these files: without a file system of their own they could fill the node's /run.
+        size = max(LEAST, 2 * sum(map(len, content.values())))
+        syscalls.mount("files", str(folder), "tmpfs", usual, f"size={size},mode=711")
         if files["/dev/shm"].parent == folder:
             files["/dev/shm"].mkdir()
-            usual = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
             syscalls.mount("shm", str(files["/dev/shm"]), "tmpfs", usual, SHM)
-        files["/etc/hostname"].write_text((config.hostname or os.uname().nodename) + "\n")
-        files["/etc/resolv.conf"].write_text(resolv_conf(config.dns_config))
-        files["/etc/hosts"].write_bytes(Path("/etc/hosts").read_bytes() if Path("/etc/hosts").exists() else b"")
+        for path, text in content.items():
+            files[path].write_bytes(text)
 
     def cgroup(self, sandbox: Sandbox) -> Group:
         """Where its own process is."""
@@ -200,8 +209,14 @@ class Sandboxes:
         group.kill()
         await remove_group(sandbox.id, group)
         self._groups.gone(sandbox.id)
-        with contextlib.suppress(OSError):
-            syscalls.umount(str(self._state / "sandboxes" / sandbox.id / "shm"))
+        self._unmount(sandbox.id)
+
+    def _unmount(self, id: str) -> None:
+        """Takes a sandbox's files away, with /dev/shm, which lies in their folder."""
+        folder = self._state / "sandboxes" / id
+        for path in (folder, folder / "shm"):  # the second where an older runtime made it
+            with contextlib.suppress(OSError):
+                syscalls.umount(str(path))
 
     async def remove(self, id: str) -> None:
         """Removes a sandbox with all its containers, by force; one that is not there is no error."""
@@ -251,8 +266,7 @@ class Sandboxes:
         if folder.is_dir():
             for each in folder.iterdir():
                 if each.name not in self.all:
-                    with contextlib.suppress(OSError):
-                        syscalls.umount(str(each / "shm"))
+                    self._unmount(each.name)
                     remove_tree(each, ignore_errors=True)
 
     def status(self, sandbox: Sandbox) -> Any:

@@ -123,6 +123,8 @@ class EmbeddedRuntime:
             self.sandboxes.ended(end["name"])
         else:
             self.containers.ended(end)
+        if self.launching.problem and not self.sandboxes.pids:
+            self.tasks.start("launcher", self._relaunch)
 
     def _lost(self) -> None:
         """The launcher was killed: nobody can know how its processes end, so they end now and a new one is started."""
@@ -163,7 +165,11 @@ class EmbeddedRuntime:
         while True:
             try:
                 await self.launching.connect()
-                return await self.launching.running()
+                running = await self.launching.running()
+                if not self.launching.problem or running:
+                    return running
+                await self.launching.replace()
+                return {}
             except (OSError, LauncherError) as error:
                 log.error("no launcher: %s", error)
                 await asyncio.sleep(RELAUNCH)
@@ -184,7 +190,7 @@ class EmbeddedRuntime:
     async def status(self, request: Any) -> Any:
         """Whether pods can be run."""
         problem = "" if self._plain else self.network.problem()
-        failed = self.tasks.check()
+        failed = self.tasks.check() or self.launching.problem
         conditions = [
             cri.RuntimeCondition(
                 type="RuntimeReady",

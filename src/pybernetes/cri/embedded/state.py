@@ -13,7 +13,7 @@ import json
 import logging
 import os
 import secrets
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -135,10 +135,12 @@ class Records:
         found = []
         for folder in self._folder.iterdir():
             try:
-                config = self._message.FromString((folder / "config").read_bytes())
-                values = _last((folder / "state.json").read_bytes())
+                config = self._message.FromString(state_files.content(folder / "config"))
+                values = _last(state_files.content(folder / "state.json"))
                 known = {name: value for name, value in values.items() if name in self._fields}
-                found.append(self._kind(config=config, **known))
+                record = self._kind(config=config, **known)
+                _check(record, folder.name)
+                found.append(record)
             except Exception as error:
                 log.warning("%s cannot be read and is forgotten: %r", folder, error)
                 remove_tree(folder, ignore_errors=True)
@@ -148,6 +150,16 @@ class Records:
 def new_id() -> str:
     """An id as runtimes have them: 64 hex digits."""
     return secrets.token_hex(32)
+
+
+def _check(record: Sandbox | Container, name: str) -> None:
+    """Raise ValueError if a record is not that of its folder, or has values of another kind."""
+    if record.id != name:
+        raise ValueError(f"it is of {record.id!r}")
+    for each in fields(record):
+        usual = [] if each.default is MISSING else each.default
+        if each.name not in ("id", "config") and type(getattr(record, each.name)) is not type(usual):
+            raise ValueError(f"{each.name} is {getattr(record, each.name)!r}")
 
 
 def _last(lines: bytes) -> dict[str, Any]:

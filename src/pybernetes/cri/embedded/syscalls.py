@@ -16,6 +16,7 @@ NEWUSER = 0x10000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
 MS_PRIVATE, MS_SLAVE, MS_SHARED = 1 << 18, 1 << 19, 1 << 20
 MNT_DETACH = 2
+PROC_SUPER_MAGIC = 0x9FA0
 
 PR_CAPBSET_DROP, PR_SET_KEEPCAPS, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_SET_SECCOMP = 24, 8, 38, 47, 22
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
@@ -37,7 +38,7 @@ _AT_FDCWD, _AT_RECURSIVE, _AT_EMPTY_PATH = -100, 0x8000, 0x1000
 _OPEN_TREE_CLONE = 1
 _MOVE_MOUNT_F_EMPTY_PATH = 4
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
-_RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 2, 16
+_RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH, _RESOLVE_IN_ROOT = 2, 4, 8, 16
 _TIMES = 1000
 """openat2 gives up (EAGAIN) if anything is renamed or mounted on the machine while it goes through a `..`."""
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -105,7 +106,16 @@ def make_read_only(target: str, *, recursive: bool, more: int = 0) -> None:
 
 def open_in_root(root: int, path: str, flags: int, mode: int = 0) -> int:
     """Opens a path as a process would whose root is `root`: neither `..` nor links lead out of it."""
-    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, mode, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
+    return _openat2(root, path, flags, mode, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
+
+
+def open_no_links(folder: int, path: str, flags: int, mode: int = 0) -> int:
+    """Opens a path below a folder; OSError (ELOOP) if any part of it is a symbolic link."""
+    return _openat2(folder, path, flags, mode, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
+
+
+def _openat2(root: int, path: str, flags: int, mode: int, resolve: int) -> int:
+    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, mode, resolve)
     for _ in range(_TIMES):
         try:
             return _check(_libc.syscall(_long(_OPENAT2), _long(root), os.fsencode(path), how, _long(24)), path)
@@ -122,6 +132,13 @@ def pivot_root(new: str) -> None:
     mount("", ".", flags=MS_SLAVE | MS_REC)  # what happens to the old root here must not happen to the node
     umount(".", MNT_DETACH)
     os.chdir("/")
+
+
+def file_system_type(descriptor: int) -> int:
+    """The kernel's number for the kind of file system that a file is on."""
+    found = (ctypes.c_long * 32)()
+    _check(_libc.fstatfs(descriptor, found), "fstatfs")
+    return int(found[0])
 
 
 def private_mount(kind: str, **options: str) -> int:

@@ -14,6 +14,9 @@ PASSWD, GROUP = "/etc/passwd", "/etc/group"
 LARGEST = 1 << 20
 """Bytes that are read of such a file: an image may have made it endless."""
 
+LONGEST_NUMBER = 64
+NO_ID = (1 << 32) - 1
+
 
 class UserError(Exception):
     """There is no such user or group in the image."""
@@ -35,26 +38,29 @@ def resolve(request: Mapping[str, Any], passwd: str | None = None, group: str | 
     """
     users = _lines(_read(PASSWD) if passwd is None else passwd, 7)
     groups = _lines(_read(GROUP) if group is None else group, 3)
-    name, _, group_name = str(request.get("user") or "").partition(":")
-    entry = next((line for line in users if line[0] == name), None) if name else None
-    if entry is None and _number(name or "0") is not None:
-        entry = next((line for line in users if _number(line[2]) == _number(name or "0")), None)
-    uid = _number(entry[2]) if entry else _number(name or "0")
+    name, _, group_name = str(request.get("user") or "0").partition(":")
+    # A number is never looked up as a name: an image could call its root `1000`, and `runAsNonRoot` would believe it.
+    uid = number(name or "0")
+    entry = next((line for line in users if (line[0] == name if uid is None else number(line[2]) == uid)), None)
+    if uid is None and entry is not None:
+        uid = number(entry[2])
     if uid is None:
         raise UserError(f"unable to find user {name}: no matching entries in passwd file")
-    gid = (_number(entry[3]) if entry else None) or 0
+    gid = number(entry[3]) if entry else 0
     if group_name:
-        found = next((line for line in groups if line[0] == group_name), None)
-        number = _number(found[2]) if found else _number(group_name)
-        if number is None:
+        gid = number(group_name)
+        if gid is None:
+            gid = next((number(line[2]) for line in groups if line[0] == group_name), None)
+        if gid is None:
             raise UserError(f"unable to find group {group_name}: no matching entries in group file")
-        gid = number
+    if gid is None:
+        raise UserError(f"unable to find the group of user {name}: its entry in the passwd file has none")
     if request.get("group") is not None:
         gid = int(request["group"])
     extra = [int(each) for each in request.get("groups") or ()]
     if not request.get("strict") and entry:
-        member_of = (_number(line[2]) for line in groups if len(line) > 3 and entry[0] in line[3].split(","))
-        extra += [number for number in member_of if number is not None]
+        member_of = (number(line[2]) for line in groups if len(line) > 3 and entry[0] in line[3].split(","))
+        extra += [each for each in member_of if each is not None]
     return User(uid, gid, sorted({gid, *extra}), entry[5] if entry and entry[5] else "/")
 
 
@@ -63,8 +69,11 @@ def _lines(text: str, fields: int) -> list[list[str]]:
     return [line for line in split if len(line) >= min(fields, 6)]
 
 
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and int(text) < 1 << 32 else None
+def number(text: str) -> int | None:
+    """An id; None if it is none. The largest number of 32 bits means `leave it as it is` to the kernel, so: root."""
+    if not text.isascii() or not text.isdigit() or len(text) > LONGEST_NUMBER:
+        return None
+    return int(text) if int(text) < NO_ID else None
 
 
 def _read(path: str) -> str:

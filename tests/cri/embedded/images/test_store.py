@@ -17,6 +17,7 @@ from typing import IO, Any
 import pytest
 import zstandard
 from cri.embedded.images.registries import digest, layer
+from damage import DAMAGES, damage
 
 from pybernetes.cluster.images import oci
 from pybernetes.cri import v1 as cri
@@ -185,3 +186,34 @@ def test_files_of_a_container_that_cannot_be_removed_are_told_of(
     store.release("c1")
     assert not folder.exists()
     assert not caplog.text
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_damaged_files_of_the_store_cost_at_most_their_image(tmp_path: Path, how: str) -> None:
+    """A store that begins with them takes the image in once more, and containers keep their layers."""
+    root = tmp_path / "store"
+    store = ImageStore(root)
+    [image] = store.import_archive(good(tmp_path / "a.tar"))
+    rootfs = store.rootfs("good:1", "c1")
+    config = root / "configs" / image.id.removeprefix("sha256:")
+    for damaged in (
+        [root / "index.json"],
+        [config],
+        [store.layers / f"{image.layers[0]}.size"],
+        [root / "containers/c1/layers"],
+        [root / "index.json", config, store.layers / f"{image.layers[0]}.size", root / "containers/c1/layers"],
+    ):
+        for path in damaged:
+            damage(path, how)
+        store = ImageStore(root)
+        store.collect()
+        assert (rootfs.layers / rootfs.lower[0] / "x").exists()
+        [again] = store.import_archive(tmp_path / "a.tar")
+        assert again.id == image.id
+        assert store.config(again) == rootfs.config
+        assert (rootfs.layers / rootfs.lower[0] / "x").exists()
+        store.release("c1")
+        rootfs = store.rootfs("good:1", "c1")
+    store.remove("good:1")
+    store.release("c1")
+    assert not [each for each in store.layers.iterdir() if each.name != "empty"]

@@ -192,7 +192,10 @@ def test_what_aufs_left_leads_nowhere(outside: Path, kind: bytes) -> None:
     assert os.listdir(layer) == ["a"]
 
 
-@pytest.mark.parametrize("name", ["trusted.overlay.redirect", "trusted.overlay.opaque", "security.selinux", "system.x"])
+@pytest.mark.parametrize(
+    "name",
+    ["trusted.overlay.redirect", "trusted.overlay.opaque", "user.overlay.opaque", "security.selinux", "system.x"],
+)
 def test_attributes_that_steer_the_kernel_are_not_taken_over(outside: Path, name: str) -> None:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
+from .. import users
 from .store import Image, ImageStore
 from .usage import Usage
 
@@ -139,8 +140,9 @@ class ImageService:
         except FileNotFoundError:
             return None
         found = cri.Image(id=image.id, repo_tags=image.names, repo_digests=image.digests, size=max(1, image.size))
-        if user.isdecimal():
-            found.uid.CopyFrom(cri.Int64Value(value=int(user)))
+        number = users.number(user)
+        if number is not None:
+            found.uid.CopyFrom(cri.Int64Value(value=number))
         else:
             found.username = user
         return found

@@ -12,9 +12,11 @@ rubbish that `collect` takes away.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Iterable
@@ -37,6 +39,9 @@ log = logging.getLogger(__name__)
 
 SHORT = 24
 """Characters of a layer's name: 96 bits, and 150 layers fit into one mount."""
+EMPTY = "empty"
+"""The layer of images without any."""
+_LAYER = re.compile(f"[0-9a-f]{{{SHORT}}}")
 RESERVE = 0.05
 """The part of the file system that no layer may fill."""
 
@@ -101,7 +106,7 @@ class ImageStore:
         self._load()
         for config in (root / "configs").iterdir():
             if f"sha256:{config.name}" not in self._images:
-                config.unlink()
+                remove_tree(config, ignore_errors=True)
 
     def images(self) -> list[Image]:
         """All of them."""
@@ -122,12 +127,41 @@ class ImageStore:
 
     def raw_config(self, image: Image) -> bytes:
         """Its configuration as it is."""
-        return (self.root / "configs" / image.id.removeprefix("sha256:")).read_bytes()
+        return state_files.content(self.root / "configs" / image.id.removeprefix("sha256:"))
 
     def has_layer(self, diff: str) -> bool:
         """Whether a layer is here, unpacked."""
-        name = layer_name(diff)
-        return (self.layers / name).is_dir() and (self.layers / f"{name}.size").exists()
+        return self._size(layer_name(diff)) is not None
+
+    def _size(self, layer: str) -> int | None:
+        """The size of a layer that is here; None if it is not, or if that cannot be known.
+
+        Without a record of its size a layer is unpacked once more, unless a container stands on it.
+        """
+        if not (self.layers / layer).is_dir():
+            return None
+        try:
+            return int(state_files.content(self.layers / f"{layer}.size"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            if not any(layer in (self._stands_on(each) or (layer,)) for each in self.containers()):
+                return None
+            log.error("the size of layer %s cannot be read and is measured: %s", layer, error)
+            return measure(self.layers / layer).bytes
+
+    def _stands_on(self, container_id: str) -> set[str] | None:
+        """The layers of a container; None if that cannot be read."""
+        try:
+            found = set(state_files.content(self.root / "containers" / container_id / "layers").decode().split())
+            if not found or not all(each == EMPTY or _LAYER.fullmatch(each) for each in found):
+                raise ValueError("not names of layers")
+            return found
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
+        except (OSError, ValueError) as error:
+            log.error("the layers of container %s cannot be read: %s", container_id, error)
+            return None
 
     def rootfs(self, reference: str, container_id: str) -> Rootfs:
         """A root for a container; KeyError if the image is not here."""
@@ -138,10 +172,10 @@ class ImageStore:
             folder = self.root / "containers" / container_id
             for name in ("fs", "work"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
-            (folder / "layers").write_text("\n".join(image.layers))
             config = self.config(image)
-        # overlayfs needs a lower folder
-        lower = tuple(reversed(image.layers)) or (self._empty(),)
+            # overlayfs needs a lower folder
+            lower = tuple(reversed(image.layers)) or (self._empty(),)
+            (folder / "layers").write_text("\n".join(lower))
         return Rootfs(self.layers, lower, folder / "fs", folder / "work", config)
 
     def volume(self, reference: str, container_id: str) -> list[str]:
@@ -157,15 +191,12 @@ class ImageStore:
     def release(self, container_id: str) -> None:
         """Takes a container's files away, and the layers if its image has gone; may be repeated."""
         folder = self.root / "containers" / container_id
-        try:
-            stood_on = set((folder / "layers").read_text().split())
-        except OSError:
-            stood_on = set()
+        stood_on = self._stands_on(container_id)
         try:
             remove_tree(folder)
         except OSError as error:
             log.error("files of container %s cannot be removed and are left in %s: %s", container_id, folder, error)
-        if stood_on - {layer for image in self.images() for layer in image.layers}:
+        if stood_on is None or stood_on - {layer for image in self.images() for layer in image.layers}:
             self.collect()
 
     def containers(self) -> list[str]:
@@ -245,10 +276,12 @@ class ImageStore:
             remove_tree(layer, ignore_errors=True)
 
     def _unused(self) -> list[Path]:
-        used = self._wanted | {layer for image in self._images.values() for layer in image.layers} | {"empty"}
+        used = self._wanted | {layer for image in self._images.values() for layer in image.layers} | {EMPTY}
         for each in self.containers():
-            with contextlib.suppress(OSError):
-                used |= set((self.root / "containers" / each / "layers").read_text().split())
+            layers = self._stands_on(each)
+            if layers is None:
+                return []  # until that container is gone
+            used |= layers
         # Those with a dot are being unpacked or removed.
         found = [each for each in self.layers.iterdir() if not each.name.startswith(".")]
         return [each for each in found if each.name.removesuffix(".size") not in used]
@@ -294,8 +327,9 @@ class ImageStore:
         """Unpacks a layer if it is not here yet; its size."""
         final = self.layers / layer_name(diff)
         record = self.layers / f"{layer_name(diff)}.size"
-        if self.has_layer(diff):
-            return int(record.read_text())
+        known = self._size(final.name)
+        if known is not None:
+            return known
         disk = os.statvfs(self.root)
         room = int(disk.f_bavail * disk.f_frsize - RESERVE * disk.f_blocks * disk.f_frsize)
         inodes = int(disk.f_favail - RESERVE * disk.f_files) if disk.f_files else ENTRIES  # some file systems need none
@@ -314,6 +348,8 @@ class ImageStore:
             if checked.digest != diff:
                 raise ValueError(f"layer {member} has other content than its image says ({diff})")
             remove_tree(final)
+            if not record.is_file():
+                remove_tree(record)
             record.write_text(str(size))
             temporary.rename(final)
         except Damaged as error:
@@ -323,8 +359,8 @@ class ImageStore:
         return size
 
     def _empty(self) -> str:
-        (self.layers / "empty").mkdir(exist_ok=True)
-        return "empty"
+        (self.layers / EMPTY).mkdir(exist_ok=True)
+        return EMPTY
 
     def _load(self) -> None:
         found = state_files.read(self.root / "index.json", _decode)
@@ -332,8 +368,20 @@ class ImageStore:
             return
         images, self._archives = found
         for image in images:
-            if all((self.layers / layer).is_dir() for layer in image.layers):
+            if all((self.layers / layer).is_dir() for layer in image.layers) and self._has_config(image):
                 self._images[image.id] = image
+
+    def _has_config(self, image: Image) -> bool:
+        """Whether an image's configuration is what its id says; without it no container could be made of it."""
+        try:
+            found = hashlib.sha256(self.raw_config(image)).hexdigest()
+        except OSError as error:
+            log.error("the configuration of image %s cannot be read: %s", image.id, error)
+            return False
+        if found != image.id.removeprefix("sha256:"):
+            log.error("the configuration of image %s is damaged", image.id)
+            return False
+        return True
 
     def _save(self) -> None:
         document: dict[str, Any] = {"images": [vars(each) for each in self.images()], "archives": self._archives}

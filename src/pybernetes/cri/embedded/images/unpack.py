@@ -43,6 +43,8 @@ _EXTENDED = (
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _XATTR = "SCHILY.xattr."
 _KEPT = ("security.capability", "user.")
+_OVERLAY = "user.overlay."
+"""What steers overlayfs where there is no root."""
 
 
 class UnsafeArchive(ValueError):
@@ -283,7 +285,7 @@ def _finish(descriptor: int, member: tarfile.TarInfo) -> None:
     os.fchmod(descriptor, member.mode & 0o7777 | own)
     for key, value in member.pax_headers.items():
         name = key.removeprefix(_XATTR)
-        if key.startswith(_XATTR) and name.startswith(_KEPT):
+        if key.startswith(_XATTR) and name.startswith(_KEPT) and not name.startswith(_OVERLAY):
             with contextlib.suppress(OSError):
                 os.setxattr(descriptor, name, value.encode(errors="surrogateescape"))
     os.utime(descriptor, (member.mtime, member.mtime))
