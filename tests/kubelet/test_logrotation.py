@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from pathlib import Path
 
@@ -123,3 +124,32 @@ async def test_a_dead_containers_pieces_are_removed_with_its_log(tmp_path: Path)
         (tmp_path / name).write_text("")
     _rotator(container, FakeClock()).clean(str(container.path))
     assert _names(tmp_path) == ["1.log"]
+
+
+async def test_a_flood_is_bounded_and_its_end_is_kept(tmp_path: Path) -> None:
+    container, clock = Container(tmp_path), FakeClock(1_700_000_000.0)
+    rotator = _rotator(container, clock, max_size="10Ki", max_files=3)
+    flood = "".join(f"line {number}\n" for number in range(100_000))
+    for _ in range(6):
+        container.path.write_text(flood)
+        await rotator.rotate_all()
+        clock.advance(1)
+        assert sum((tmp_path / each).stat().st_size for each in _names(tmp_path)) <= 3 * 10 * 1024
+    newest = (tmp_path / _names(tmp_path)[-1]).read_text()
+    assert newest.startswith("line ")
+    assert newest.endswith(flood[-100:])
+
+
+async def test_sizes_are_looked_at_every_second(tmp_path: Path) -> None:
+    container, clock = Container(tmp_path), FakeClock(1_700_000_000.0)
+    task = asyncio.create_task(_rotator(container, clock, interval=10.0).run())
+    try:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        container.path.write_text("0123456789")
+        for _ in range(50):
+            clock.advance(1 if container.reopened == 0 and _ == 10 else 0)
+            await asyncio.sleep(0)
+        assert container.reopened == 1
+    finally:
+        task.cancel()

@@ -82,6 +82,15 @@ def test_others_conditions_and_attached_volumes_stay() -> None:
     assert "NetworkUnavailable" in conditions(status)
 
 
+def test_extended_resources_that_an_administrator_added_stay_and_are_allocatable() -> None:
+    old = NodeStatus(capacity={"cpu": "9", "example.com/dongle": "4", "hugepages-2Mi": "1Gi"}, allocatable={"cpu": "9"})
+    status, _ = node_status(findings(), old, NOW)
+    assert status.capacity == {"cpu": "2", "memory": "1Gi", "pods": "110", "example.com/dongle": "4"}
+    assert status.allocatable == status.capacity
+    removed = NodeStatus(capacity={"cpu": "2"}, allocatable={"cpu": "2", "example.com/dongle": "4"})
+    assert "example.com/dongle" not in (node_status(findings(), removed, NOW)[0].allocatable or {})
+
+
 def test_heartbeats_alone_are_nothing_new() -> None:
     first, _ = node_status(findings(), NodeStatus(), NOW)
     second, _ = node_status(findings(), first, LATER)

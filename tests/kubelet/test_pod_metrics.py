@@ -8,6 +8,7 @@ from pybernetes.api.core.v1 import Container, Pod, PodSpec
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.clock import FakeClock
 from pybernetes.client.metrics import Registry
+from pybernetes.kubelet.manager_metrics import ManagerMetrics
 from pybernetes.kubelet.node_metrics import NodeMetrics
 from pybernetes.kubelet.pod_metrics import PodMetrics
 from pybernetes.kubelet.podworkers import PodState, PodWork
@@ -92,3 +93,38 @@ def test_work_on_the_node_is_measured() -> None:
     assert 'kubelet_image_pull_duration_seconds_count{image_size_in_bytes="GT100GB"} 1' in lines
     opened = next(line for line in lines if line.startswith("process_open_fds "))
     assert int(opened.split()[1]) > 2
+
+
+def test_the_nodes_start_is_measured_in_its_parts() -> None:
+    registry = Registry()
+    metrics = ManagerMetrics(registry)
+    metrics._booted, metrics._began, metrics._registering_at, metrics._registered_at = 100.0, 110.0, 112.0, 115.0
+    assert metrics._startup("") == 0.0  # it is not Ready yet
+    metrics._ready_at = 120.0
+    parts = ("pre_kubelet_", "pre_registration_", "registration_", "post_registration_", "")
+    assert [metrics._startup(each) for each in parts] == [10.0, 2.0, 3.0, 5.0, 20.0]
+
+
+def test_what_managers_are_told_is_counted() -> None:
+    registry = Registry()
+    metrics = ManagerMetrics(registry)
+    metrics.admitted(0.001)
+    metrics.allocated("example.com/gpu", 0.2)
+    metrics.evicted("memory.available", 3.0)
+    metrics.volume_operation("kubernetes.io/secret", "volume_mount", 0.2, ok=False)
+    metrics.delegated("authn", "201", 0.1)
+    metrics.looked_up(known=True)
+    metrics.certificate("client", lambda: None, lambda: 3)
+    lines = _lines(registry)
+    for line in (
+        "kubelet_topology_manager_admission_requests_total 1",
+        "kubelet_topology_manager_admission_duration_ms_sum 1",
+        'kubelet_device_plugin_alloc_duration_seconds_count{resource_name="example.com/gpu"} 1',
+        'kubelet_eviction_stats_age_seconds_sum{eviction_signal="memory.available"} 3',
+        'apiserver_delegated_authn_request_total{code="201"} 1',
+        'authentication_token_cache_request_total{status="hit"} 1',
+        "kubelet_certificate_manager_client_expiration_renew_errors 3",
+    ):
+        assert line in lines
+    labels = 'migrated="false",operation_name="volume_mount",status="fail-unknown",volume_plugin="kubernetes.io/secret"'
+    assert f"storage_operation_duration_seconds_count{{{labels}}} 1" in lines

@@ -7,11 +7,14 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from damage import damage
 
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.clock import SystemClock
+from pybernetes.kubelet.sources import following
 from pybernetes.kubelet.sources.following import FolderSource, StaticPods, URLSource
 from pybernetes.kubelet.sources.invalid import InvalidManifest
 from pybernetes.kubelet.sources.static import pods_from
@@ -174,6 +177,7 @@ async def test_a_url_is_followed() -> None:
         b"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: {a: b}}\n",
         b"apiVersion: v1\nkind: Pod\nmetadata: {name: 5, annotations: [a]}\nspec: {}\n",
         b"\xff\xfe\x00",
+        b'apiVersion: v1\nkind: Pod\nmetadata: {name: a, uid: "../../x"}\nspec: {containers: [{name: c, image: i}]}\n',
         b"{" * 100_000,
         b"[" * 100_000,
         b"",
@@ -194,6 +198,42 @@ async def test_an_odd_manifest_is_reported_and_the_others_count(
         assert not running.done()
         assert "could not process manifest file" in caplog.text
     finally:
+        running.cancel()
+
+
+@pytest.mark.parametrize("how", ["folder", "loop", "pipe", "device", "hangs"])
+async def test_what_is_no_file_among_manifests_is_passed_over(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, odd = Heard(), tmp_path / "a-odd.yaml"
+    (tmp_path / "b-good.yaml").write_bytes(MANIFEST)
+    release = threading.Event()
+    if how == "device":
+        odd.symlink_to("/dev/zero")
+    elif how == "hangs":
+        odd.write_bytes(MANIFEST.replace(b"web", b"hung"))
+        monkeypatch.setattr(following, "MANIFEST_WITHIN", 0.05)
+        read = FolderSource._read
+
+        def hang(self: FolderSource, path: Path, before: Any) -> Any:
+            if path == odd:
+                release.wait(30)
+            return read(self, path, before)
+
+        monkeypatch.setattr(FolderSource, "_read", hang)
+    else:
+        damage(odd, how)
+    source = FolderSource(tmp_path, "n", SystemClock(), heard.pods, every=0.01)
+    running = asyncio.create_task(source.run())
+    try:
+        await until(lambda: "+web-n" in heard.names or running.done())
+        assert not running.done()
+        release.set()
+        if how == "hangs":
+            await until(lambda: "+hung-n" in heard.names)
+        assert "-web-n" not in heard.names
+    finally:
+        release.set()
         running.cancel()
 
 

@@ -51,6 +51,7 @@ def status(phase: str, ready: str = "True") -> PodStatus:
     running = ContainerState(running=ContainerStateRunning(started_at="2026-01-01T00:00:00Z"))
     return PodStatus(
         phase=phase,
+        qos_class="BestEffort",  # as the server completes it: otherwise an answer seems to be what another has changed
         conditions=[PodCondition(type="Ready", status=ready)],
         container_statuses=[
             ContainerStatus(

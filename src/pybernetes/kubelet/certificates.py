@@ -22,6 +22,7 @@ from pybernetes.api.certificates.v1 import CertificateSigningRequest, Certificat
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
+from pybernetes.component import state_files
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
@@ -47,6 +48,17 @@ class Pair:
         found = x509.load_pem_x509_certificate(self.certificate)
         return found.not_valid_before_utc.timestamp(), found.not_valid_after_utc.timestamp()
 
+    def check(self) -> None:
+        """Raise ValueError if these are not a certificate and its key."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives import serialization
+
+        certificate = x509.load_pem_x509_certificate(self.certificate)
+        key = serialization.load_pem_private_key(self.key, None)
+        form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        if key.public_key().public_bytes(*form) != certificate.public_key().public_bytes(*form):
+            raise ValueError("the key is not that of the certificate")
+
     def renew_at(self, part: float) -> float:
         """When so much of its life is over."""
         begin, end = self.life
@@ -66,20 +78,23 @@ class CertificateStore:
         return self._folder / f"{self._name}-current.pem"
 
     def load(self) -> Pair | None:
-        """The newest pair that somebody has signed, if there is one. (What is no link was made here to begin with.)"""
-        return read_pair(self.current, self.current) if self.current.is_symlink() else None
+        """The newest pair that somebody has signed, if there is one. (What is no link was made here to begin with.)
+
+        One that cannot be used is set aside, and another is asked for.
+        """
+        return load_pair(self.current, self.current) if self.current.is_symlink() else None
 
     def save(self, pair: Pair, now: float) -> None:
         """Keep a new pair."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         when = datetime.datetime.fromtimestamp(now, datetime.UTC)
         path = self._folder / f"{self._name}-{when:%Y-%m-%d-%H-%M-%S}.pem"
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(pair.certificate + pair.key)
+        state_files.write(path, pair.certificate + pair.key)
         link = self.current.with_suffix(".tmp")
         link.unlink(missing_ok=True)
         link.symlink_to(path.name)
         os.replace(link, self.current)
+        state_files.sync_folder(self._folder)
 
 
 def read_pair(certificate: Path, key: Path) -> Pair | None:
@@ -90,9 +105,22 @@ def read_pair(certificate: Path, key: Path) -> Pair | None:
         return None
 
 
+def load_pair(certificate: Path, key: Path) -> Pair | None:
+    """The pair in two files (or one) of ours; None if it is not there, or had to be set aside."""
+    try:
+        pair = read_pair(certificate, key)
+        if pair is not None:
+            pair.check()
+        return pair
+    except (OSError, ValueError) as error:
+        for path in {certificate, key}:
+            state_files.set_aside(path, error)
+        return None
+
+
 def _blocks(path: Path, kind: str) -> bytes:
     wanted, inside = [], False
-    for line in path.read_text().splitlines():
+    for line in state_files.content(path).decode().splitlines():
         if line.startswith("-----BEGIN") and kind in line:
             inside = True
         if inside:
@@ -155,6 +183,12 @@ class Rotation:
         self._signer, self._usages, self._names = signer, usages, names
         self._part = 0.7 + 0.2 * random.random()
         self._pair = initial or store.load()
+        self.failures = 0
+        """Requests that brought no certificate."""
+
+    def expires(self) -> float | None:
+        """When the certificate in use ends, in seconds since 1970; None without one."""
+        return self._pair.life[1] if self._pair else None
 
     async def run(self) -> None:
         """Renew until cancelled."""
@@ -180,6 +214,7 @@ class Rotation:
                 failures = 0
             except (errors.APIError, OSError, TimeoutError) as error:
                 failures += 1
+                self.failures += 1
                 log.warning("a new certificate cannot be had from %s: %s", self._signer, error)
                 await self._clock.sleep(min(2.0**failures, 300.0))
 

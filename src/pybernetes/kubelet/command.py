@@ -98,6 +98,7 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
         maximum_dead_containers_per_container=options.maximum_dead_containers_per_container,
         maximum_dead_containers=options.maximum_dead_containers,
         minimum_container_ttl=options.minimum_container_ttl_duration,
+        local_volumes_kubeconfig=options.local_volumes_kubeconfig,
         flags=lambda: flag_values(options, config),
     )
     endpoint = config.container_runtime_endpoint or ""
@@ -174,6 +175,7 @@ async def _rotate_client(kubelet: Kubelet, settings: clientconfig.Config, kubeco
         initial=Pair(settings.client_certificate_data, settings.client_key_data),
         reread=reread,
     )
+    kubelet.manager_metrics.certificate("client", rotation.expires, lambda: rotation.failures)
     await rotation.run()
 
 
@@ -192,6 +194,7 @@ async def _rotate_serving(kubelet: Kubelet) -> None:
         usages=("digital signature", "server auth"),
         names=[settings.hostname, *settings.node_ips],
     )
+    kubelet.manager_metrics.certificate("server", rotation.expires, lambda: rotation.failures)
     await rotation.run()
 
 

@@ -54,6 +54,8 @@ class Settings:
     seccomp_default: bool = False
     recursive_read_only: Callable[[], bool] = lambda: False
     """Whether the runtime can make mounts recursively read-only; it says so when it has answered."""
+    runtime_has_cdi: Callable[[], bool] = lambda: True
+    """Whether the runtime gives CDI devices to containers; else the kubelet puts what they need into the config."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,17 @@ class ContainerExtras:
     """The CPUs that it may run on; empty: any."""
     exclusive_cpus: bool = False
     """Whether they are this container's alone, so that it needs no quota."""
+
+
+async def _apply_cdi(config: cri.ContainerConfig, uid: str) -> None:
+    from pybernetes.cri import cdi
+
+    names = [each.name for each in config.CDI_devices]
+    del config.CDI_devices[:]
+    try:
+        await offload.run(f"pod {uid}", SUBPATH_WITHIN, cdi.apply, config, names)
+    except (cdi.CDIError, TimeoutError) as error:
+        raise ConfigError(f"CDI device injection failed: {error}") from None
 
 
 class ConfigBuilder:
@@ -195,7 +208,7 @@ class ConfigBuilder:
         resources = linux_resources(
             pod, container, settings.resources, cpuset=extras.cpuset_cpus, exclusive=extras.exclusive_cpus
         )
-        return cri.ContainerConfig(
+        config = cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=name, attempt=restart_count),
             image=cri.ImageSpec(image=image_ref, user_specified_image=container.image or ""),
             command=command,
@@ -218,6 +231,9 @@ class ConfigBuilder:
                 resources=cri.LinuxContainerResources(**resources), security_context=context
             ),
         )
+        if extras.cdi_devices and not settings.runtime_has_cdi():
+            await _apply_cdi(config, (pod.metadata.uid if pod.metadata else None) or "")
+        return config
 
     async def _with_images(
         self, pod: Pod, container: AnyContainer, volumes: Volumes, image_refs: Mapping[str, str]

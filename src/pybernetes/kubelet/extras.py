@@ -1,4 +1,4 @@
-"""What a container gets beside what its spec says: devices of plugins, and CPUs of its own."""
+"""What a container gets beside what its spec says: devices of plugins and of claims, and CPUs of its own."""
 
 from __future__ import annotations
 
@@ -7,20 +7,29 @@ from pybernetes.api.core.v1 import Container, Pod
 from pybernetes.client.keys import uid_of
 from pybernetes.cri import v1 as cri
 
+from .config_error import ConfigError
 from .container_config import ContainerExtras
 from .cpumanager.manager import CPUManager
 from .devices.manager import DeviceManager
+from .dra.claims import ClaimError
+from .dra.manager import DRAManager
 
 
 async def container_extras(
-    pod: Pod, container: AnyContainer, devices: DeviceManager, cpus: CPUManager
+    pod: Pod, container: AnyContainer, devices: DeviceManager, cpus: CPUManager, dra: DRAManager
 ) -> ContainerExtras:
-    """Ask the managers."""
+    """Ask the managers. Raises `ConfigError` if the container's claims are not prepared."""
     uid, name = uid_of(pod), container.name or ""
     cpuset, exclusive = cpus.cpuset(uid, name), cpus.exclusive(uid, name)
-    options = await devices.options(pod, container) if isinstance(container, Container) else None
+    options, claimed = None, []
+    if isinstance(container, Container):
+        try:
+            claimed = dra.cdi_devices(pod, container)
+        except ClaimError as error:
+            raise ConfigError(str(error)) from None
+        options = await devices.options(pod, container)
     if options is None:
-        return ContainerExtras(cpuset_cpus=cpuset, exclusive_cpus=exclusive)
+        return ContainerExtras(cdi_devices=claimed, cpuset_cpus=cpuset, exclusive_cpus=exclusive)
     return ContainerExtras(
         devices=[
             cri.Device(host_path=host, container_path=inside, permissions=permissions)
@@ -32,7 +41,7 @@ async def container_extras(
         ],
         envs=options.envs,
         annotations=options.annotations,
-        cdi_devices=options.cdi_devices,
+        cdi_devices=list(dict.fromkeys([*claimed, *options.cdi_devices])),
         cpuset_cpus=cpuset,
         exclusive_cpus=exclusive,
     )

@@ -7,6 +7,7 @@ grace period, which the caller keeps by cancelling.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Final
 
@@ -34,6 +35,8 @@ class Hooks:
         self._runtime = runtime
         self._recorder = recorder
         self._clock = clock
+        self.broken_sleeps = self.fallbacks = 0
+        """Sleeps that were broken off, and hooks that were asked by HTTP after HTTPS."""
 
     async def run(
         self, pod: Pod, container: AnyContainer, container_id: str, handler: LifecycleHandler, pod_ip: str
@@ -44,7 +47,11 @@ class Hooks:
         elif handler.http_get is not None:
             await self._http(pod, container, handler.http_get, pod_ip)
         elif handler.sleep is not None:
-            await self._clock.sleep(float(handler.sleep.seconds or 0))
+            try:
+                await self._clock.sleep(float(handler.sleep.seconds or 0))
+            except asyncio.CancelledError:
+                self.broken_sleeps += 1
+                raise
         else:
             # tcpSocket has never been a hook: upstream keeps the field only so that old objects stay valid.
             raise HookFailed("Cannot run handler: invalid handler: no exec, httpGet or sleep")
@@ -81,6 +88,7 @@ class Hooks:
                     raise
                 plain = replace(request, scheme="http", headers=_without_authorization(request.headers))
                 await exchange(plain, None, MAX_BODY)
+                self.fallbacks += 1
                 self._recorder.event(
                     pod,
                     WARNING,

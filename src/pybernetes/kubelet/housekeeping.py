@@ -53,6 +53,8 @@ class Housekeeping:
         self._volumes, self._cgroups, self._allocation, self._actuator = volumes, cgroups, allocation, actuator
         self._mirrors, self._backoff, self._clock, self._ready = mirrors, backoff, clock, ready
         self._pod_logs, self._container_logs = pod_logs, container_logs
+        self.cleaned = self.not_cleaned = 0
+        """Pods without a source whose volumes the last look removed, and could not remove."""
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -64,17 +66,22 @@ class Housekeeping:
                     log.exception("housekeeping failed")
             await self._clock.sleep(EVERY if self._ready() else 0.5)
 
-    async def _remove_volumes(self, uid: str) -> None:
+    async def _remove_volumes(self, uid: str) -> bool:
         try:
             await self._volumes.remove(uid)
+            return True
         except Exception as error:
             log.warning("volumes of pod %s, which is gone, stay for now: %s", uid, error)
+            return False
 
     async def look(self) -> None:
         """Look once."""
         known = {uid_of(each) for each in self._pods.all()} | {each.ref.uid for each in self._workers.all()}
         alive = known | self._pleg.known().keys()
-        await asyncio.gather(*map(self._remove_volumes, self._volumes.orphans(alive)))
+        removed = await asyncio.gather(*map(self._remove_volumes, self._volumes.orphans(alive)))
+        self.cleaned, self.not_cleaned = sum(removed), len(removed) - sum(removed)
+        if self._volumes.csi is not None:
+            await self._volumes.csi.unstage_unused()
         await self._cgroups.remove_orphans(alive)
         self._cgroups.update_qos([self._allocation.allocated(each) for each in self._intake.active()])
         self._allocation.remove_orphans(known)

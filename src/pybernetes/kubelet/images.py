@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter as Count
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -83,6 +84,8 @@ class ImageManager:
         self._backoff = BackOff(clock, IMAGE_BASE, IMAGE_LONGEST)
         self.took: Callable[[str, float, int], None] = lambda uid, seconds, size: None
         """Told of each pull: the pod's uid, how long it took, the image's bytes."""
+        self.requests: Count[tuple[str, ...]] = Count()
+        """Images that were wanted, by: whether they were there, the policy, and whether they had to be pulled."""
         self._errors: dict[str, str] = {}
         """The last failure of a pod's image, by the key of its back-off."""
 
@@ -112,8 +115,10 @@ class ImageManager:
         """The same for any image (image volumes)."""
         image = self._named(requested, reference)
         spec = cri.ImageSpec(image=image, user_specified_image=requested, runtime_handler=handler)
+        there = "unknown"
         if policy != "Always":
             present = await self._present(spec, requested, reference)
+            there = str(present is not None).lower()
             if present is not None:
                 keyring = self._keyring(secrets)
                 if not self._pulled.needs_pull(requested, present.ref, keyring.lookup(parse_reference(image).name)):
@@ -121,11 +126,14 @@ class ImageManager:
                         f"Container image {quote(requested)} already present on machine and can be accessed by the pod"
                     )
                     self._recorder.event(reference, NORMAL, "Pulled", message)
+                    self.requests[there, policy.lower(), "false"] += 1
                     return present
             if policy == "Never":
                 message = f"Container image {quote(requested)} is not present with pull policy of Never"
                 self._recorder.event(reference, WARNING, "ErrImageNeverPull", message)
+                self.requests[there, policy.lower(), "false"] += 1
                 raise ImageError(ERR_IMAGE_NEVER_PULL, message)
+        self.requests[there, policy.lower(), "true"] += 1
         credentials = self._keyring(secrets).lookup(parse_reference(image).name)
         ref = await self._pull(pod, requested, spec, reference, credentials, sandbox)
         found = await self._status(cri.ImageSpec(image=ref, runtime_handler=handler))

@@ -18,7 +18,8 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventBroadcaster
 from pybernetes.client.informers import InformerFactory
-from pybernetes.client.keys import uid_of
+from pybernetes.client.keys import key_of, uid_of
+from pybernetes.component import klog
 from pybernetes.component.tasks import Tasks
 from pybernetes.component.watchdog import LoopWatchdog
 from pybernetes.cri import v1 as cri
@@ -37,7 +38,15 @@ from .cgroups.v2 import CgroupsV2
 from .config.load import seconds
 from .container_config import ConfigBuilder, ContainerExtras, Settings
 from .cpumanager.manager import CPUManager
+from .csi.attachments import Attachments
+from .csi.csi_node import CSINodeKeeper
+from .csi.drivers import TYPE as CSI_PLUGIN
+from .csi.drivers import Drivers as CSIDrivers
+from .csi.stats import volumes_of
+from .csi.volumes import CSIVolumes
 from .devices.manager import DeviceManager
+from .dra.manager import DRAManager
+from .dra.plugin import TYPE as DRA_PLUGIN
 from .evicting import Evicting
 from .eviction.manager import EvictionManager
 from .extras import container_extras
@@ -45,7 +54,9 @@ from .hooks import Hooks
 from .images import ImageManager
 from .killing import Killer
 from .leftovers import Leftovers
+from .local_volumes import LocalVolumes
 from .logind.watch import LogindWatch
+from .manager_metrics import ManagerMetrics
 from .metrics import KubeletMetrics
 from .mirrors import Mirrors
 from .node_admission import NodeAdmission
@@ -56,12 +67,16 @@ from .node_view import NodeView
 from .nodestatus import new_node
 from .objects import objects_for
 from .observing import Observing
+from .oom_watcher import OOMWatcher
 from .pleg import PLEG
+from .plugins.registry import Handler, PluginRegistry
 from .pod_facts import PodFacts
 from .pod_intake import PodIntake
 from .pod_metrics import PodMetrics
 from .pod_syncer import KubeletPodSyncer, Parts
 from .podmanager import PodManager
+from .podresources.describing import Managers
+from .podresources.server import PodResourcesServer
 from .podworkers import PodWorkers
 from .probes.manager import ProbeManager
 from .probes.prober import Prober
@@ -75,11 +90,13 @@ from .runtime_state import RuntimeState
 from .settings import KubeletSettings
 from .sources.following import Source, static_sources
 from .starting import Starter
+from .stats.claims import claims_of
 from .stats.provider import StatsProvider
 from .stats.runtime_usage import RuntimeUsage
 from .stats.usage import UsageReader, reader
 from .status_manager import StatusManager
 from .sysctls import SysctlAdmission
+from .tokens import Tokens
 from .types import ObservedPod
 from .volumes.image import ImageMounts
 from .volumes.manager import VolumeManager
@@ -133,6 +150,9 @@ class Kubelet:
         self.observing = Observing(self.runtime)
         self.pleg = PLEG(self.runtime, self.observing, clock, self._runtime_changed, self._relisted)
         self.devices = DeviceManager(settings.root_dir / "device-plugins", clock, self._devices_changed)
+        self.dra = DRAManager(
+            self.client, settings.root_dir, settings.node_name, clock, changed=self._wake_all, took=self._dra_took
+        )
         self.eviction: EvictionManager | None = None
         self.view = NodeView(
             settings,
@@ -143,7 +163,7 @@ class Kubelet:
             clock,
             problems=self._problems,
             pressure=lambda condition: self.eviction is not None and self.eviction.under_pressure(condition),
-            volumes_in_use=list,
+            volumes_in_use=lambda: self.attachments.in_use(),
         )
         self.facts = NodeFacts(settings.node_name, settings.node_ips, self.view.machine_allocatable)
         self._initial = new_node(
@@ -164,6 +184,17 @@ class Kubelet:
             report_every=seconds(config.node_status_report_frequency),
             lease_seconds=config.node_lease_duration_seconds or 40,
         )
+        self.attachments = Attachments(
+            self.client,
+            settings.node_name,
+            lambda: self.nodes.named(settings.node_name),
+            self.node_changed,
+            managed=config.enable_controller_attach_detach is not False,
+        )
+        self.csi_node = CSINodeKeeper(self.client, settings.node_name, self.reporter.registered)
+        self.csi_drivers = CSIDrivers(self.csi_node, self._csi_driver_came, self._csi_took)
+        plugins: dict[str, Handler] = {DRA_PLUGIN: self.dra.drivers, CSI_PLUGIN: self.csi_drivers}
+        self.plugins = PluginRegistry(settings.root_dir / "plugins_registry", plugins)
         hierarchy = detect() if config.cgroups_per_qos else NoCgroups()
         self.usage: UsageReader = reader() if config.cgroups_per_qos else RuntimeUsage(self.runtime)
         period = int(seconds(config.cpu_cfs_quota_period) * 1e6)
@@ -199,6 +230,7 @@ class Kubelet:
         self.pods = PodManager()
         self.metrics = KubeletMetrics(settings.node_name, observed=self.pleg.all, pods=self.pods.all)
         self.node_metrics = NodeMetrics(self.metrics.registry, self.cgroups.hierarchy)
+        self.node_metrics.count_claims(self.dra.count)
         self.pod_metrics = PodMetrics(
             self.metrics.registry,
             clock,
@@ -206,6 +238,7 @@ class Kubelet:
             active=lambda: self.intake.active(),
             working=lambda: self.workers.all(),
         )
+        self.manager_metrics = ManagerMetrics(self.metrics.registry)
         self.metrics.measure(self.runtime, self.node_metrics)
         self.pleg.took = self.node_metrics.relisted
         self.pleg.streaming = self._streaming
@@ -222,6 +255,7 @@ class Kubelet:
             changed=self.wake,
             event=self._pod_event,
             images=images,
+            csi=self._csi_volumes,
         )
         self.configs = ConfigBuilder(
             root,
@@ -234,6 +268,7 @@ class Kubelet:
                 pod_logs_dir=settings.pod_logs_dir,
                 seccomp_default=bool(config.seccomp_default),
                 recursive_read_only=lambda: self.runtime_state.recursive_read_only,
+                runtime_has_cdi=lambda: self.runtime_state.has_cdi,
             ),
             self.objects,
             lambda: self.services.items() if self.services.has_synced else None,
@@ -274,7 +309,7 @@ class Kubelet:
     def _make_workers(self) -> None:
         """The way from what should be to what is."""
         settings, config, clock, runtime = self.settings, self.settings.config, self.clock, self.runtime
-        hooks = Hooks(runtime, self.recorder, clock)
+        hooks = self.hooks = Hooks(runtime, self.recorder, clock)
         killer = Killer(runtime, hooks, self.recorder, clock)
         self.pulled = PulledImages(settings.root_dir)
         parallel = 1 if config.serialize_image_pulls else config.max_parallel_image_pulls
@@ -295,7 +330,7 @@ class Kubelet:
         longest = seconds(crash_loop.max_container_restart_period if crash_loop else None)
         self.backoff = BackOff(clock, min(CRASH_LOOP_BASE, longest), longest)
         handler = partial(runtime_handler, self.client)
-        runtime_manager = RuntimeManager(
+        runtime_manager = self.runtime_manager = RuntimeManager(
             runtime,
             self.configs,
             self.images,
@@ -340,6 +375,8 @@ class Kubelet:
             keep_as_it_is=lambda pod, _: self.actuator.keep_as_it_is(pod),
             resize=self._resize,
             exclusive_cpus=self.cpus.exclusive,
+            prepare_claims=self._prepare_claims,
+            unprepare_claims=self._unprepare_claims,
             released=self._pod_released,
             first_running=self.pod_metrics.running,
             reported=self.metrics.count_ends,
@@ -347,8 +384,9 @@ class Kubelet:
             logs_dir=settings.pod_logs_dir,
             container_logs_dir=settings.container_logs_dir,
         )
+        self.syncer = KubeletPodSyncer(parts)
         self.workers = PodWorkers(
-            KubeletPodSyncer(parts),
+            self.syncer,
             clock,
             resync=seconds(config.sync_frequency),
             took=self.metrics.pod_worker_duration.observe,
@@ -359,7 +397,7 @@ class Kubelet:
             self.statuses,
             self.allocation,
             self.recorder,
-            self.admission.admit_devices,
+            self._admit_devices,
             self.admission.make_room,
         )
         self.intake.metrics = self.pod_metrics
@@ -376,7 +414,21 @@ class Kubelet:
         self.images_gc = upkeep.image_collector(self)
         self.images_gc.removed = self.node_metrics.images_collected.inc
         self.log_rotator = upkeep.log_rotator(self)
+        self.written_files = upkeep.written_files(self)
         self.housekeeping = upkeep.housekeeping(self)
+        self.devices.took, self.devices.registered = (
+            self.manager_metrics.allocated,
+            self.manager_metrics.registered_plugin,
+        )
+        self.volumes.took = self.manager_metrics.volume_operation
+        self.manager_metrics.read(self)
+        self.pod_resources = PodResourcesServer(
+            self.settings.root_dir / "pod-resources",
+            Managers(self.devices, self.cpus, self.dra),
+            self.intake.active,
+            self.clock,
+            self.metrics.registry,
+        )
         self.stats = StatsProvider(
             node=self.settings.node_name,
             runtime=self.runtime,
@@ -388,18 +440,23 @@ class Kubelet:
             cgroups=self.cgroups,
             usage=self.usage,
         )
+        if (csi := self.volumes.csi) is not None:
+            self.stats.disk.csi = lambda uid: volumes_of(csi, uid)
+        self.node_metrics.follow_volumes(lambda: claims_of(self.stats.disk.latest(), self.pods.get))
 
     # -- running
 
     async def run(self) -> None:
         """Work until cancelled."""
         await self.runtime_state.wait_up()
+        self._log_start()
         enforce = "pods" in (self.settings.config.enforce_node_allocatable or ())
         self.cgroups.start(self.view.enforced if enforce else self.view.machine_capacity)
         self._enforce_reserved()
         self.nodes.add_handler(self._node_seen, lambda _, new: self._node_seen(new), lambda _: self.reporter.gone())
         self.informers.start()
         self.node_event(NORMAL, "Starting", "Starting kubelet.")
+        self.manager_metrics.registering()
         self.watchdog.start()
         try:
             for name, run in self._parts():
@@ -412,8 +469,23 @@ class Kubelet:
             await self.workers.close()
             await self.statuses.stop()
             await self.devices.stop()
+            await self.csi_drivers.close()
             await self.objects.close()
             await self.informers.stop()
+
+    def _log_start(self) -> None:
+        """Say what the node is made of, and which cgroups are missing."""
+        config = self.settings.config
+        about = {
+            "NodeName": self.settings.node_name,
+            "RuntimeCgroupsName": "",
+            "CgroupsPerQOS": bool(config.cgroups_per_qos),
+            "CgroupRoot": config.cgroup_root or "/",
+            "KubeletRootDir": str(self.settings.root_dir),
+            "CPUManagerPolicy": config.cpu_manager_policy or "none",
+            "PodPidsLimit": config.pod_pids_limit,
+        }
+        klog.info(log, 0, "Creating Container Manager object based on Node Config", nodeConfig=about)
 
     def _parts(self) -> Iterable[tuple[str, Callable[[], Coroutine[Any, Any, object]]]]:
         """What runs as long as the kubelet, by the name that health checks and metrics show."""
@@ -424,19 +496,30 @@ class Kubelet:
         yield "pod sources", self._take_pods
         yield "pod intake", self.intake.run
         yield "eviction manager", self._evict
+        yield "watch for a node without memory", OOMWatcher(self.node_event).run
         yield "stats", self.stats.run
         yield "log rotation", self.log_rotator.run
+        yield "files that pods write to", self.written_files.run
         yield "container garbage collection", self.containers_gc.run
         yield "image garbage collection", self.images_gc.run
         yield "housekeeping", self.housekeeping.run
         yield "leftovers of containerd", partial(Leftovers(self.runtime).run, self.clock)
         yield "cpu manager", self._reconcile_cpus
+        yield "plugin registry", self.plugins.run
+        yield "pod resources socket", self.pod_resources.run
+        yield "CSINode", self.csi_node.run
+        if kubeconfig := self.settings.local_volumes_kubeconfig:
+            local = LocalVolumes(kubeconfig, self.settings.node_name, self.settings.root_dir, self.clock)
+            yield "local volumes", local.run
+        yield "dynamic resources", partial(self.dra.reconcile, self._pods_with_claims)
+        yield "resource slices", self._wipe_slices
         yield "logind", LogindWatch(self.shutdown, self.clock).run
         for number, source in enumerate(self._static, 1):
             yield f"static pods {number}", partial(self._static_pods, source)
 
     async def _evict(self) -> None:
         self.eviction = await upkeep.eviction_manager(self)
+        self.eviction.aged = self.manager_metrics.evicted
         await self.eviction.run()
 
     async def _static_pods(self, source: Source) -> None:
@@ -497,11 +580,18 @@ class Kubelet:
         """Something about a pod may have changed."""
         self.workers.wake(uid)
 
+    def _wake_all(self, uids: set[str]) -> None:
+        for uid in uids:
+            self.workers.wake(uid)
+
     def node_changed(self) -> None:
         """Something about the node may have changed."""
         self.reporter.wake()
 
     def _runtime_changed(self, uid: str) -> None:
+        pod = self.pods.get(uid)
+        if pod is not None:
+            klog.info(log, 2, "SyncLoop (PLEG): event for pod", pod=key_of(pod), event={"ID": uid})
         if self.workers.get(uid) is not None:
             self.workers.wake(uid)
         elif uid not in self.pleg.known():
@@ -521,6 +611,12 @@ class Kubelet:
         return self.started.is_set() and all(each.pods.seen.is_set() for each in self._static)
 
     def _probe_changed(self, uid: str, probe: ProbeType, container: str, result: Result) -> None:
+        pod = self.pods.get(uid)
+        if pod is not None:
+            klog.info(
+                log, 1, "SyncLoop (probe)", probe=str(probe), status=_probe_status(probe, result), pod=key_of(pod)
+            )
+        self.syncer.probe_changed(uid)
         self.workers.wake(uid)
 
     def _devices_changed(self) -> None:
@@ -530,6 +626,8 @@ class Kubelet:
 
     def _node_seen(self, node: Node) -> None:
         self.reporter.seen(node)
+        self.manager_metrics.node_seen(node)
+        self.attachments.node_changed()
         self.facts.labels = (node.metadata.labels if node.metadata else None) or {}
         cidr = (node.spec.pod_cidr if node.spec else None) or ""
         if cidr and cidr != self._pod_cidr:
@@ -566,6 +664,13 @@ class Kubelet:
         known = {uid_of(each) for each in self.pods.all()}
         return known if self.all_sources_heard() else known | self.devices.holders() | self.cpus.holders()
 
+    async def _admit_devices(self, pod: Pod) -> None:
+        begin = self.clock.monotonic()
+        try:
+            await self.admission.admit_devices(pod)
+        finally:
+            self.manager_metrics.admitted(self.clock.monotonic() - begin)
+
     def _update_qos(self) -> None:
         with contextlib.suppress(CgroupError):
             self.cgroups.update_qos([self.allocation.allocated(each) for each in self.intake.active()])
@@ -573,7 +678,38 @@ class Kubelet:
     async def _extras(self, pod: Pod, container: AnyContainer) -> ContainerExtras | None:
         if isinstance(container, Container):
             self.actuator.container_started(pod, container)
-        return await container_extras(pod, container, self.devices, self.cpus)
+        return await container_extras(pod, container, self.devices, self.cpus, self.dra)
+
+    async def _prepare_claims(self, pod: Pod) -> None:
+        await self.node_metrics.timed_claims("PrepareResources", self.dra.prepare(pod))
+
+    async def _unprepare_claims(self, uid: str) -> None:
+        if uid in self.dra.holders():
+            await self.node_metrics.timed_claims("UnprepareResources", self.dra.unprepare(uid))
+
+    def _pods_with_claims(self) -> set[str] | None:
+        """The uids of pods that may have claims; None while sources have not been heard."""
+        if not self.all_sources_heard():
+            return None
+        return {each.ref.uid for each in self.workers.all()} | {uid_of(each) for each in self.pods.all()}
+
+    async def _wipe_slices(self) -> None:
+        await self.reporter.registered.wait()
+        await self.dra.wipe()
+
+    def _dra_took(self, driver: str, method: str, code: str, seconds: float) -> None:
+        self.node_metrics.dra_calls.observe(seconds, driver, method, code)
+
+    def _csi_volumes(self, tokens: Tokens) -> CSIVolumes:
+        root = self.settings.root_dir
+        return CSIVolumes(self.csi_drivers, self.attachments, root, self.client, tokens, self._pod_event)
+
+    def _csi_driver_came(self, driver: str) -> None:
+        """Try volumes again that wait for a driver."""
+        self._wake_all({uid_of(each) for each in self.intake.active()} if self.started.is_set() else set())
+
+    def _csi_took(self, driver: str, method: str, code: str, seconds: float) -> None:
+        self.node_metrics.csi_calls.observe(seconds, driver, method, code, "false")
 
     async def _resize(self, pod: Pod, observed: ObservedPod, restarting: bool) -> None:
         """Give running containers what the pod has been allocated."""
@@ -633,6 +769,16 @@ def _made(folder: Path | None) -> Path | None:
             log.warning("no links to containers' logs in %s: %s", folder, error.strerror)
             return None
     return folder if folder is not None and os.access(folder, os.W_OK) else None
+
+
+def _probe_status(probe: ProbeType, result: Result) -> str:
+    """The words of upstream's log for a result of a probe."""
+    good = result is Result.SUCCESS
+    if probe is ProbeType.READINESS:
+        return "ready" if good else "not ready"
+    if probe is ProbeType.STARTUP:
+        return "started" if good else "unhealthy"
+    return "healthy" if good else "unhealthy"
 
 
 def _created(pod: Pod) -> str:

@@ -30,9 +30,8 @@ from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.containerd_containers import is_known
 from pybernetes.cri.errors import CRIError
+from pybernetes.cri.mounting import mounts, unmount
 from pybernetes.cri.remote import Runtime
-
-from .volumes.mounting import mounts, unmount
 
 NAMESPACE = "k8s.io"
 """containerd's own namespace for what CRI makes; no Kubernetes namespace."""

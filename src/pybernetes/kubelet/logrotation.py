@@ -3,26 +3,38 @@
 A log that has grown too large is renamed (`0.log.20240102-150405`) and the runtime opens a new one. The newest piece
 stays as it is, because the container or a reader may still have it open; older ones are compressed. Readers go from
 the oldest piece to the newest, so pieces are removed from the oldest on.
+
+A container may write a hundred megabytes in a second. So sizes are looked at every second, a log is cut before older
+pieces are compressed, and of a piece that has become far too long only the end is kept: all pieces of a log together
+stay within `max_files` x `max_size`, and one second of output more.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import glob
 import gzip
 import logging
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Iterable
+import stat
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import BinaryIO, Final
 
 from pybernetes.api.quantity import parse
 from pybernetes.client.clock import Clock
+from pybernetes.component.openat2 import open_without_links
 
 COMPRESSED: Final = ".gz"
 TEMPORARY: Final = ".tmp"
 TIMESTAMP: Final = "%Y%m%d-%H%M%S"
+LOOK_EVERY: Final = 1.0
+"""Seconds between looks, if the configured interval is longer."""
+LEVEL: Final = 1
+"""Of compression: gzip's usual level is slower than a container writes."""
 
 log = logging.getLogger(__name__)
 
@@ -51,10 +63,10 @@ class LogRotator:
         self._workers = asyncio.Semaphore(workers)
 
     async def run(self) -> None:
-        """Look every `interval` seconds until cancelled."""
+        """Look until cancelled."""
         while self._max_size >= 0:
             await self.rotate_all()
-            await self._clock.sleep(self._interval)
+            await self._clock.sleep(min(self._interval, LOOK_EVERY))
 
     async def rotate_all(self) -> None:
         """Look once at the logs of everything that runs."""
@@ -71,20 +83,22 @@ class LogRotator:
     async def _look(self, id: str, path: str) -> None:
         try:
             try:
-                size = os.stat(path).st_size
+                size = os.lstat(path).st_size
             except FileNotFoundError:
                 await self._reopen(id)  # somebody has removed it: the container writes into nowhere
                 return
             if size >= self._max_size:
                 async with self._workers:
-                    await asyncio.to_thread(self._tidy, path)
                     await self._cut(id, path)
+                    await asyncio.to_thread(self._tidy, path)
         except Exception as error:
             log.error("failed to rotate log %s of container %s: %s", path, id, error)
 
     async def _cut(self, id: str, path: str) -> None:
         moment = datetime.fromtimestamp(self._clock.now(), UTC)
         rotated = f"{path}.{moment.strftime(TIMESTAMP)}"
+        if _is_there(rotated):
+            return  # cut in this very second
         os.rename(path, rotated)
         try:
             await self._reopen(id)
@@ -93,16 +107,18 @@ class LogRotator:
             raise
 
     def _tidy(self, path: str) -> None:
-        """Room for the piece that is to come, and all pieces compressed."""
+        """Take away what is too much, and compress all pieces but the newest."""
         pieces = glob.glob(glob.escape(path) + ".*")
         used = sorted(in_use(pieces))
         for each in set(pieces) - set(used):
             os.unlink(each)
-        keep = max(0, self._max_files - 2)  # the new log and the piece that it is cut from count too
-        first_kept = max(0, len(used) - keep)
+        first_kept = max(0, len(used) - (self._max_files - 1))  # the log itself counts too
         for each in used[:first_kept]:
             os.unlink(each)
         for each in used[first_kept:]:
+            if not each.endswith(COMPRESSED):
+                keep_end(each, self._max_size)
+        for each in used[first_kept:-1]:
             if not each.endswith(COMPRESSED):
                 compress(each)
 
@@ -118,18 +134,53 @@ def all_logs(path: str) -> list[str]:
     return [*sorted(in_use(glob.glob(glob.escape(path) + ".*"))), path]
 
 
+def keep_end(path: str, size: int) -> None:
+    """Of a piece that is more than twice as long as it should be, keep the last whole lines."""
+    with _opened(path) as source:
+        if os.fstat(source.fileno()).st_size <= 2 * size:
+            return
+        source.seek(-size, os.SEEK_END)
+        source.readline()
+        with _replacing(path, path, source) as target:
+            shutil.copyfileobj(source, target)
+
+
 def compress(path: str) -> None:
     """Put a compressed file in the place of a file, whole or not at all."""
-    temporary = path + TEMPORARY
-    mode = os.stat(path).st_mode & 0o777
-    try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with open(path, "rb") as source, open(fd, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb") as target:
-            shutil.copyfileobj(source, target)
-        os.rename(temporary, path + COMPRESSED)
-    finally:
-        try:
-            os.unlink(temporary)
-        except FileNotFoundError:
-            pass
+    with (
+        _opened(path) as source,
+        _replacing(path, path + COMPRESSED, source) as raw,
+        gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=LEVEL) as target,
+    ):
+        shutil.copyfileobj(source, target)
     os.unlink(path)
+
+
+def _is_there(path: str) -> bool:
+    return os.path.lexists(path)
+
+
+def _opened(path: str) -> BinaryIO:
+    """A piece; never through a link, which a pod with a hostPath of /var/log may have put there."""
+    file = open(path, "rb", opener=lambda each, flags: open_without_links(each, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return file
+
+
+@contextlib.contextmanager
+def _replacing(path: str, final: str, source: BinaryIO) -> Iterator[BinaryIO]:
+    """A new file, with the mode of `source`, that takes the name `final` when it is written."""
+    temporary = path + TEMPORARY
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        mode = os.fstat(source.fileno()).st_mode & 0o777
+        with open(open_without_links(temporary, flags, mode), "wb") as target:
+            yield target
+        os.rename(temporary, final)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)

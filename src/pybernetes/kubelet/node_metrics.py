@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
 
 from pybernetes.client import transport
@@ -16,10 +16,15 @@ from pybernetes.client.metrics import CounterFunction, GaugeFunction, Labels, Re
 
 from .cgroups.hierarchy import Hierarchy
 from .pod_metrics import SECONDS
+from .stats.disk import Volume
+from .stats.filesystem import FileSystem
 
 MEGABYTE: Final = 1 << 20
 GIGABYTE: Final = 1 << 30
 _PULL_SECONDS: Final = (1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 180.0, 300.0, 600.0, 900.0, 1200.0, 1800.0, 3600.0)
+_CLAIM: Final = ("namespace", "persistentvolumeclaim")
+_CSI_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 120.0, 300.0, 600.0)
+_DRA_SECONDS: Final = tuple(0.1 * 400 ** (power / 14) for power in range(15))
 _SIZES: Final = (
     (10 * MEGABYTE, "0-10MB"),
     (100 * MEGABYTE, "10MB-100MB"),
@@ -85,17 +90,40 @@ class NodeMetrics:
         )
         for name, operation in (("create", "create"), ("update", "update"), ("remove", "destroy")):
             setattr(hierarchy, name, self._timed(getattr(hierarchy, name), operation))
+        self._registry = registry
+        self._dra = histogram(
+            "dra_operations_duration_seconds",
+            "[ALPHA] Seconds for preparing and unpreparing the claims of a pod.",
+            _DRA_SECONDS,
+            ("operation_name", "is_error"),
+        )
+        self.dra_calls = histogram(
+            "dra_grpc_operations_duration_seconds",
+            "[ALPHA] Seconds for calls to drivers of dynamic resources.",
+            _DRA_SECONDS,
+            ("driver_name", "method_name", "grpc_status_code"),
+        )
+        self.csi_calls = histogram(
+            "csi_operations_seconds",
+            "[ALPHA] Container Storage Interface operation duration with gRPC error code status total",
+            _CSI_SECONDS,
+            ("driver_name", "method_name", "grpc_status_code", "migrated"),
+        )
         registry.add(transport.REQUESTS)
         registry.add(transport.DURATIONS)
         for name, help, read in (
             ("kubelet_cgroup_version", "[ALPHA] The node's version of cgroups.", lambda: _version(hierarchy)),
             ("process_open_fds", "Number of open file descriptors.", lambda: len(os.listdir("/proc/self/fd"))),
             ("process_max_fds", "Maximum number of open file descriptors.", _max_files),
+            ("process_virtual_memory_max_bytes", "Maximum amount of virtual memory in bytes.", _max_memory),
             ("process_virtual_memory_bytes", "Virtual memory size in bytes.", _virtual_memory),
         ):
             registry.add(GaugeFunction(name, help, (), _single(read)))
         registry.add(
             CounterFunction("process_network_receive_bytes_total", "Bytes received on the network.", (), _received)
+        )
+        registry.add(
+            CounterFunction("process_network_transmit_bytes_total", "Bytes sent on the network.", (), _transmitted)
         )
 
     def relisted(self, took: float, interval: float | None) -> None:
@@ -109,6 +137,48 @@ class NodeMetrics:
         """An image of `size` bytes was pulled."""
         label = next((name for limit, name in _SIZES if size <= limit), "GT100GB")
         self._pull.observe(seconds, label)
+
+    async def timed_claims(self, operation: str, work: Coroutine[Any, Any, None]) -> None:
+        """Do something with a pod's claims, and time it."""
+        begin, failed = time.monotonic(), True
+        try:
+            await work
+            failed = False
+        finally:
+            self._dra.observe(time.monotonic() - begin, operation, str(failed).lower())
+
+    def count_claims(self, count: Callable[[], dict[str, int]]) -> None:
+        """Show how many claims are in use."""
+
+        def read() -> list[tuple[Labels, float]]:
+            return [((driver,), float(number)) for driver, number in sorted(count().items())]
+
+        name, help = "dra_resource_claims_in_use", "[ALPHA] ResourceClaims that are in use on this node."
+        self._registry.add(GaugeFunction(name, help, ("driver_name",), read))
+
+    def follow_volumes(self, volumes: Callable[[], Iterable[tuple[tuple[str, str], Volume]]]) -> None:
+        """Show how full the volumes behind claims were when they were measured last."""
+        text = "[ALPHA] {} of the volume"
+
+        def amounts(read: Callable[[FileSystem], int]) -> Callable[[], list[tuple[Labels, float]]]:
+            return lambda: [(key, float(read(each.on))) for key, each in volumes() if each.on is not None]
+
+        for name, help, read in (
+            ("capacity_bytes", "Capacity in bytes", lambda on: on.capacity),
+            ("available_bytes", "Number of available bytes", lambda on: on.available),
+            ("used_bytes", "Number of used bytes", lambda on: on.used),
+            ("inodes", "Maximum number of inodes", lambda on: on.inodes),
+            ("inodes_free", "Number of free inodes", lambda on: on.inodes_free),
+            ("inodes_used", "Number of used inodes", lambda on: on.inodes_used),
+        ):
+            shown = GaugeFunction(f"kubelet_volume_stats_{name}", text.format(help), _CLAIM, amounts(read))
+            self._registry.add(shown)
+
+        def health() -> list[tuple[Labels, float]]:
+            return [(key, float(each.abnormal)) for key, each in volumes() if each.abnormal is not None]
+
+        name, help = "health_status_abnormal", "[ALPHA] Abnormal volume health status, 1 or 0."
+        self._registry.add(GaugeFunction(f"kubelet_volume_stats_{name}", help, _CLAIM, health))
 
     def _timed(self, call: Callable[..., Any], operation: str) -> Callable[..., Any]:
         def timed(*args: Any, **more: Any) -> Any:
@@ -139,7 +209,19 @@ def _virtual_memory() -> int:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def _max_memory() -> int:
+    return resource.getrlimit(resource.RLIMIT_AS)[0]  # -1: as much as there is
+
+
 def _received() -> list[tuple[Labels, float]]:
     """Of the node's network namespace, as Prometheus's own process collector counts."""
+    return _network(0)
+
+
+def _transmitted() -> list[tuple[Labels, float]]:
+    return _network(8)
+
+
+def _network(column: int) -> list[tuple[Labels, float]]:
     with open("/proc/self/net/dev") as file:
-        return [((), float(sum(int(line.split(":")[1].split()[0]) for line in file if ":" in line)))]
+        return [((), float(sum(int(line.split(":")[1].split()[column]) for line in file if ":" in line)))]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from pybernetes.api.core.podresources import Quantities
+from pybernetes.api.core.resourcenames import is_extended
 from pybernetes.api.core.v1 import (
     ContainerImage,
     DaemonEndpoint,
@@ -133,9 +134,10 @@ def node_status(findings: NodeFindings, old: NodeStatus, now: str) -> tuple[Node
     event = "NodeReady" if ready.status == "True" else "NodeNotReady"
     conditions.append(_stamped(ready, old, now, event, turned))
     machine = findings.machine
+    foreign = _foreign_resources(findings, old)
     status = NodeStatus(
-        capacity={name: str(value) for name, value in findings.capacity.items()},
-        allocatable={name: str(value) for name, value in findings.allocatable.items()},
+        capacity={**foreign, **{name: str(value) for name, value in findings.capacity.items()}},
+        allocatable={**foreign, **{name: str(value) for name, value in findings.allocatable.items()}},
         conditions=conditions,
         addresses=[
             *(NodeAddress(type="InternalIP", address=each) for each in findings.addresses),
@@ -163,6 +165,12 @@ def node_status(findings: NodeFindings, old: NodeStatus, now: str) -> tuple[Node
         declared_features=list(DECLARED_FEATURES),
     )
     return status, turned
+
+
+def _foreign_resources(findings: NodeFindings, old: NodeStatus) -> dict[str, str]:
+    """Extended resources that an administrator added to the capacity: all of each is allocatable."""
+    added = (old.capacity or {}).items()
+    return {name: str(amount) for name, amount in added if name not in findings.capacity and is_extended(name)}
 
 
 def same_but_for_heartbeats(left: NodeStatus, right: NodeStatus) -> bool:

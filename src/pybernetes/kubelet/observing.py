@@ -117,6 +117,13 @@ class Observing:
         return container
 
 
+def states_of(pod: ObservedPod) -> frozenset[tuple[str, int]]:
+    """The states of a pod's sandboxes and containers, as `Observing.all` has them."""
+    sandboxes = ((each.id, cri.SANDBOX_READY if each.ready else cri.SANDBOX_NOTREADY) for each in pod.sandboxes)
+    numbers = {ours: getattr(cri, name) for name, ours in zip(_STATES, ContainerState, strict=True)}
+    return frozenset((*sandboxes, *((each.id, numbers[each.state]) for each in pod.containers)))
+
+
 def observed_sandbox(status: Any) -> ObservedSandbox:
     """A sandbox from its status."""
     network = status.network

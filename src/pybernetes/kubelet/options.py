@@ -82,6 +82,7 @@ _SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "cpu-manager-policy": ("cpu_manager_policy", str),
     "cpu-manager-policy-options": ("cpu_manager_policy_options", pairs),
     "cpu-manager-reconcile-period": ("cpu_manager_reconcile_period", duration),
+    "enable-controller-attach-detach": ("enable_controller_attach_detach", boolean),
     "enable-debugging-handlers": ("enable_debugging_handlers", boolean),
     "enable-server": ("enable_server", boolean),
     "enforce-node-allocatable": ("enforce_node_allocatable", words),
@@ -132,7 +133,6 @@ _SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
 WITHOUT_EFFECT: Final = (
     "cloud-provider",
     "contention-profiling",
-    "enable-controller-attach-detach",
     "event-burst",
     "event-qps",
     "exit-on-lock-contention",
@@ -184,6 +184,7 @@ class Options:
     maximum_dead_containers_per_container: int = 1
     maximum_dead_containers: int = -1
     minimum_container_ttl_duration: float = 0.0
+    local_volumes_kubeconfig: str = ""
     v: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
     """By the name of the configuration's field."""
@@ -228,6 +229,7 @@ def parse(argv: Sequence[str]) -> Options:
     add("maximum-dead-containers-per-container", int, "how many old runs of a container are kept")
     add("maximum-dead-containers", int, "how many dead containers are kept in all, -1 = any number")
     add("minimum-container-ttl-duration", seconds, "how long a dead container is kept at least")
+    add("local-volumes-kubeconfig", str, "as whom the driver of local volumes acts; without it there is none here")
     for flag in ("client-ca-file", "authorization-mode"):
         add(flag, str, "as in the configuration file")
     for flag in ("anonymous-auth", "authentication-token-webhook"):

@@ -16,7 +16,7 @@ from pybernetes.cri.errors import CRIError
 from pybernetes.cri.events import EventType, container_events
 from pybernetes.cri.remote import Runtime
 
-from .observing import Observing
+from .observing import Observing, states_of
 from .types import ObservedPod, ObservedSandbox, PodRef
 
 RELIST: Final = 1.0
@@ -152,8 +152,8 @@ class PLEG:
         self.synced.set()
         for uid in before.keys() | now.keys():
             old, new = before.get(uid), now.get(uid)
-            if new is None:
-                self._cache.pop(uid, None)
-            if first or old is None or new is None or old[1] != new[1]:
+            # What was seen since the look before is in the cache alone: it may have gone without an event.
+            seen = self._cache.get(uid) if new is not None else self._cache.pop(uid, None)
+            if first or old is None or new is None or old[1] != new[1] or (seen and states_of(seen) != new[1]):
                 self._changed(uid)
         self._relisted()

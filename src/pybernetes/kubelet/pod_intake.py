@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.events import WARNING, EventRecorder
-from pybernetes.client.keys import copy, uid_of
+from pybernetes.client.keys import copy, key_of, uid_of
+from pybernetes.component import klog
 
+from . import labels
 from .conditions import BY_KUBELET
 from .critical import is_mirror, is_static
 from .phase import is_terminal
@@ -67,6 +69,8 @@ class PodIntake:
     def added(self, pod: Pod) -> None:
         """A source has a new pod."""
         self._pods.set(pod)
+        klog.info(log, 4, "Receiving a new pod", pod=key_of(pod))
+        klog.info(log, 2, "SyncLoop ADD", source=_source(pod), pods=[key_of(pod)])
         if is_mirror(pod):
             self._mirror_changed(pod)
         else:
@@ -100,10 +104,13 @@ class PodIntake:
         if self._workers.get(uid) is None:
             return
         if old.spec != new.spec or _deletion(old) != _deletion(new) or _labels(old) != _labels(new):
+            deleted = _deletion(old)[0] is None and _deletion(new)[0] is not None
+            klog.info(log, 2, f"SyncLoop {'DELETE' if deleted else 'UPDATE'}", source=_source(new), pods=[key_of(new)])
             self._workers.update(new)
             self._allocation.push(uid)
             self.retry_resizes()
         else:
+            klog.info(log, 4, "SyncLoop RECONCILE", source=_source(new), pods=[key_of(new)])
             # Most often our own status coming back: nobody need be woken for it, but the worker shall know it.
             work = self._workers.get(uid)
             assert work is not None
@@ -114,6 +121,7 @@ class PodIntake:
 
     def removed(self, pod: Pod) -> None:
         """A source does not have a pod any more."""
+        klog.info(log, 2, "SyncLoop REMOVE", source=_source(pod), pods=[key_of(pod)])
         self._pods.remove(pod)
         if is_mirror(pod):
             self._mirror_changed(pod)
@@ -182,6 +190,11 @@ class PodIntake:
         if static is not None:
             self._workers.wake(uid_of(static))
             self._statuses.pod_changed(uid_of(static))
+
+
+def _source(pod: Pod) -> str:
+    annotations = (pod.metadata.annotations if pod.metadata else None) or {}
+    return annotations.get(labels.CONFIG_SOURCE, "api")
 
 
 def _deletion(pod: Pod) -> tuple[str | None, int | None]:

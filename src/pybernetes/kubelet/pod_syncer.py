@@ -15,8 +15,8 @@ from pybernetes.api.core.v1 import Pod, PodStatus, Secret
 from pybernetes.api.times import parse_time
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
-from pybernetes.client.keys import copy
-from pybernetes.component import offload
+from pybernetes.client.keys import copy, key_of
+from pybernetes.component import klog, offload
 from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.remote import Runtime
@@ -25,6 +25,7 @@ from . import active_deadline
 from .cgroups.manager import CgroupManager
 from .container_status import StartFailure
 from .critical import is_static
+from .dra.claims import ClaimError
 from .images import ImageManager
 from .killing import Killer, KillFailed
 from .mirrors import Mirrors
@@ -85,6 +86,10 @@ class Parts:
     resize: Callable[[Pod, ObservedPod, bool], Awaitable[None]]
     """Changes resources in place, if they are to be; the last: whether containers are just restarted for theirs."""
     exclusive_cpus: Callable[[str], bool]
+    prepare_claims: Callable[[Pod], Awaitable[None]]
+    """Has the devices of the pod's ResourceClaims prepared before its sandbox is made; raises `ClaimError`."""
+    unprepare_claims: Callable[[str], Awaitable[None]]
+    """Has them unprepared when nothing of the pod (by uid) runs any more; raises `ClaimError`."""
     released: Callable[[str], None]
     """A pod needs nothing of the node any more (devices, CPUs)."""
     first_running: Callable[[Pod, float], None]
@@ -106,6 +111,8 @@ class KubeletPodSyncer:
         self._verdicts = Verdicts(self._verdict(parts.probes.liveness), self._verdict(parts.probes.startup))
         self._deadlines: set[str] = set()
         """Pods whose deadline has been told."""
+        self._ending: dict[str, PodWork] = {}
+        """Pods whose containers are being ended: that may take as long as their grace period."""
 
     # -- living
 
@@ -115,6 +122,7 @@ class KubeletPodSyncer:
         assert work.pod is not None
         pod = parts.allocated(work.pod)
         assert pod.spec is not None
+        klog.info(log, 4, "SyncPod enter", pod=key_of(pod), podUID=uid)
         if is_static(pod) and parts.predecessor(work):
             raise RetryLater(PREDECESSOR_RETRY)  # a changed file: its pod has the ports and the name of the old one
         parts.probes.add_pod(pod)
@@ -146,6 +154,8 @@ class KubeletPodSyncer:
             if not before.containers:  # else they were killed just now, and what is known of them is not true any more
                 self._report(pod, replace(before, sandboxes=(made, *before.sandboxes)))
 
+        if actions.create_sandbox and not work.stopping:
+            await self._prepare_claims(pod)
         work.touched = True
         result = await parts.runtime_manager.sync(
             pod,
@@ -171,6 +181,15 @@ class KubeletPodSyncer:
         if again is None and result.started and not self._actions(pod, observed, status).nothing:
             again = 0.0  # a sidecar that has started lets the next container start: nobody else will tell
         return False, self._deadline(pod, status, again)
+
+    async def _prepare_claims(self, pod: Pod) -> None:
+        try:
+            await self._parts.prepare_claims(pod)
+        except ClaimError as error:
+            message = f"Failed to prepare dynamic resources: {error}"
+            self._parts.recorder.event(pod, WARNING, "FailedPrepareDynamicResources", message)
+            klog.error(log, error, "Failed to prepare dynamic resources", pod=key_of(pod))
+            raise
 
     def _actions(self, pod: Pod, observed: ObservedPod, status: PodStatus) -> PodActions:
         return compute_pod_actions(
@@ -205,7 +224,10 @@ class KubeletPodSyncer:
             parts.recorder.event(pod, WARNING, "FailedToMakePodDataDirectories", message)
             raise
         try:
-            return await parts.volumes.ensure(pod)
+            klog.info(log, 3, "Waiting for volumes to attach and mount for pod", pod=key_of(pod))
+            found = await parts.volumes.ensure(pod)
+            klog.info(log, 3, "All volumes are attached and mounted for pod", pod=key_of(pod))
+            return found
         except VolumeError as error:
             if not work.stopping:
                 parts.recorder.event(pod, WARNING, error.reason, error.message)
@@ -280,21 +302,33 @@ class KubeletPodSyncer:
         observed = await parts.pleg.refresh(work.ref)
         if work.pod is None or work.rejected:
             await parts.killer.kill_pod(restored_pod(observed), observed, work.grace)
+            await parts.unprepare_claims(work.ref.uid)
             return
         pod = parts.allocated(work.pod)
         self._report(pod, observed, work=work)
         parts.probes.stop_liveness_and_startup(work.ref.uid)
+        self._ending[work.ref.uid] = work
         try:
             await parts.killer.kill_pod(pod, observed, work.grace)
         except KillFailed as error:
             parts.recorder.event(pod, WARNING, "FailedKillPod", f"error killing pod: {error}")
             raise
+        finally:
+            self._ending.pop(work.ref.uid, None)
         parts.probes.remove_pod(work.ref.uid)
         observed = await parts.pleg.refresh(work.ref)
         running = [each.id for each in observed.running()]
         if running:
             raise KillFailed(f"detected running containers after a successful KillPod, CRI violation: {running}")
+        # After the last container, and before the API server learns of the end and frees the devices.
+        await parts.unprepare_claims(work.ref.uid)
         self._report(pod, observed, terminal=True, work=work)
+
+    def probe_changed(self, uid: str) -> None:
+        """Reports the readiness of a pod whose containers are being ended; its worker waits for them."""
+        work, observed = self._ending.get(uid), self._parts.pleg.get(uid)
+        if work is not None and work.pod is not None and observed is not None:
+            self._report(self._parts.allocated(work.pod), observed, work=work)
 
     async def terminated(self, work: PodWork) -> None:
         """Give back all that the pod has on the node, and report its end."""

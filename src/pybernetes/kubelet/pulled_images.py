@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -48,6 +50,8 @@ class PulledImages:
         self._pulled = root / "image_manager" / "pulled"
         for each in (self._pulling, self._pulled):
             each.mkdir(parents=True, exist_ok=True)
+        self.checks: Counter[str] = Counter()
+        """Results of `needs_pull`, in upstream's words."""
         self._records: dict[str, PulledRecord] = {}
         for path in self._pulled.glob("*.json"):
             record = state_files.read(path, msgspec.json.Decoder(PulledRecord).decode)
@@ -84,8 +88,22 @@ class PulledImages:
         """Whether a pod with these credentials must pull an image although it is here."""
         record = self._records.get(ref)
         if record is None:
-            return (self._pulling / _name(image)).exists()
-        return not record.node_pods_accessible and not self._matches(record, credentials)
+            needed, why = (self._pulling / _name(image)).exists(), "credentialPolicyAllowed"
+        else:
+            needed = not record.node_pods_accessible and not self._matches(record, credentials)
+            why = "credentialRecordFound"
+        self.checks["mustAuthenticate" if needed else why] += 1
+        return needed
+
+    def count(self) -> int:
+        """How many records of images there are."""
+        return len(self._records)
+
+    def intents(self) -> int:
+        """How many records of pulls under way, or of the time before a restart, there are."""
+        with contextlib.suppress(OSError):
+            return len(os.listdir(self._pulling))
+        return 0
 
     def keep(self, refs: Iterable[str]) -> None:
         """Forget all images but these: the others have been removed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -13,6 +14,8 @@ from pybernetes.api.core.v1 import EphemeralContainer, Pod, Secret
 from pybernetes.api.times import format_duration
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
+from pybernetes.client.keys import key_of
+from pybernetes.component import klog
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
@@ -96,6 +99,8 @@ class RuntimeManager:
         self._handler = handler
         self._observing = observing
         self._metrics = metrics
+        self.image_volumes: Counter[str] = Counter()
+        """Image volumes that were wanted, had, and could not be had."""
 
     async def sync(
         self,
@@ -117,6 +122,10 @@ class RuntimeManager:
         end, so that nothing more need be started.
         """
         result = SyncResult()
+        if actions.create_sandbox and not observed.sandboxes:
+            klog.info(log, 2, "No sandbox for pod can be found. Need to start a new one", pod=key_of(pod))
+        if actions.create_sandbox and not actions.sandbox_id:
+            klog.info(log, 4, "SyncPod received new pod, will create a sandbox for it", pod=key_of(pod))
         await self._kill(pod, observed, actions, result)
         await self._prune_init(pod, observed, result, all=actions.kill_pod and actions.create_sandbox)
         if not actions.kill_pod or actions.create_sandbox:
@@ -147,6 +156,9 @@ class RuntimeManager:
     async def _kill(self, pod: Pod, observed: ObservedPod, actions: PodActions, result: SyncResult) -> None:
         try:
             if actions.kill_pod:
+                after = "will start new one" if actions.create_sandbox else "because all other containers are dead"
+                if observed.sandboxes:
+                    klog.info(log, 4, f"Stopping PodSandbox for pod, {after}", pod=key_of(pod))
                 if actions.create_sandbox and actions.sandbox_id:
                     message = "Pod sandbox changed, it will be killed and re-created."
                     self._recorder.event(pod, NORMAL, "SandboxChanged", message)
@@ -185,11 +197,15 @@ class RuntimeManager:
         self, pod: Pod, sandbox: Sandbox, actions: PodActions, stopping: Callable[[], bool]
     ) -> ObservedSandbox:
         self._metrics.started_pods.inc()
+        klog.info(log, 4, "Creating PodSandbox for pod", pod=key_of(pod))
+        if sandbox.handler:
+            klog.info(log, 2, "Running pod with runtime handler", pod=key_of(pod), runtimeHandler=sandbox.handler)
         try:
             answer = await self._runtime.run_pod_sandbox(
                 cri.RunPodSandboxRequest(config=sandbox.config, runtime_handler=sandbox.handler)
             )
             sandbox.id = answer.pod_sandbox_id
+            klog.info(log, 4, "Created PodSandbox for pod", podSandboxID=sandbox.id, pod=key_of(pod))
         except CRIError as error:
             if not stopping():
                 self._metrics.started_pods_errors.inc()
@@ -213,6 +229,7 @@ class RuntimeManager:
         for volume in pod.spec.volumes or ():
             if volume.image is None:
                 continue
+            self.image_volumes["requested_total"] += 1
             reference = volume.image.reference or ""
             policy = volume.image.pull_policy or "IfNotPresent"
             about = events.container_reference(pod, "")
@@ -222,7 +239,9 @@ class RuntimeManager:
                     pod, reference, policy, about, sandbox.secrets, sandbox.config, sandbox.handler
                 )
                 found[volume.name or ""] = image.ref
+                self.image_volumes["mounted_succeed_total"] += 1
             except ImageError as error:
+                self.image_volumes["mounted_errors_total"] += 1
                 found[volume.name or ""] = error
         return found
 
@@ -254,6 +273,8 @@ class RuntimeManager:
         try:
             self._check_backoff(pod, container, observed)
             self._metrics.started_containers.inc(_kind(pod, container))
+            kind = _kind(pod, container).replace("_", " ")
+            klog.info(log, 4, "Creating container in pod", containerType=kind, container=name, pod=key_of(pod))
             result.started[name] = await self._starter.start(pod, container, sandbox, observed)
         except StartFailed as error:
             self._metrics.started_containers_errors.inc(_kind(pod, container), error.reason)

@@ -42,6 +42,11 @@ class RuntimeState:
         """`containerd://1.6.20`, for the node's status."""
         return f"{self.name}://{self.version}" if self.version else ""
 
+    @property
+    def has_cdi(self) -> bool:
+        """Whether the runtime gives CDI devices to containers: all do but containerd before 2.0."""
+        return self.name != "containerd" or not self.version.removeprefix("v").startswith(("0.", "1."))
+
     def runtime_problem(self) -> str:
         """Why the runtime is not ready; empty if it is."""
         if self._seen is None:

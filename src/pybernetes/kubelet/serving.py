@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import msgspec
 
 from pybernetes.api.core.v1 import Pod, PodStatus
 from pybernetes.client.keys import uid_of
+from pybernetes.component import state_files
 from pybernetes.net.chains import Trust
 from pybernetes.net.tls import ServingTLS
 
@@ -83,12 +85,18 @@ async def serve(kubelet: Kubelet) -> KubeletServer | None:
             allowed_ttl=seconds(review.cache_authorized_ttl if review else None),
             denied_ttl=seconds(review.cache_unauthorized_ttl if review else None),
         )
+    metrics = kubelet.manager_metrics
+    authn.asked, authn.looked_up = partial(metrics.delegated, "authn"), metrics.looked_up
+    if isinstance(authz, WebhookAuthorizer):
+        authz.asked = partial(metrics.delegated, "authz")
     server = KubeletServer(
         KubeletSource(kubelet),
         kubelet.runtime,
         authn=authn,
         authz=authz,
         system_logs="/var/log" if config.enable_system_log_handler else "",
+        log_query=bool(config.enable_system_log_query),
+        checkpoints=kubelet.settings.root_dir / "checkpoints",
         debugging=bool(config.enable_debugging_handlers),
         metrics=kubelet.metrics.registry,
     )
@@ -135,15 +143,15 @@ def serving_certificate(kubelet: Kubelet) -> tuple[Path, Path]:
     certificate, key = settings.cert_dir / "kubelet.crt", settings.cert_dir / "kubelet.key"
     if config.server_tls_bootstrap:
         certificate = key = settings.cert_dir / "kubelet-server-current.pem"
-    if not (certificate.is_file() and key.is_file()):
+    from .certificates import load_pair
+
+    if load_pair(certificate, key) is None:
         from pybernetes import pki
 
         authority = pki.create_authority(f"{settings.hostname}-ca")
         identity = pki.issue_server(authority, settings.hostname, [settings.hostname, *settings.node_ips])
-        settings.cert_dir.mkdir(parents=True, exist_ok=True)
-        for path in {certificate, key}:
-            path.touch(0o600)
-        key.write_bytes(identity.key_pem)
-        with certificate.open("ab") as file:
-            file.write(identity.certificate_pem + authority.certificate_pem)
+        chain = identity.certificate_pem + authority.certificate_pem
+        state_files.write(key, identity.key_pem + (chain if certificate == key else b""))
+        if certificate != key:
+            state_files.write(certificate, chain)
     return certificate, key

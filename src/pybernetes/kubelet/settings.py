@@ -25,6 +25,8 @@ class KubeletSettings:
     maximum_dead_containers_per_container: int = 1
     maximum_dead_containers: int = -1
     minimum_container_ttl: float = 0.0
+    local_volumes_kubeconfig: str = ""
+    """As whom the driver of local volumes acts; empty: this node has none."""
     flags: Callable[[], Mapping[str, str]] | None = None
     """The flags of the command line by name, for who asks."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from pybernetes.api.core.v1 import Pod, PodCondition
-from pybernetes.api.times import rfc3339
+from pybernetes.api.times import parse_time, rfc3339
 from pybernetes.client.clock import Clock
 from pybernetes.component import state_files
 
@@ -83,6 +83,8 @@ class ShutdownManager:
         self._clock, self._changed, self._event = clock, changed, event
         self._shutting_down = False
         self._ending: set[asyncio.Task[None]] = set()
+        self.last = state_files.read(root / STATE_FILE, _decode) or (0.0, 0.0)
+        """When the last shutdown began and ended, 0 if not; also one before the kubelet's start."""
 
     @property
     def enabled(self) -> bool:
@@ -152,8 +154,14 @@ class ShutdownManager:
     def _store(self, started: float, ended: float | None) -> None:
         """When the last shutdown was, for metrics after the next start."""
         zero = "0001-01-01T00:00:00Z"
+        self.last = (started, ended or 0.0)
         state = {"startTime": rfc3339(started), "endTime": rfc3339(ended) if ended is not None else zero}
         try:
             state_files.write(self._root / STATE_FILE, json.dumps(state).encode())
         except OSError as error:  # pods end all the same
             log.error("the state of the shutdown cannot be written to %s: %s", self._root / STATE_FILE, error)
+
+
+def _decode(content: bytes) -> tuple[float, float]:
+    state = json.loads(content)
+    return max(0.0, parse_time(state["startTime"])), max(0.0, parse_time(state["endTime"]))

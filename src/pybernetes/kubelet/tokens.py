@@ -16,7 +16,7 @@ from pybernetes.api import errors
 from pybernetes.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
 from pybernetes.api.core.v1 import Pod, ServiceAccount
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.api.times import Clock, parse_time
+from pybernetes.api.times import Clock, parse_time, rfc3339
 from pybernetes.client.client import Client
 
 log = logging.getLogger(__name__)
@@ -57,23 +57,31 @@ class Tokens:
 
     async def get(self, pod: Pod, audience: str, seconds: int | None) -> str:
         """A valid token of the pod's account, bound to the pod; raises `TokenError`."""
+        return (await self._get(pod, audience, seconds)).text
+
+    async def get_expiring(self, pod: Pod, audience: str, seconds: int | None) -> tuple[str, str]:
+        """A valid token, and when it expires (RFC 3339)."""
+        token = await self._get(pod, audience, seconds)
+        return token.text, rfc3339(token.expires)
+
+    async def _get(self, pod: Pod, audience: str, seconds: int | None) -> _Token:
         metadata = pod.metadata or ObjectMeta()
         account = (pod.spec.service_account_name if pod.spec else None) or ""
         key = _Key(metadata.namespace or "", account, audience, seconds, metadata.name or "", metadata.uid or "")
         held = self._tokens.get(key)
         now = self._clock.now()
         if held is not None and now < held.renew:
-            return held.text
+            return held
         try:
             token = self._tokens[key] = await self._request(key)
-            return token.text
+            return token
         except (errors.APIError, OSError, TokenError) as error:
             if held is None:
                 raise TokenError(f"failed to fetch token: {error or type(error).__name__}") from None
             if now >= held.expires:
                 raise TokenError(f"token of {key.namespace}/{account} expired and refresh failed: {error}") from None
             log.warning("cannot renew the token of %s/%s: %s", key.namespace, account, error)
-            return held.text
+            return held
 
     def renew_at(self, uid: str) -> float | None:
         """When the first token of a pod wants to be renewed."""

@@ -16,6 +16,7 @@ from .garbage import ContainerCollector, ImageCollector
 from .housekeeping import Housekeeping
 from .logrotation import LogRotator
 from .shutdown import ShutdownManager, periods
+from .written_files import WrittenFiles
 
 if TYPE_CHECKING:
     from .kubelet import Kubelet
@@ -84,6 +85,15 @@ def log_rotator(kubelet: Kubelet) -> LogRotator:
         workers=config.container_log_max_workers or 1,
         running=lambda: [(found.id, found.log_path) for each in kubelet.pleg.all() for found in each.running()],
         reopen=reopen,
+        clock=kubelet.clock,
+    )
+
+
+def written_files(kubelet: Kubelet) -> WrittenFiles:
+    """Who keeps small what pods write into files of the kubelet."""
+    pods = kubelet.settings.root_dir / "pods"
+    return WrittenFiles(
+        folders=lambda: [pods / each.uid for each in kubelet.pleg.all() if any(each.running())],
         clock=kubelet.clock,
     )
 

@@ -43,6 +43,7 @@ class FakeRuntime:
         self.uid = "uid-1"
         self.refusal: CRIError | None = None
         self.sizes: list[tuple[int, int]] = []
+        self.checkpoints: list[tuple[str, str, int]] = []
         self._asked: dict[str, Any] = {}
         self._numbers = itertools.count()
         self._server: asyncio.Server | None = None
@@ -78,6 +79,11 @@ class FakeRuntime:
         state = cri.CONTAINER_RUNNING if self.running else cri.CONTAINER_EXITED
         path = str(self.logs / f"{request.container_id}.log")
         return cri.ContainerStatusResponse(status=cri.ContainerStatus(state=state, log_path=path))
+
+    async def checkpoint_container(self, request: Any) -> Any:
+        self._refuse()
+        self.checkpoints.append((request.container_id, request.location, request.timeout))
+        return cri.CheckpointContainerResponse()
 
     async def exec(self, request: Any) -> Any:
         return cri.ExecResponse(url=self._url("exec", request))

@@ -18,6 +18,7 @@ from pybernetes.kubelet.stats.resource import resource_metrics
 from pybernetes.kubelet.stats.sampler import Sampler
 from pybernetes.kubelet.stats.summary import Facts, summary
 from pybernetes.kubelet.stats.usage import Pressure, Usage
+from pybernetes.kubelet.stats.volumes import volume_metrics
 from pybernetes.kubelet.types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
 
 NOW = 1_700_000_000.0
@@ -221,3 +222,26 @@ def test_cadvisor_metrics_show_limits_out_of_memory_kills_and_disks() -> None:
     assert (
         found['container_fs_usage_bytes{container="",device="/",id="/",image="",name="",namespace="",pod=""}'] == "600"
     )
+
+
+def test_claimed_volumes_and_logs_are_shown_among_the_kubelets_own_metrics() -> None:
+    node = Node()
+    mounted = Volume("data", "kubernetes.io~csi", Size(30, 3), DISK)
+    other = Volume("scratch", EMPTY_DIR, Size(1, 1), DISK)
+    disks = {"u": PodDisk(logs={"c": Size(77, 1)}, volumes=[mounted, other])}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "claim"}}, {"name": "scratch", "emptyDir": {}}]
+    pod = msgspec.convert({"metadata": {"name": "p", "uid": "u"}, "spec": {"volumes": volumes}}, Pod)
+    found = lines(volume_metrics(node.sampler.sample(), disks, {"u": pod}))
+    labels = '{namespace="ns",persistentvolumeclaim="claim"}'
+    for name, value in (
+        ("available_bytes", "600"),
+        ("capacity_bytes", "1000"),
+        ("used_bytes", "30"),
+        ("inodes", "100"),
+        ("inodes_free", "90"),
+        ("inodes_used", "3"),
+    ):
+        assert found[f"kubelet_volume_stats_{name}{labels}"] == value
+    where = '{container="c",namespace="ns",pod="p",uid="u"}'
+    assert found[f"kubelet_container_log_filesystem_used_bytes{where}"] == "77"
+    assert len(found) == 7

@@ -60,11 +60,11 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quantity import parse
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
+from pybernetes.cri.mounting import mount, mounts, unmount
 from pybernetes.kubelet.node_facts import NodeFacts
 from pybernetes.kubelet.objects import WatchedObjects
 from pybernetes.kubelet.volumes.base import VolumeError
 from pybernetes.kubelet.volumes.manager import VolumeManager
-from pybernetes.kubelet.volumes.mounting import mount, mounts, unmount
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 

@@ -17,6 +17,8 @@ from typing import Final
 from pybernetes.api.core.podrequests import pod_requests
 from pybernetes.api.core.podresources import Quantities, qos_class
 from pybernetes.api.core.v1 import Pod
+from pybernetes.client.keys import key_of
+from pybernetes.component import klog
 
 from .config import (
     MIN_SHARES,
@@ -119,6 +121,8 @@ class CgroupManager:
         """
         name = self.name(pod)
         if unused or not self.hierarchy.exists(name):
+            if self.enforced:
+                klog.info(log, 4, "The cgroup has some missing paths", cgroupName=name, pod=key_of(pod))
             self._weigh({**self._burstable, **_burstable([pod])})
             self.hierarchy.create(name, self.config(pod, exclusive=exclusive))
         return name if self.enforced else ""

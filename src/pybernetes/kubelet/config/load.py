@@ -105,10 +105,8 @@ UNSUPPORTED: Final[dict[str, tuple[Any, ...]]] = {
 WITHOUT_EFFECT: Final = (
     "content_type",
     "enable_contention_profiling",
-    "enable_controller_attach_detach",
     "enable_debug_flags_handler",
     "enable_profiling_handler",
-    "enable_system_log_query",
     "event_burst",
     "event_record_qps",
     "fail_cgroup_v1",

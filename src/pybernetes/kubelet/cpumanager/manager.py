@@ -61,6 +61,8 @@ class CPUManager:
         self._set_cpuset = set_cpuset
         self._told: dict[str, str] = {}
         """The CPUs that the runtime was last told of, by container id."""
+        self.pinning_requests = self.pinning_errors = 0
+        """Containers that should have CPUs of their own, and those of them that could not get any."""
         self._state = CPUState(root, policy)
         self._topology = topology or (read_topology() if policy == "static" else Topology({}))
         self._reserved: CPUs = frozenset()
@@ -94,6 +96,30 @@ class CPUManager:
         """Whether a container (or any of the pod) has CPUs of its own."""
         assigned = self._state.assignments.get(uid, {})
         return container in assigned if container else bool(assigned)
+
+    def exclusive_cpus(self, uid: str, container: str) -> CPUs:
+        """The CPUs that a container has alone."""
+        return self._state.assignments.get(uid, {}).get(container, frozenset())
+
+    def exclusive_count(self) -> int:
+        """How many CPUs containers have alone."""
+        return sum(len(cpus) for held in self._state.assignments.values() for cpus in held.values())
+
+    def exclusive_by_node(self) -> dict[int, int]:
+        """The same by NUMA node."""
+        counts = dict.fromkeys((each.numa for each in self._topology.cpus.values()), 0)
+        for held in self._state.assignments.values():
+            for cpu in (each for cpus in held.values() for each in cpus if each in self._topology.cpus):
+                counts[self._topology.cpus[cpu].numa] += 1
+        return counts
+
+    def shared_count(self) -> int:
+        """How many CPUs all others share."""
+        return len(self._state.shared)
+
+    def allocatable(self) -> CPUs:
+        """The CPUs that containers may have alone, whether or not they are taken."""
+        return self._topology.all - self._reserved
 
     def holders(self) -> set[str]:
         """The uids of pods that have CPUs of their own."""
@@ -132,8 +158,17 @@ class CPUManager:
         count = _whole_cpus(container)
         if not count:
             return reusable
+        self.pinning_requests += 1
+        try:
+            own = self._take(uid, container.name or "", count, reusable)
+        except PodRefused:
+            self.pinning_errors += 1
+            raise
+        return reusable | own if init and not is_sidecar(container) else reusable - own
+
+    def _take(self, uid: str, container: str, count: int, reusable: CPUs) -> CPUs:
         self._check_alignment(count)
-        own = self._state.assignments.get(uid, {}).get(container.name or "")
+        own = self._state.assignments.get(uid, {}).get(container)
         if own is None:
             free = (self._state.shared - self._reserved) | reusable
             try:
@@ -142,8 +177,8 @@ class CPUManager:
                 raise PodRefused(
                     "UnexpectedAdmissionError", f"Allocate failed due to {error}, which is unexpected"
                 ) from error
-            self._state.assign(uid, container.name or "", own)
-        return reusable | own if init and not is_sidecar(container) else reusable - own
+            self._state.assign(uid, container, own)
+        return own
 
     def _check_alignment(self, count: int) -> None:
         if "full-pcpus-only" not in self._options:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from pybernetes.api.core.podresources import is_sidecar, parsed
 from pybernetes.api.core.v1 import Container, ContainerStatus, Pod, PodSpec, ResourceHealth, ResourceStatus
 from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.keys import uid_of
+from pybernetes.component import klog
 
 from ..refusal import PodRefused
 from ..types import AnyContainer
@@ -28,6 +30,10 @@ from .registration import RegistrationServer
 
 STOP_GRACE_SECONDS: Final = 300.0
 log = logging.getLogger(__name__)
+
+
+DeviceInUse = tuple[str, str, tuple[int, ...]]
+"""Resource, device, and the NUMA nodes that it is near to."""
 
 
 @dataclass(slots=True)
@@ -70,6 +76,10 @@ class DeviceManager:
         """By pod uid, container, resource."""
         self._running: set[tuple[str, str]] = set()
         self._turn = asyncio.Lock()
+        self.took: Callable[[str, float], None] = lambda resource, seconds: None
+        """Told how long each Allocate took."""
+        self.registered: Callable[[str], None] = lambda resource: None
+        """Told of each registration."""
 
     async def start(self, running: Iterable[tuple[str, str]] = ()) -> None:
         """Serve `kubelet.sock`; `running`: (pod uid, container name) of containers that run, after a restart: they
@@ -102,6 +112,25 @@ class DeviceManager:
     def holders(self) -> set[str]:
         """The uids of pods that have devices."""
         return {key[0] for key in self._entries}
+
+    def in_use(self, uid: str, container: str) -> list[DeviceInUse]:
+        """The devices that a container has."""
+        return [
+            (resource, id, () if node == NO_NODE else (node,))
+            for (owner, name, resource), entry in sorted(self._entries.items(), key=lambda each: each[0])
+            if (owner, name) == (uid, container)
+            for node, ids in sorted((entry.device_ids or {}).items())
+            for id in ids
+        ]
+
+    def allocatable(self) -> list[DeviceInUse]:
+        """The healthy devices, whether or not a container has them."""
+        return [
+            (name, each.id, each.nodes)
+            for name, resource in sorted(self._resources.items())
+            for _, each in sorted(resource.devices.items())
+            if each.healthy
+        ]
 
     def allocated(self) -> dict[str, int]:
         """How many devices pods have: the node must not seem to have fewer when it admits these pods again."""
@@ -194,6 +223,7 @@ class DeviceManager:
             resource.expiry = None
         self._removed.discard(name)
         resource.plugin = plugin
+        self.registered(name)
         resource.watching = asyncio.create_task(self._watch(name, resource, plugin))
         log.info("device plugin %s registered at %s", name, socket)
 
@@ -264,8 +294,19 @@ class DeviceManager:
             return had
         if resource.plugin is None:
             raise PluginError(f"endpoint {name} has been stopped")
+        klog.info(
+            log,
+            3,
+            "Need devices to allocate for pod",
+            deviceNumber=count,
+            resourceName=name,
+            podUID=uid,
+            containerName=container,
+        )
         chosen = await self._choose(resource, resource.plugin, name, count, reusable)
+        begin = time.monotonic()
         response = await resource.plugin.allocate(chosen)
+        self.took(name, time.monotonic() - begin)
         by_node: dict[int, list[str]] = {}
         for id in sorted(chosen):
             for node in resource.devices[id].nodes or (NO_NODE,):

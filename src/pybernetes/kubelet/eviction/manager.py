@@ -95,6 +95,9 @@ class EvictionManager:
         self._first_seen: dict[Threshold, float] = {}
         self._met: list[Threshold] = []
         """Crossed for longer than their grace period, and what was to be won back not yet won."""
+        self._measured = 0.0
+        self.aged: Callable[[str, float], None] = lambda signal, age: None
+        """Told with each eviction how old the figures were."""
 
     def under_pressure(self, condition: str) -> bool:
         """For the node's status: `MemoryPressure`, `DiskPressure` or `PIDPressure`."""
@@ -120,6 +123,7 @@ class EvictionManager:
     async def synchronize(self) -> list[Pod]:
         """One turn; the pods that were evicted."""
         levels = await self._source.node()
+        self._measured = self._clock.monotonic()
         crossed = met(self._thresholds, levels)
         for threshold in met(self._met, levels, with_reclaim=True):
             if threshold not in crossed:
@@ -195,6 +199,7 @@ class EvictionManager:
             )
             if await self._evict_pod(pod, self._grace(pod, threshold), message, condition, annotations):
                 self._evicted(threshold.signal)
+                self.aged(threshold.signal, self._clock.monotonic() - self._measured)
                 return [pod]
         log.info("eviction manager: unable to evict any pods from the node")
         return []

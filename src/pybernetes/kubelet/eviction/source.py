@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pybernetes.api.core.v1 import Pod, PodSpec
 from pybernetes.component import offload
 
-from .. import labels
+from .. import labels, written_files
 from ..allocatable import max_pids, meminfo, running_tasks
 from ..stats.filesystem import Size, file_system, size_of
 from ..stats.usage import UsageReader
@@ -141,7 +141,7 @@ class NodeSource:
         where = self._pod_logs(pod)
         for each in where.iterdir() if where.is_dir() else ():
             logs[each.name] = _usage(size_of(each))
-        return volumes, logs, size_of(folder / "etc-hosts").bytes
+        return volumes, logs, written_files.used(folder).bytes
 
 
 def _usage(size: Size) -> DiskUsage:

@@ -41,7 +41,7 @@ class PodUsage:
     volumes: Mapping[str, DiskUsage] = field(default_factory=dict)
     """Those that are on the node's disk or in its memory, by name."""
     other: int = 0
-    """Bytes beside containers and volumes that count as ephemeral storage: the hosts file."""
+    """Bytes beside containers and volumes that count as ephemeral storage: the hosts file, termination messages."""
 
     def disk(self, *, rootfs: bool, logs: bool, volumes: bool) -> DiskUsage:
         """The sum of some parts."""

@@ -7,6 +7,7 @@ for no more than before go first, then those of high priority, then of Guarantee
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -52,6 +53,8 @@ class AllocationManager:
         self._active_pods, self._admit, self._fits, self._event = active_pods, admit, fits or admit, event
         self._cpu_manager_policy = cpu_manager_policy
         self.resize_conditions = ResizeConditions(clock)
+        self.infeasible: Counter[str] = Counter()
+        """Resizes that can never be, by the check that refused them."""
         self._waiting: list[str] = []
         """Uids of pods whose resize is to be tried."""
 
@@ -165,6 +168,8 @@ class AllocationManager:
         except PodRefused as refused:
             if self.resize_conditions.set_pending(uid, refused.reason, refused.message, generation):
                 reason = self.resize_conditions.pending_reason(uid)
+                if reason == INFEASIBLE:
+                    self.infeasible[refused.reason] += 1
                 message = summary.pending(pod, refused.reason, refused.message, generation)
                 self._event(pod, "Warning", f"Resize{reason}", message)
             return False

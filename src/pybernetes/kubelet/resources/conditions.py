@@ -38,6 +38,19 @@ class ResizeConditions:
         pod = self._pods.get(uid)
         return (pod.pending.reason or "") if pod and pod.pending else ""
 
+    def pending(self) -> dict[str, int]:
+        """How many resizes wait, by reason."""
+        found: dict[str, int] = {}
+        for pod in self._pods.values():
+            if pod.pending is not None:
+                reason = pod.pending.reason or ""
+                found[reason] = found.get(reason, 0) + 1
+        return found
+
+    def in_progress(self) -> int:
+        """How many resizes are under way."""
+        return sum(each.in_progress is not None for each in self._pods.values())
+
     def pending_since(self, uid: str) -> str | None:
         """When the node first said that it cannot."""
         pod = self._pods.get(uid)

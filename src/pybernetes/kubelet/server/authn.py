@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ssl
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import msgspec
 
 from pybernetes.api.authentication.v1 import TokenReview, TokenReviewSpec
+from pybernetes.api.errors import APIError
 from pybernetes.net.chains import Trust, presented
 from pybernetes.net.http import Request
 
@@ -55,6 +57,10 @@ class Authenticator:
         self._anonymous = anonymous
         self._ttl = ttl
         self._known: dict[str, tuple[float, User | None]] = {}
+        self.asked: Callable[[str, float], None] = lambda code, seconds: None
+        """Told of each question to the API server: the code of the answer, and how long it took."""
+        self.looked_up: Callable[[bool], None] = lambda known: None
+        """Told of each token, and whether it was known."""
 
     async def authenticate(self, request: Request) -> User | None:
         """The user; None if nobody is to be served. Raises APIError or OSError if the API server cannot be asked."""
@@ -89,10 +95,11 @@ class Authenticator:
     async def _by_token(self, token: str) -> User | None:
         now = time.monotonic()
         known = self._known.get(token)
+        self.looked_up(known is not None and known[0] > now)
         if known is not None and known[0] > now:
             return known[1]
         assert self._client is not None
-        review = await self._client.create(TokenReview(spec=TokenReviewSpec(token=token)))
+        review = await timed(self._client.create(TokenReview(spec=TokenReviewSpec(token=token))), self.asked)
         status = review.status
         user = None
         if status is not None and status.authenticated and status.user is not None:
@@ -102,6 +109,20 @@ class Authenticator:
             del self._known[next(iter(self._known))]
         self._known[token] = (now + self._ttl, user)
         return user
+
+
+async def timed(request: Awaitable[Any], asked: Callable[[str, float], None]) -> Any:
+    """The answer to a request; `asked` is told of its code (`<error>` without an answer) and time."""
+    begin, code = time.monotonic(), "<error>"
+    try:
+        answer = await request
+        code = "201"
+        return answer
+    except APIError as error:
+        code = str(error.code)
+        raise
+    finally:
+        asked(code, time.monotonic() - begin)
 
 
 def user_of(certificate: dict[str, Any]) -> User | None:

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from pybernetes.api.authorization.v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 
-from .authn import Reviewing, User
+from .authn import Reviewing, User, timed
 
 ALLOWED_TTL, DENIED_TTL = (
     300.0,
@@ -55,6 +56,8 @@ class WebhookAuthorizer:
         self._client = client
         self._node = node
         self._ttls = {True: allowed_ttl, False: denied_ttl}
+        self.asked: Callable[[str, float], None] = lambda code, seconds: None
+        """Told of each question to the API server: the code of the answer, and how long it took."""
         self._known: dict[tuple[str, str, tuple[str, ...], str, str, str], tuple[float, bool]] = {}
 
     async def allows(self, user: User, verb: str, subresource: str) -> bool:
@@ -75,7 +78,7 @@ class WebhookAuthorizer:
             groups=list(user.groups) or None,
             extra=user.extra or None,
         )
-        review = await self._client.create(SubjectAccessReview(spec=spec))
+        review = await timed(self._client.create(SubjectAccessReview(spec=spec)), self.asked)
         allowed = bool(review.status and review.status.allowed)
         if len(self._known) >= _MOST:
             del self._known[next(iter(self._known))]

@@ -11,6 +11,8 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import BinaryIO
 
+from pybernetes.component.openat2 import open_without_links
+
 from .inotify import FolderWatch, open_watch
 from .log_lines import Selection, parse
 
@@ -23,16 +25,21 @@ class LogError(Exception):
 
 
 def open_log(path: str) -> BinaryIO:
-    """The file, with symlinks followed once. Raises LogError."""
+    """The file. Raises LogError; also if it is a link, which a pod with a hostPath of /var/log may have put there.
+
+    Upstream follows links, for runtimes that keep logs elsewhere; those that serve CRI write the file itself.
+    """
     try:
-        resolved = os.path.realpath(path, strict=True)
-    except OSError as error:
+        return _open(path)
+    except FileNotFoundError as error:
         why = f"lstat {path}: {(error.strerror or '').lower()}"
         raise LogError(f"failed to try resolving symlinks in path {_quoted(path)}: {why}") from None
-    try:
-        return open(resolved, "rb")
     except OSError as error:
-        raise LogError(f"failed to open log file {_quoted(resolved)}: {(error.strerror or '').lower()}") from None
+        raise LogError(f"failed to open log file {_quoted(path)}: {(error.strerror or '').lower()}") from None
+
+
+def _open(path: str) -> BinaryIO:
+    return open(path, "rb", opener=lambda each, flags: open_without_links(each, flags | os.O_NONBLOCK))
 
 
 async def read_log(
@@ -139,7 +146,7 @@ class _Reader:
         if self._file.tell() < mine.st_size:
             return True  # something was written between our last look and the renaming
         try:
-            file = open(self.path, "rb")  # noqa: SIM115 - it stays open
+            file = _open(self.path)
         except OSError:
             return False
         self._file.close()

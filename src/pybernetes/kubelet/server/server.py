@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
 import msgspec
@@ -24,6 +25,7 @@ from pybernetes.net.tls import ServingTLS
 from .answers import Refused, json, text
 from .authn import Authenticator, User
 from .authz import Authorizer, subresources, verb_of
+from .checkpoint import Checkpoints
 from .logs import container_logs
 from .pods import pods, running_pods
 from .request_metrics import RequestMetrics
@@ -70,6 +72,8 @@ class KubeletServer:
         authn: Authenticator | None,
         authz: Authorizer | None,
         system_logs: str = "/var/log",
+        log_query: bool = False,
+        checkpoints: Path | None = None,
         debugging: bool = True,
         health_only: bool = False,
         metrics: Registry | None = None,
@@ -77,6 +81,7 @@ class KubeletServer:
         """Without `authn` and `authz` this is the read-only port: pods, and what is added; or health and nothing else.
 
         `debugging`: upstream's enableDebuggingHandlers; `system_logs`: the folder behind /logs, empty for none;
+        `log_query`: whether /logs serves the logs of services; `checkpoints`: the folder for those of containers;
         `metrics`: where requests are counted.
         """
         self.port = 0
@@ -101,9 +106,9 @@ class KubeletServer:
         if not health_only:
             self._routes["pods"] = (("GET",), pods)
         if authn is not None:
-            self._install(system_logs, debugging)
+            self._install(system_logs, debugging, log_query, checkpoints)
 
-    def _install(self, system_logs: str, debugging: bool) -> None:
+    def _install(self, system_logs: str, debugging: bool, log_query: bool, checkpoints: Path | None) -> None:
         routes = self._routes
         self.add("/metrics/slis", self._slis)
         if not debugging:
@@ -117,9 +122,10 @@ class KubeletServer:
         routes["run"] = (("POST",), run)
         routes["runningpods"] = (("GET",), running_pods)
         routes["configz"] = (("GET",), self._configz)
-        routes["checkpoint"] = (("POST",), _checkpoint)
+        if checkpoints is not None:
+            routes["checkpoint"] = (("POST",), Checkpoints(checkpoints))
         disabled = ((), _disabled("logs endpoint is disabled.\n"))
-        routes["logs"] = (("GET",), SystemLogs(system_logs)) if system_logs else disabled
+        routes["logs"] = (("GET",), SystemLogs(system_logs, query=log_query)) if system_logs else disabled
         routes["debug"] = ((), _disabled("profiling endpoint is disabled.\n"))
 
     def add(self, path: str, handler: Handler, *, prefix: bool = False) -> None:
@@ -253,23 +259,6 @@ def _disabled(words: str) -> Route:
         raise Refused(405, words)
 
     return refuse
-
-
-async def _checkpoint(call: Call) -> Response:
-    """Containers cannot be checkpointed; upstream says this of runtimes that cannot."""
-    from ..types import find_container
-
-    if len(call.parts) != 3:
-        raise Refused(404, "404 page not found\n")
-    namespace, name, container = call.parts
-    pod = call.source.pod(namespace, name)
-    if pod is None:
-        raise Refused(404, "pod does not exist")
-    if find_container(pod, container) is None:
-        raise Refused(404, f"container {container} does not exist")
-    where = f"{namespace}/{name}/{container}"
-    why = "rpc error: code = Unimplemented desc = method CheckpointContainer not implemented"
-    raise Refused(500, f"checkpointing of {where} failed ({why})")
 
 
 def _malformed(status: int, message: str) -> Response:

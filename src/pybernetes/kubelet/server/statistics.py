@@ -25,6 +25,10 @@ class Statistics(Protocol):
         """The document of /stats/summary."""
         ...
 
+    async def volume_metrics(self) -> bytes:
+        """What of volumes and logs belongs to /metrics."""
+        ...
+
     def resource_metrics(self) -> bytes:
         """The text of /metrics/resource."""
         ...
@@ -44,8 +48,13 @@ def add_statistics(server: KubeletServer, stats: Statistics, metrics: Registry, 
         short = query.get("only_cpu_and_memory", [""])[0] in _TRUE
         return json(msgspec.json.encode(await stats.summary(short)))
 
+    async def own(request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            raise Refused(405, "405: Method Not Allowed", [("Allow", "GET, HEAD")])
+        return Response(metrics.render() + await stats.volume_metrics(), 200, PROMETHEUS, [])
+
     server.add("/stats/summary", summary)
-    server.add("/metrics", _text(metrics.render))
+    server.add("/metrics", own)
     server.add("/metrics/probes", _text(probes.render))
     server.add("/metrics/resource", _text(stats.resource_metrics))
     server.add("/metrics/cadvisor", _text(stats.cadvisor_metrics))

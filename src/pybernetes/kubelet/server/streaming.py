@@ -35,7 +35,7 @@ async def execute(call: Call) -> Response | None:
     """/exec/NAMESPACE/POD[/UID]/CONTAINER?command=..."""
     pod, container = place(call)
     options = stream_options(call)
-    id = await _running(call, pod, container)
+    id = await running_container(call, pod, container)
     if id is None:
         raise Refused(500, f"container not found ({quote(container)})")
     request = cri.ExecRequest(
@@ -53,7 +53,7 @@ async def attach(call: Call) -> Response | None:
     """/attach/NAMESPACE/POD[/UID]/CONTAINER"""
     pod, container = place(call)
     options = stream_options(call)
-    id = await _running(call, pod, container)
+    id = await running_container(call, pod, container)
     spec = find_container(pod, container)
     if id is None or spec is None:
         assert pod.metadata is not None
@@ -93,7 +93,7 @@ async def port_forward(call: Call) -> Response | None:
 async def run(call: Call) -> Response:
     """/run/NAMESPACE/POD[/UID]/CONTAINER?cmd=...: what the command writes."""
     pod, container = place(call)
-    id = await _running(call, pod, container)
+    id = await running_container(call, pod, container)
     if id is None:
         raise Refused(500, f"container not found ({quote(container)})")
     try:
@@ -166,7 +166,7 @@ def upgrade_required(call: Call) -> None:
 # -- the runtime ---------------------------------------------------------------------------------------------------
 
 
-async def _running(call: Call, pod: Pod, container: str) -> str | None:
+async def running_container(call: Call, pod: Pod, container: str) -> str | None:
     """The id of the pod's running container of that name."""
     assert pod.metadata is not None
     selector = {labels.POD_UID: pod.metadata.uid or "", labels.CONTAINER_NAME: container}

@@ -59,7 +59,7 @@ def names(options: Options) -> list[str]:
     return [f"{options.name_prefix}{number + 1:0{width}}" for number in range(options.nodes)]
 
 
-class _Worker:
+class Worker:
     """Nodes and pods together: what `component` runs."""
 
     def __init__(self, options: Options, file: RulesFile | None, rules: Rules, client: Client) -> None:
@@ -152,7 +152,7 @@ def _certificate(options: Options) -> tuple[Path, Path]:
 async def _run(options: Options, file: RulesFile | None, rules: Rules) -> int:
     settings = clientconfig.load(options.kubeconfig or None)
     async with Client(settings, program=PROGRAM) as client:
-        worker = _Worker(options, file, rules, client)
+        worker = Worker(options, file, rules, client)
         checks: dict[str, Check] = {"ping": lambda: True, "nodes": worker.started.is_set}
         health = HealthServer(Registry(), dict.fromkeys(("healthz", "livez", "readyz"), checks), client)
         return await component.serve_and_work(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+import stat
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -27,7 +28,10 @@ from .invalid import InvalidManifest
 
 MAX_MANIFEST = 10 << 20
 READ_WITHIN = 20.0
-"""Seconds for reading all manifests: a folder on a file system that does not answer must not stop the node."""
+"""Seconds for a list of the folder: one on a file system that does not answer must not stop the node."""
+MANIFEST_WITHIN = 5.0
+"""Seconds for one manifest, which the others wait for."""
+_Manifest = tuple[bytes, list[Pod]]
 log = logging.getLogger(__name__)
 
 
@@ -61,77 +65,81 @@ class FolderSource:
         self._clock = clock
         self.pods = pods
         self._every = every
-        self._known: dict[Path, tuple[bytes, list[Pod]]] = {}
+        self._known: dict[Path, _Manifest] = {}
         """What each file said last, and the pods of the last time that it could be understood."""
 
     async def run(self) -> None:
         """Follow until cancelled."""
         while True:
             try:
-                file, contents = await offload.run(f"static pods in {self._path}", READ_WITHIN, self._contents)
+                file, paths = await offload.run(f"static pods in {self._path}", READ_WITHIN, self._list)
             except OSError as error:
                 log.warning("static pods in %s cannot be read: %s", self._path, error)
                 await self._clock.sleep(self._every)
                 continue
             watch = FolderWatch(file)
             try:
-                self._look(contents)
+                await self._look(paths)
                 await watch.wait(self._every)
                 # Whoever writes a file is not done with the first event.
                 await self._clock.sleep(0.02)
             finally:
                 watch.close()
 
-    def _contents(self) -> tuple[int, dict[Path, bytes | OSError]]:
-        """A watch of the folder, and what is in its files since then. In a thread."""
+    def _list(self) -> tuple[int, list[Path]]:
+        """A watch of the folder, and its files since then. In a thread."""
         folder = self._path if self._path.is_dir() else self._path.parent
         file = open_watch(str(folder))
         try:
-            return file, {path: _read(path) for path in self._files()}
+            return file, self._files()
         except OSError:
             if file >= 0:
                 os.close(file)
             raise
 
-    def _look(self, contents: Mapping[Path, bytes | OSError]) -> None:
-        """Take what has changed."""
-        found: dict[Path, tuple[bytes, list[Pod]]] = {}
-        for path, data in contents.items():
-            before = self._known.get(path)
-            try:
-                if isinstance(data, OSError):
-                    raise data
-                if before is not None and before[0] == data:
-                    found[path] = before
-                    continue
-                from .static import pods_from
+    async def _look(self, paths: list[Path]) -> None:
+        """Take what has changed. Each file is read and understood in a thread of its own."""
+        found = await asyncio.gather(*map(self._manifest, paths))
+        self._known = {path: each for path, each in zip(paths, found, strict=True) if each is not None}
+        self.pods.set([pod for _, pods in self._known.values() for pod in pods])
 
-                now = rfc3339(self._clock.now())
-                found[path] = (data, pods_from(data, str(path), self._node, now, file=True))
-            except Exception as error:  # whatever is wrong with one manifest, the others count
-                log.warning("could not process manifest file %s: %s", path, error or repr(error))
-                if before is not None:
-                    found[path] = before
-        self._known = found
-        self.pods.set([pod for _, pods in found.values() for pod in pods])
+    async def _manifest(self, path: Path) -> _Manifest | None:
+        before = self._known.get(path)
+        try:
+            return await offload.run(f"manifest {path}", MANIFEST_WITHIN, self._read, path, before)
+        except IsADirectoryError:
+            return None
+        except Exception as error:  # whatever is wrong with one manifest, the others count
+            log.warning("could not process manifest file %s: %s", path, error or repr(error))
+            return before
+
+    def _read(self, path: Path, before: _Manifest | None) -> _Manifest | None:
+        """What a file says; None for folders, pipes and devices."""
+        from .static import pods_from
+
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
+            data = file.read(MAX_MANIFEST + 1)
+        if len(data) > MAX_MANIFEST:
+            raise OSError(f"larger than {MAX_MANIFEST} bytes")
+        if before is not None and before[0] == data:
+            return before
+        now = rfc3339(self._clock.now())
+        return data, pods_from(data, str(path), self._node, now, file=True)
 
     def _files(self) -> list[Path]:
+        """Names alone: a look at what a link leads to may fail or hang, which is that manifest's own affair."""
         if not self._path.exists():
             return []
         if not self._path.is_dir():
             return [self._path]
-        return sorted(
-            Path(each.path) for each in os.scandir(self._path) if not each.name.startswith(".") and each.is_file()
-        )
+        return sorted(each for each in self._path.iterdir() if not each.name.startswith("."))
 
 
-def _read(path: Path) -> bytes | OSError:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_MANIFEST + 1)
-    except OSError as error:
-        return error
-    return data if len(data) <= MAX_MANIFEST else OSError(f"larger than {MAX_MANIFEST} bytes")
+def _without_waiting(path: str, flags: int) -> int:
+    """To open a pipe would otherwise wait for somebody who writes into it."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 class URLSource:
@@ -173,7 +181,10 @@ class URLSource:
             return
         from .static import pods_from
 
-        pods = pods_from(data, self._url, self._node, rfc3339(self._clock.now()), file=False)
+        now = rfc3339(self._clock.now())
+        pods = await offload.run(
+            "static pods by URL", READ_WITHIN, pods_from, data, self._url, self._node, now, file=False
+        )
         self._data = data
         self.pods.set(pods)
 

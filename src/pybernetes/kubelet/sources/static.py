@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
@@ -15,10 +16,13 @@ from pybernetes.api.core.v1 import Pod, PodSpec, PodStatus, Toleration
 from pybernetes.api.core.validation.pod import validate_pod_create
 from pybernetes.api.field import aggregate
 from pybernetes.api.normalize import normalizer
+from pybernetes.api.quote import quote
 from pybernetes.api.yaml import YAMLProblem, yaml_to_json
 
 from .. import labels
 from .invalid import InvalidManifest
+
+_UID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
 def pods_from(data: bytes, source: str, node: str, now: str, *, file: bool) -> list[Pod]:
@@ -59,6 +63,8 @@ def _static(value: Any, source: str, node: str, now: str, file: bool) -> Pod:
     if pod.spec is None:
         raise InvalidManifest("invalid pod: spec is needed")
     metadata, spec = pod.metadata, pod.spec
+    if metadata.uid and not _UID.fullmatch(metadata.uid):  # folders are named by it
+        raise InvalidManifest(f"invalid pod: uid {quote(metadata.uid)} is not the name of a folder")
     if not metadata.uid:
         # Another content is another pod: it replaces the one before.
         place = f"host:{node}file:{source}" if file else f"url:{source}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -17,6 +18,7 @@ from pybernetes.component import offload
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
+from .. import written_files
 from .filesystem import FileSystem, Size, file_system, size_of
 
 KEEP_LAYERS: Final = 10.0
@@ -26,6 +28,8 @@ MEASURE_WITHIN: Final = 30.0
 """Seconds for counting the files of one pod."""
 MEASURED_AT_ONCE: Final = 4
 EMPTY_DIR: Final = "kubernetes.io~empty-dir"
+CSI: Final = "kubernetes.io~csi"
+"""Volumes that are not walked: their drivers say how full they are."""
 log = logging.getLogger(__name__)
 
 
@@ -50,6 +54,8 @@ class Volume:
     size: Size
     on: FileSystem | None
     in_memory: bool = False
+    abnormal: bool | None = None
+    """Whether its driver says that it is ill; None if it says nothing."""
 
 
 @dataclass(slots=True)
@@ -59,6 +65,8 @@ class PodDisk:
     logs: dict[str, Size] = field(default_factory=dict)
     """By container."""
     volumes: list[Volume] = field(default_factory=list)
+    other: Size = field(default_factory=Size)
+    """The hosts file and termination messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,8 @@ class Disk:
         self._layers: dict[str, Size] = {}
         self._layers_at = -KEEP_LAYERS
         self._pods: dict[str, tuple[float, PodDisk]] = {}
+        self.csi: Callable[[str], Awaitable[list[Volume]]] | None = None
+        """The volumes of CSI drivers of a pod."""
         self._turns = asyncio.Semaphore(MEASURED_AT_ONCE)
 
     def nodefs(self) -> FileSystem | None:
@@ -124,11 +134,18 @@ class Disk:
         self._pods.update({uid: (now, disk) for uid, disk in zip(old, found, strict=True)})
         return {uid: disk for uid, (_, disk) in self._pods.items()}
 
+    def latest(self) -> dict[str, PodDisk]:
+        """What was measured last, by pod."""
+        return {uid: disk for uid, (_, disk) in self._pods.items()}
+
     async def _measured(self, uid: str, logs: str) -> PodDisk:
         """What a pod has; what it had, if a volume of its does not answer."""
         try:
             async with self._turns:
-                return await offload.run(f"usage of pod {uid}", MEASURE_WITHIN, self._pod, uid, logs)
+                disk = await offload.run(f"usage of pod {uid}", MEASURE_WITHIN, self._pod, uid, logs)
+            if self.csi is not None:
+                disk.volumes += await self.csi(uid)
+            return disk
         except offload.Overdue as error:
             log.warning("the size of the volumes of pod %s is not known: %s", uid, error)
             return self._pods[uid][1] if uid in self._pods else PodDisk()
@@ -138,11 +155,11 @@ class Disk:
         for entry in _entries(self._logs / logs):
             disk.logs[entry.name] = size_of(entry.path)
         for plugin in _entries(self.root / "pods" / uid / "volumes"):
-            for entry in _entries(plugin.path):
+            for entry in _entries(plugin.path) if plugin.name != CSI else ():
                 disk.volumes.append(
                     Volume(entry.name, plugin.name, size_of(entry.path), file_system(entry.path), _in_memory(entry))
                 )
-        return disk
+        return replace(disk, other=written_files.used(self.root / "pods" / uid))
 
 
 def log_folder(namespace: str, name: str, uid: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,12 +15,16 @@ from ..cgroups.manager import CgroupManager
 from ..types import ObservedPod
 from .cadvisor import cadvisor_metrics
 from .cgroup_details import details_reader
-from .disk import Disk, FilesystemRuntime, log_folder
+from .disk import Disk, FilesystemRuntime, PodDisk, log_folder
 from .network import Interface, default_interface, interfaces_of
 from .resource import resource_metrics
 from .sampler import NodeSample, Sampler
 from .summary import Facts, Json, summary
 from .usage import UsageReader
+from .volumes import volume_metrics
+
+MEASURED_WITHIN = 5.0
+"""Seconds that a scrape of /metrics waits for the sizes of volumes."""
 
 
 class StatsProvider:
@@ -56,6 +61,7 @@ class StatsProvider:
         self._cgroups = cgroups
         self._started_at = clock.now()
         self._memory = meminfo()["MemTotal"]
+        self._measuring: asyncio.Task[dict[str, PodDisk]] | None = None
 
     async def run(self) -> None:
         """Sample until cancelled."""
@@ -69,18 +75,30 @@ class StatsProvider:
             facts.nodefs = self.disk.nodefs()
             facts.images = await self.disk.images()
             facts.layers = await self.disk.layers()
-            facts.disks = await self.disk.pods(
-                {
-                    each.pod.uid: log_folder(each.pod.ref.namespace, each.pod.ref.name, each.pod.uid)
-                    for each in sample.pods
-                }
-            )
+            facts.disks = await self._disks(sample)
             facts.node_network = interfaces_of("self")
             facts.default_interface = default_interface()
             facts.pod_networks = self._networks(sample)
-            facts.pods = {(each.metadata.uid or "") if each.metadata else "": each for each in self._pods()}
+            facts.pods = self._pods_by_uid()
             facts.processes = (max_pids(), running_tasks())
         return summary(sample, facts, only_cpu_and_memory=only_cpu_and_memory)
+
+    async def volume_metrics(self) -> bytes:
+        """What of volumes and logs is in /metrics. Sizes that take longer are there for a later scrape."""
+        sample = self.sampler.newest()
+        if self._measuring is None or self._measuring.done():
+            self._measuring = asyncio.create_task(self._disks(sample))
+        await asyncio.wait((self._measuring,), timeout=MEASURED_WITHIN)
+        ready = self._measuring.done() and not self._measuring.cancelled() and self._measuring.exception() is None
+        return volume_metrics(sample, self._measuring.result() if ready else {}, self._pods_by_uid())
+
+    async def _disks(self, sample: NodeSample) -> dict[str, PodDisk]:
+        return await self.disk.pods(
+            {each.pod.uid: log_folder(each.pod.ref.namespace, each.pod.ref.name, each.pod.uid) for each in sample.pods}
+        )
+
+    def _pods_by_uid(self) -> dict[str, Pod]:
+        return {(each.metadata.uid or "") if each.metadata else "": each for each in self._pods()}
 
     def resource_metrics(self) -> bytes:
         """The text of /metrics/resource."""

@@ -96,8 +96,8 @@ def _pod(pod: PodSample, facts: Facts, short: bool) -> Json:
 
 
 def ephemeral(pod: PodSample, disk: PodDisk, layers: Mapping[str, Size]) -> Size:
-    """What counts against a pod's ephemeral storage: layers, logs and emptyDirs on disk."""
-    total = sum(disk.logs.values(), Size())
+    """What counts against a pod's ephemeral storage: layers, logs, emptyDirs on disk, the kubelet's own files."""
+    total = sum(disk.logs.values(), disk.other)
     total += sum((layers.get(each.id, Size()) for each in pod.pod.containers), Size())
     return total + sum((each.size for each in disk.volumes if each.plugin == EMPTY_DIR and not each.in_memory), Size())
 
@@ -191,4 +191,8 @@ def _volume(time: float, volume: Volume, pod: Pod | None) -> Json:
             assert pod.metadata is not None
             claim = each.persistent_volume_claim.claim_name
             entry["pvcRef"] = {"name": claim, "namespace": pod.metadata.namespace}
+        elif each.name == volume.name and each.ephemeral is not None and pod is not None and pod.metadata is not None:
+            entry["pvcRef"] = {"name": f"{pod.metadata.name}-{each.name}", "namespace": pod.metadata.namespace}
+    if volume.abnormal is not None:
+        entry["volumeHealthStats"] = {"abnormal": volume.abnormal}
     return entry

@@ -17,11 +17,11 @@ from pybernetes.api.core.podresources import parsed
 from pybernetes.api.core.v1 import EmptyDirVolumeSource, Pod, PodSpec, Volume
 from pybernetes.api.quantity import Quantity, QuantityError, parse
 from pybernetes.client.keys import uid_of
+from pybernetes.cri.mounting import is_mount_point, may_mount, mount
 
 from ..cgroups.config import pod_config
 from .base import MountedVolume
 from .host import Host, fs_group
-from .mounting import is_mount_point, may_mount, mount
 from .ownership import set_group
 
 PLUGIN: Final = "empty-dir"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from pybernetes.api.core.v1 import Pod, PodSpec
 from pybernetes.client.client import Client
@@ -16,6 +16,9 @@ from ..node_facts import NodeFacts
 from ..objects import Objects
 from ..tokens import Tokens
 from ..types import all_containers
+
+if TYPE_CHECKING:
+    from ..csi.volumes import CSIVolumes
 
 LOOK_WITHIN: Final = 10.0
 """Seconds for a look at a volume: it costs a healthy file system milliseconds."""
@@ -35,6 +38,8 @@ class Host:
     event: Callable[[Pod, str, str, str], None]
     image_volumes: bool = False
     """Whether the runtime can mount images."""
+    csi: CSIVolumes | None = None
+    """Volumes of CSI drivers; None where there are none."""
 
     async def look(self, pod: Pod, what: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call what looks at a path that somebody else may have mounted a hung file system on: in a thread.

@@ -15,10 +15,10 @@ from typing import Final
 from pybernetes.api.core.v1 import LocalVolumeSource, PersistentVolume, PersistentVolumeSpec, Pod
 from pybernetes.client.keys import uid_of
 from pybernetes.component import offload
+from pybernetes.cri.mounting import bind, is_mount_point, mounts
 
 from .base import MountedVolume
 from .host import Host, fs_group
-from .mounting import bind, is_mount_point, mounts
 from .ownership import set_group
 
 PLUGIN: Final = "local-volume"

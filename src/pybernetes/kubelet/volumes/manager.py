@@ -7,20 +7,23 @@ everything by calling `ensure` for the pods that are there and `remove` for thos
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import Pod, PodSpec, Volume
 from pybernetes.client.backoff import ItemBackoff
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, Timer
-from pybernetes.client.keys import uid_of
-from pybernetes.component import offload
+from pybernetes.client.keys import key_of, uid_of
+from pybernetes.component import klog, offload
 from pybernetes.component.removal import remove_tree
 from pybernetes.cri.errors import CRIError
+from pybernetes.cri.mounting import mounts, unmount
 
 from ..node_facts import NodeFacts
 from ..objects import Objects
@@ -31,12 +34,22 @@ from . import config_map, downward_api, empty_dir, host_path, image, persistent_
 from .base import MountedVolume, ProcessingError, StepError, VolumeError, Volumes
 from .host import Host
 from .image import ImageMounts
-from .mounting import mounts, unmount
+
+if TYPE_CHECKING:
+    from ..csi.volumes import CSIVolumes
 
 SetUp = Callable[[Host, Pod, Volume], Awaitable[MountedVolume]]
 
+
+async def csi_inline(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
+    """A volume of a CSI driver that is declared in the pod."""
+    assert host.csi is not None
+    return await host.csi.set_up_inline(pod, volume)
+
+
 KINDS: Final[dict[str, SetUp]] = {
     "config_map": config_map.set_up,
+    "csi": csi_inline,
     "downward_api": downward_api.set_up,
     "empty_dir": empty_dir.set_up,
     "ephemeral": persistent_volume_claim.set_up,
@@ -47,8 +60,23 @@ KINDS: Final[dict[str, SetUp]] = {
     "secret": secret.set_up,
 }
 """By the field of a Volume."""
+PLUGINS: Final = {
+    "config_map": "kubernetes.io/configmap",
+    "csi": "kubernetes.io/csi",
+    "downward_api": "kubernetes.io/downward-api",
+    "empty_dir": "kubernetes.io/empty-dir",
+    "ephemeral": "kubernetes.io/csi",
+    "host_path": "kubernetes.io/host-path",
+    "image": "kubernetes.io/image",
+    "persistent_volume_claim": "kubernetes.io/csi",
+    "projected": "kubernetes.io/projected",
+    "secret": "kubernetes.io/secret",
+}
+"""Upstream's names, for metrics."""
 SHOWING: Final = frozenset(("config_map", "downward_api", "projected", "secret"))
 """Kinds that show what the API says, and so are set up again and again. The others are ready once."""
+CLAIMING: Final = frozenset(("csi", "ephemeral", "persistent_volume_claim"))
+"""Kinds that may be of a CSI driver, which may have to be asked again."""
 
 # upstream's back-off of operations on volumes
 FIRST_RETRY: Final = 0.5
@@ -56,6 +84,8 @@ LONGEST_RETRY: Final = 122.0
 REMOVE_WITHIN: Final = 60.0
 """Seconds after which the removal of a pod's files is tried again beside the one under way: they may be millions."""
 SHORTEST_RENEWAL: Final = 5.0  # a token that cannot be renewed is not asked for all the time
+
+log = logging.getLogger(__name__)
 
 
 class VolumeManager:
@@ -73,15 +103,20 @@ class VolumeManager:
         event: Callable[[Pod, str, str, str], None],
         image_volumes: bool = False,
         images: ImageMounts | None = None,
+        csi: Callable[[Tokens], CSIVolumes] | None = None,
     ) -> None:
         """`image_volumes`: the runtime can mount images; `images`: we do it for one that cannot."""
         self._clock = clock
         self._images = images
         self._changed = changed
-        self._host = Host(root, facts, client, objects, Tokens(client, clock), event, image_volumes or bool(images))
+        tokens = Tokens(client, clock)
+        self.csi = csi(tokens) if csi is not None else None
+        self._host = Host(root, facts, client, objects, tokens, event, image_volumes or bool(images), self.csi)
         self._failures: ItemBackoff[str] = ItemBackoff(FIRST_RETRY, LONGEST_RETRY)
         self._locks: dict[str, asyncio.Lock] = {}
         self._timers: dict[str, Timer] = {}
+        self.took: Callable[[str, str, float, bool], None] = lambda plugin, operation, seconds, ok: None
+        """Told how long each volume took, and whether it was made ready."""
         self._ready: dict[str, dict[str, MountedVolume]] = {}
         """For each pod the volumes that have been made ready since this kubelet began."""
 
@@ -133,10 +168,17 @@ class VolumeManager:
         folder = self._host.pod_folder(uid)
         async with self._locks.setdefault(uid, asyncio.Lock()):
             try:
+                if self.csi is not None:
+                    # Parts of a volume are mounted from it, and keep it busy.
+                    parts = folder / subpath.FOLDER
+                    await offload.run(f"volumes of pod {uid}", REMOVE_WITHIN, _unmount_volumes, parts)
+                    await self.csi.tear_down(uid)
                 await offload.run(f"volumes of pod {uid}", REMOVE_WITHIN, _unmount_volumes, folder)
                 if self._images is not None:
                     await self._images.release(uid)
                 await offload.run(f"volumes of pod {uid}", REMOVE_WITHIN, _remove_volumes, folder)
+            except StepError as error:
+                raise VolumeError(str(error)) from None
             except (OSError, CRIError) as error:
                 raise VolumeError(f"UnmountVolume.TearDown failed for pod {uid} : {why(error)}") from None
         self._locks.pop(uid, None)
@@ -152,7 +194,7 @@ class VolumeManager:
     def has_volumes(self, uid: str) -> bool:
         """Whether a volume of a pod is still there; while one is, the pod must not be taken out of the API."""
         folder = self._host.pod_folder(uid)
-        parts = (folder / "volumes", folder / subpath.FOLDER)
+        parts = (folder / "volumes", folder / "volumeDevices", folder / subpath.FOLDER)
         return any(part.is_dir() and any(part.iterdir()) for part in parts)
 
     def orphans(self, known: Collection[str]) -> list[str]:
@@ -166,15 +208,34 @@ class VolumeManager:
     async def _set_up(self, pod: Pod, volume: Volume) -> MountedVolume:
         name = volume.name or ""
         kind = next((each for each in KINDS if getattr(volume, each) is not None), None)
-        if kind is None:
+        if kind is None or (kind == "csi" and self.csi is None):
             raise persistent_volume_claim.refusal(volume, name)
         ready = self._ready[uid_of(pod)].get(name)
         if ready is not None and kind not in SHOWING:
+            if self.csi is not None and kind in CLAIMING:
+                await self.csi.refresh(pod, name)
             return ready
+        plugin, begin, ok = PLUGINS.get(kind, kind), time.monotonic(), False
         try:
-            return await KINDS[kind](self._host, pod, volume)
+            made = await KINDS[kind](self._host, pod, volume)
+            ok = True
+            if ready is None:
+                klog.info(log, 1, "MountVolume.SetUp succeeded for volume", volumeName=name, pod=key_of(pod))
+            return made
         except (errors.APIError, OSError, ValueError, TokenError) as error:
             raise StepError("MountVolume.SetUp failed", name, why(error)) from None
+        finally:
+            if ready is None:
+                self.took(plugin, "volume_mount", time.monotonic() - begin, ok)
+
+    def plugins_of(self, pod: Pod) -> list[tuple[str, bool]]:
+        """The plugin of each volume that a pod uses, and whether it is ready."""
+        ready = self._ready.get(uid_of(pod), {})
+        kinds = (
+            (each.name, next((kind for kind in KINDS if getattr(each, kind) is not None), ""))
+            for each in used_volumes(pod)
+        )
+        return [(PLUGINS.get(kind, kind), name in ready) for name, kind in kinds]
 
     def _wake_later(self, uid: str, delay: float) -> None:
         """Look again when something should be tried again, or a token renewed."""
@@ -218,5 +279,5 @@ def _unmount_volumes(folder: Path) -> None:
 
 
 def _remove_volumes(folder: Path) -> None:
-    for part in (subpath.FOLDER, "volumes", "plugins"):
+    for part in (subpath.FOLDER, "volumes", "volumeDevices", "plugins"):
         remove_tree(folder / part)

@@ -1,7 +1,7 @@
 """`persistentVolumeClaim` and `ephemeral`: a claim, the volume behind it, and what that is made of.
 
-Claim and volume must be each other's. What lies behind must be on this node: `hostPath` and `local`. For drivers (CSI)
-there is no registration yet, so they are refused as a driver that is not registered.
+Claim and volume must be each other's. What lies behind must be on this node: `hostPath` and `local`, or be of a CSI
+driver that is registered here.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
     volume_name = (found.metadata.name if found.metadata else None) or ""
     _check_affinity(host, spec, volume_name)
     read_only = bool(source and source.read_only)
+    if spec.csi is not None and host.csi is not None:
+        return await host.csi.set_up(pod, volume.name or "", found, claim, read_only=read_only)
     try:
         if spec.host_path is not None:
             return await host_path.set_up_source(host, pod, spec.host_path, volume.name or "", read_only=read_only)

@@ -11,7 +11,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from .mounting import bind, is_mount_point, may_mount, unmount
+from pybernetes.cri.mounting import bind, is_mount_point, may_mount, unmount
+
 from .safeopen import make_folders_beneath, opened_beneath
 
 FOLDER: Final = "volume-subpaths"
