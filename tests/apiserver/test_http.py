@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import random
@@ -16,6 +17,8 @@ from email.utils import parsedate_to_datetime
 import pytest
 import yaml
 from apiserver.client import Client
+
+from pybernetes.net.http import STRANGERS_BODIES
 
 
 @contextmanager
@@ -157,6 +160,36 @@ def test_a_body_over_three_megabytes_is_refused(client: Client, namespace: str) 
         except OSError:
             pass  # the server closed before it had all
         assert read_answer(connection)[0] == 413
+
+
+def test_large_bodies_of_strangers_are_bounded_and_others_are_served(client: Client, namespace: str) -> None:
+    head = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n"
+    refused = 0
+    with contextlib.ExitStack() as opened:
+        for _ in range(2 * STRANGERS_BODIES // 2_900_000):
+            connection = opened.enter_context(raw(client))
+            try:
+                connection.sendall(head.encode() + b"x" * 2_900_000)
+                connection.settimeout(0.1)
+                refused += read_answer(connection)[0] == 429
+            except TimeoutError:
+                continue  # the rest is waited for
+            except OSError:
+                refused += 1  # closed before all of it was sent
+        assert refused >= STRANGERS_BODIES // 2_900_000 - 1
+        # A connection on which somebody is known may send large bodies all the while.
+        token = f"Host: x\r\nAuthorization: Bearer {client.token}\r\n"
+        connection = opened.enter_context(raw(client))
+        connection.sendall(f"GET /version HTTP/1.1\r\n{token}\r\n".encode())
+        assert read_answer(connection)[0] == 200
+        large = json.dumps({"metadata": {"name": "large"}, "data": {"key": "x" * 900_000}}).encode()
+        more = f"{token}Content-Type: application/json\r\nContent-Length: {len(large)}\r\n\r\n"
+        path = f"/api/v1/namespaces/{namespace}/configmaps"
+        connection.sendall(f"POST {path} HTTP/1.1\r\n{more}".encode() + large)
+        assert read_answer(connection)[0] == 201
+    with raw(client) as connection:  # what they held is given back
+        connection.sendall(head.encode() + b"x" * 3_000_000)
+        assert read_answer(connection)[0] in (401, 403)
 
 
 def test_headers_over_a_megabyte_are_refused(client: Client) -> None:

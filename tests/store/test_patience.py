@@ -7,7 +7,7 @@ import errno
 from pathlib import Path
 
 import pytest
-from store.test_sqlite import opened
+from store.test_sqlite import Disk, opened
 
 from pybernetes.store import patience as module
 from pybernetes.store import sqlite
@@ -149,14 +149,11 @@ async def test_a_write_does_not_wait_long_for_those_who_do_not_come(
 
 
 async def test_a_lone_write_whose_sync_fails_is_no_success_and_ends_all_writing(tmp_path: Path) -> None:
-    async with opened(str(tmp_path / "store.db")) as store:
+    disk = Disk()
+    async with opened(str(tmp_path / "store.db"), sync=disk) as store:
         first = await store.create("/a", b"1")
         await asyncio.sleep(2 * APART)
-
-        def broken(_: int) -> None:
-            raise OSError(errno.EIO, "Input/output error")
-
-        store._file._sync = broken
+        disk.error = OSError(errno.EIO, "Input/output error")
         with pytest.raises(StoreUnavailable, match="Input/output error"):
             await store.update("/a", b"2", revision=first)
         for operation in (store.create("/c", b""), store.delete("/a", revision=first), store.check()):

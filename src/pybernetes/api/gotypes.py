@@ -82,6 +82,8 @@ def _derived(info: FieldInfo) -> str:
 def _special() -> dict[tuple[str, str], GoField]:
     found: dict[tuple[str, str], GoField] = {}
     for line in (files(__package__) / "gotypes.txt").read_text("ascii").splitlines():
+        if line.startswith("#"):
+            continue
         struct, wire, embedded, *types = line.split(" ")
         found[struct, wire] = GoField(tuple(embedded[:-1].split(".")) if embedded != "-" else (), tuple(types))
     return found

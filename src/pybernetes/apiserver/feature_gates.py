@@ -49,7 +49,7 @@ def _problem(text: str, known: dict[str, tuple[bool, bool]]) -> str:
 def _known() -> dict[str, tuple[bool, bool]]:
     """The gates: whether each is on, and whether upstream would let it be changed."""
     lines = files(__package__).joinpath("feature_gates.txt").read_text().splitlines()
-    rows = [line.split() for line in lines]
+    rows = [line.split() for line in lines if not line.startswith("#")]
     return {name: (value == "on", bool(locked)) for name, value, *locked in rows}
 
 

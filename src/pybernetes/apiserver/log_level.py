@@ -5,16 +5,12 @@ from __future__ import annotations
 import logging
 
 from pybernetes.api.quote import quote
+from pybernetes.component.klog import level_of
 from pybernetes.net.http import Handler, Request, Response
 from pybernetes.net.messages import NOSNIFF
 
 _INDEX = b"<html><head><title>/debug/flags/</title></head><body>flags that can be changed: v</body></html>\n"
 _MAXIMUM = 2**32 - 1
-
-
-def level_of(verbosity: int) -> int:
-    """Python's level for a value of `-v`."""
-    return logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity >= 2 else logging.WARNING
 
 
 def handlers() -> dict[str, Handler]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-import sys
 
 import msgspec
 
-from .log_level import level_of
-
-_TEXT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
+from pybernetes.component import klog
 
 
 class JSONFormatter(logging.Formatter):
@@ -18,7 +15,8 @@ class JSONFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = {"ts": record.created * 1000, "caller": f"{record.filename}:{record.lineno}", "msg": record.getMessage()}
         if record.levelno < logging.ERROR:
-            line["v"] = 0 if record.levelno >= logging.WARNING else 2 if record.levelno >= logging.INFO else 4
+            line["v"] = klog.verbosity_of(record.levelno)
+        line |= {key: str(value) for key, value in getattr(record, "values", {}).items()}
         if record.exc_info:
             line["err"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line).decode()
@@ -26,7 +24,7 @@ class JSONFormatter(logging.Formatter):
 
 def log_to_stderr(verbosity: int, form: str) -> None:
     """Begin to log, in one of the two forms."""
-    logging.basicConfig(level=level_of(verbosity), format=_TEXT, stream=sys.stderr)
+    klog.to_stderr(verbosity)
     if form == "json":
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JSONFormatter())

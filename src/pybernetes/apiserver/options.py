@@ -94,6 +94,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pyb apiserver", description="Serves the Kubernetes API.", allow_abbrev=False)
     add = parser.add_argument
     add("--bind-address", type=_address, default="0.0.0.0", help="address to listen on")
+    also = "a further address to listen on, at the same port"
+    add("--additional-bind-address", type=_address, help=also)
     add("--secure-port", type=_port, default=6443, help="port to listen on, 0 = any free one")
     add("--advertise-address", type=_address, help="address that others reach this server at")
     add("--tls-cert-file", type=file, help="the server's certificate, with its chain")
@@ -148,6 +150,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--aggregator-reject-forwarding-redirect", type=boolean, nargs="?", const=True, default=True, help=follow)
     collect = "mark what is deleted for the garbage collector; the controller-manager's flag of this name must agree"
     add("--enable-garbage-collector", type=boolean, nargs="?", const=True, default=True, help=collect)
+    add(
+        "--enforces-network-policy",
+        type=boolean,
+        nargs="?",
+        const=True,
+        default=True,
+        help="whether the network of nodes does; if not, a NetworkPolicy that is created carries a warning",
+    )
     add("--allow-privileged", type=boolean, nargs="?", const=True, default=False, help="let containers be privileged")
     add("--shutdown-delay-duration", type=seconds, default=0.0, help="serve on for this long after SIGTERM")
     add("--livez-grace-period", type=seconds, default=0.0, help="for so long /livez believes in what has yet to start")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybernetes.api import scheme
 from pybernetes.api.core.validation.capabilities import CAPABILITIES
-from pybernetes.api.errors import APIError, RequestEntityTooLarge
+from pybernetes.api.errors import APIError, RequestEntityTooLarge, TooManyRequests
 from pybernetes.api.features import INITIALIZERS_NAME
 from pybernetes.api.times import SystemClock
 from pybernetes.component.tasks import Tasks
@@ -109,6 +109,7 @@ class APIServer:
         self.registry.passes_redirects = not options.aggregator_reject_forwarding_redirect
         self.registry.kubelet_options = options
         CAPABILITIES.allow_privileged = options.allow_privileged
+        CAPABILITIES.enforces_network_policy = options.enforces_network_policy
         self.registry.admission = _admission(self.registry, options)
         self.health = Health()
         self.metrics = Metrics()
@@ -122,6 +123,8 @@ class APIServer:
         self.metrics.watchdog = self._watchdog
         self._authorities = authn.authorities(options)
         self._http = self._chain()
+        # A kept head names the store of a custom resource, with its schema, rules and columns.
+        self.registry.followers.append(self._http.heads.forget)
 
     def _address(self) -> str:
         """Where others reach this server."""
@@ -200,7 +203,6 @@ class APIServer:
         hooks = Hooks(self.health, flows=self._flows is not None, grace=self.options.livez_grace_period)
         self.health.add("shutdown", self._check_not_stopping, ("readyz",))
         tls = serving_tls(self.options, self._authorities)
-        loop = asyncio.get_running_loop()
         self._watchdog.start()
         await self.store.start()
         await self.cache.start()
@@ -209,14 +211,7 @@ class APIServer:
         await extensions.start()
         self._tasks.start("customresourcedefinitions", extensions.run)
         hooks.done(Step.EXTENSIONS)
-        listening = partial(loop.create_server, securely(self._http, tls), backlog=1024)
-        shared = (
-            self.options.permit_port_sharing or None
-        )  # None where it is not known: asyncio asks for it only if True
-        self._servers = [await listening(self.options.bind_address, self.options.secure_port, reuse_port=shared)]
-        self.port = self._servers[0].sockets[0].getsockname()[1]
-        if made := inherited.listener():
-            self._servers.append(await listening(sock=made))
+        self.port = await self._listen(tls)
         address = advertised(self.options)
         for plugin in self.registry.admission.plugins:
             await plugin.start()
@@ -246,6 +241,19 @@ class APIServer:
             interval = self.options.etcd_compaction_interval
             self._tasks.start("compaction", partial(compact_regularly, self.store, interval))
         log.info("serving securely on %s:%d", self.options.bind_address, self.port)
+
+    async def _listen(self, tls: ServingTLS) -> int:
+        """Accept connections; the port."""
+        listening = partial(asyncio.get_running_loop().create_server, securely(self._http, tls), backlog=1024)
+        # None where it is not known: asyncio asks for it only if True
+        shared = self.options.permit_port_sharing or None
+        self._servers = [await listening(self.options.bind_address, self.options.secure_port, reuse_port=shared)]
+        port: int = self._servers[0].sockets[0].getsockname()[1]
+        if more := self.options.additional_bind_address:
+            self._servers.append(await listening(more, port, reuse_port=shared))
+        if made := inherited.listener():
+            self._servers.append(await listening(sock=made))
+        return port
 
     @property
     def stopping(self) -> bool:
@@ -358,6 +366,8 @@ def serving_tls(options: argparse.Namespace, authorities: authn.Authorities) -> 
 def _refusal(status: int, message: str) -> Response:
     if status == 413:
         return error_response(RequestEntityTooLarge(f"limit is {MAX_BODY}"))
+    if status == 429:
+        return error_response(TooManyRequests(message))
     return Response(f"{status} {message}".encode(), status, "text/plain; charset=utf-8")  # what is no HTTP for Go
 
 

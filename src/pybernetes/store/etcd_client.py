@@ -41,6 +41,7 @@ OPTIONS = [
 ]
 
 METHODS = {
+    "DeleteRange": ("KV/DeleteRange", "DeleteRangeRequest", "DeleteRangeResponse"),
     "Range": ("KV/Range", "RangeRequest", "RangeResponse"),
     "Txn": ("KV/Txn", "TxnRequest", "TxnResponse"),
     "Compact": ("KV/Compact", "CompactionRequest", "CompactionResponse"),

@@ -22,7 +22,8 @@ ResponseHeader: int64 revision 3
 RangeRequest: bytes key 1, bytes range_end 2, int64 limit 3, int64 revision 4, bool count_only 9
 RangeResponse: ResponseHeader header 1, KeyValue* kvs 2, int64 count 4
 PutRequest: bytes key 1, bytes value 2, int64 lease 3
-DeleteRangeRequest: bytes key 1
+DeleteRangeRequest: bytes key 1, bytes range_end 2
+DeleteRangeResponse: ResponseHeader header 1, int64 deleted 2
 
 Compare: int32 result 1, int32 target 2, bytes key 3, int64 mod_revision 6
 RequestOp: RangeRequest request_range 1, PutRequest request_put 2, DeleteRangeRequest request_delete_range 3

@@ -1,8 +1,8 @@
 """Whether the event loop waits a moment for the sync of a write, or goes on and hears of it later.
 
 While the disk works beside the loop (`syncing`), others are served; that is right for a batch of many writes. But a
-lone write pays for it: the thread that syncs needs the GIL from a busy loop, and whoever wrote then waits for two more
-rounds of the loop, in each of which everybody else is served first. So the loop waits for a lone write, `sqlite.WAIT`
+lone write pays for it: its client then waits for two more rounds of the loop, in each of which every other request is
+served first. So the loop waits for a lone write, `sqlite.WAIT`
 seconds at most; where the disk was slower than that, it does not wait for the next ones, twice as many each time.
 
 A write is alone if nobody else is about to write, or if others who are have not written for a while (they may only say

@@ -43,7 +43,7 @@ from pybernetes.store.feed import Feed, FeedWatch
 from pybernetes.store.log import Row
 from pybernetes.store.patience import Patience
 from pybernetes.store.sqlite_file import SQLiteFile, SyncFailed
-from pybernetes.store.syncing import Syncer
+from pybernetes.store.syncing import Syncer, ThreadSyncer, syncer_for
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -124,6 +124,7 @@ class SQLiteStore:
         wait for another of them.
         """
         self._file = SQLiteFile(path, sync=sync)
+        self._by_kernel = sync is os.fdatasync
         self._clock = clock
         self._index: dict[str, int] = {}
         """The revision of each key, durable writes only."""
@@ -172,7 +173,8 @@ class SQLiteStore:
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         contents = await self._in("upkeep", self._file.open)
-        self._syncer = Syncer(self._file.sync)
+        sync = self._file.sync
+        self._syncer = syncer_for(self._file.log, sync) if self._by_kernel else ThreadSyncer(sync)
         self._index = contents.revisions
         self._assigned = self._durable = self._feed.revision = contents.revision
         self._fresh = {row[0]: row for row in contents.fresh}

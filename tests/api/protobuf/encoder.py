@@ -18,6 +18,8 @@ def _messages() -> dict[str, dict[str, tuple[int, str]]]:
     found = {}
     section = ""
     for line in (files("pybernetes.api.protobuf") / "messages.txt").read_text().splitlines():
+        if line[0] == "#":
+            continue
         if line[0] == "[":
             section = line[1:-1]
             continue

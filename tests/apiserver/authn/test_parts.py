@@ -144,7 +144,7 @@ def test_keys_in_files() -> None:
 
 def request(**headers: str) -> Request:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection: Any = SimpleNamespace(peer_address="203.0.113.9", peer_certificate=None)
+    connection: Any = SimpleNamespace(peer_address="203.0.113.9", peer_certificate=None, stranger=True)
     return Request(connection, "GET", "/", "", named, b"")
 
 

@@ -140,6 +140,8 @@ async def place(server: ApiServer, folder: Path, *, features: list[str] | None =
             authn=Authenticator(client, trust),
             authz=WebhookAuthorizer(client, NODE),
             system_logs=str(logs),
+            log_query=True,
+            checkpoints=folder / "checkpoints",
         )
         port = await kubelet.start("0.0.0.0", 0, ServingTLS(folder / "kubelet.crt", folder / "kubelet.key", [trust]))
         made = Place(server, runtime, source, kubelet, address, Client(server))

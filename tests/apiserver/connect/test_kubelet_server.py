@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 import ssl
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,9 @@ from kubelet.server.fakes import FakeRuntime, FakeSource
 from pybernetes import pki
 from pybernetes.client.metrics import Registry
 from pybernetes.cluster import certificates
+from pybernetes.kubelet.server import log_query
 from pybernetes.kubelet.server.authz import subresources
+from pybernetes.kubelet.server.log_query import LogQuery, journal_flags, parse_query, read_query
 from pybernetes.kubelet.server.server import KubeletServer
 from pybernetes.net.duplex import dial, request_head
 from tools import ApiServer, wait_until
@@ -42,7 +46,7 @@ async def service_account(here: Place, name: str, resources: list[str]) -> str:
     base = "/api/v1/namespaces/default/serviceaccounts"
     await here.ask("POST", base, {"metadata": {"name": name}})
     group = "rbac.authorization.k8s.io"
-    rules = [{"apiGroups": [""], "resources": resources, "verbs": ["get"]}]
+    rules = [{"apiGroups": [""], "resources": resources, "verbs": ["get", "create"]}]
     await here.ask("POST", f"/apis/{group}/v1/clusterroles", {"metadata": {"name": name}, "rules": rules})
     subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
     role = {"apiGroup": group, "kind": "ClusterRole", "name": name}
@@ -135,6 +139,108 @@ async def test_files_of_the_node_and_nothing_beside_them(connected: ApiServer, t
         assert (await direct(here, "/logs/out", token=token)).status == 404
         assert (await direct(here, "/logs/../secret", token=token)).status in (400, 404)
         assert (await direct(here, "/logs/%2e%2e/secret", token=token)).status in (400, 404)
+
+
+async def test_logs_of_services_are_found_by_their_names(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here:
+        logs = here.runtime.logs
+        (logs / "cron.log").write_text("cron\n")
+        (logs / "web").mkdir()
+        (logs / "web" / "web.log").write_text("web\n" * 100_000)
+        (logs / "out.log").symlink_to("/etc/passwd")
+        proxy = f"/api/v1/nodes/{NODE}/proxy/logs/"
+
+        async def ask(query: str) -> tuple[int, str]:
+            answer = await here.ask("GET", f"{proxy}?{query}")
+            return answer.status, answer.body.decode()
+
+        assert await ask("query=cron") == (200, "cron\n")
+        assert await ask("query=web") == (200, "web\n" * 100_000)
+        assert await ask("query=/cron.log") == (200, "cron\n")
+        assert await ask("query=no&query=cron") == (200, "\nlog not found for no\ncron\n")
+        assert await ask("query=out") == (200, "\nlog not found for out\n")
+        words = "\noptions present and query resolved to log files for [cron]\ntry without specifying options\n"
+        assert await ask("query=cron&tailLines=3") == (200, words)
+        for query, status, why in (
+            ("query=+", 400, 'query: Invalid value: [" "]: may not be empty'),
+            ("query=cron&boot=x&sinceTime=1", 400, "[sinceTime: Invalid value"),
+            ("tailLines=3", 406, "query: Required value: cannot be empty with options"),
+            ("query=a%3Bb", 406, 'query: Invalid value: "a;b": input contains unsupported characters'),
+            ("query=cron&boot=1", 406, "boot: Invalid value: 1: must be less than 1"),
+            ("query=cron&tailLines=100001", 406, "must be between 0 and 100000, inclusive"),
+            ("query=cron&pattern=(", 406, 'pattern: Invalid value: "(": error parsing regexp: missing'),
+            ("query=/no.log", 406, "no such file or directory"),
+            ("query=/cron.log&tailLines=1", 406, "cannot specify file with options"),
+        ):
+            found = await ask(query)
+            assert (found[0], why in found[1]) == (status, True), found
+
+
+JOURNALCTL = """#!/bin/sh
+case "$*" in
+  "--field _SYSTEMD_UNIT") echo cron.service; echo slow.service;;
+  *slow*) echo begins; exec sleep 1000;;
+  *) echo "$@";;
+esac
+"""
+
+
+async def test_services_are_read_from_the_journal_until_a_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "journalctl"
+    program.write_text(JOURNALCTL)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    async def read(*services: str) -> str:
+        return b"".join([each async for each in read_query(LogQuery(services), tmp_path)]).decode()
+
+    assert await read("cron") == "--utc --no-pager --output=short-precise --unit=cron\n"
+    monkeypatch.setattr(log_query, "WITHIN", 1.0)
+    assert await read("slow") == "begins\n"
+
+
+async def test_a_running_container_is_checkpointed_by_the_runtime(connected: ApiServer, tmp_path: Path) -> None:
+    async with place(connected, tmp_path) as here:
+        token = await service_account(here, "keeper", ["nodes/checkpoint"])
+
+        async def ask(path: str) -> tuple[int, str]:
+            answer = await direct(here, f"/checkpoint/default/{path}", token=token, method="POST")
+            return answer.status, answer.body.decode()
+
+        status, body = await ask("web/main?timeout=1&timeout=300")
+        (location,) = json.loads(body)["items"]
+        assert status == 200
+        assert re.fullmatch(rf"{tmp_path}/checkpoints/checkpoint-web_default-main-\d{{4}}-.*Z\.tar", location)
+        assert here.runtime.checkpoints == [("main-1", location, 300)]
+        for path, status, why in (
+            ("no/main", 404, "pod does not exist"),
+            ("web/no", 404, "container no does not exist"),
+            ("web/main?timeout=x", 404, "cannot parse value of timeout parameter"),
+            ("web/main?timeout=-1", 500, "failed (CheckpointContainer requires the timeout value to be > 0)"),
+        ):
+            found = await ask(path)
+            assert (found[0], why in found[1]) == (status, True), found
+        here.runtime.running = False
+        assert await ask("web/main") == (500, "checkpointing of default/web/main failed (container main not found)")
+
+
+def test_the_journal_is_asked_for_what_the_query_wants() -> None:
+    query = parse_query(
+        {
+            "query": ["cron", "ssh"],
+            "sinceTime": ["2026-01-02T03:04:05+01:00"],
+            "tailLines": ["5"],
+            "pattern": ["a b"],
+            "boot": ["-1"],
+        }
+    )
+    assert query is not None
+    assert journal_flags(query, query.services)[3:] == [
+        *("--since=2026-01-02 02:04:05", "--pager-end", "--lines=5", "--unit=cron", "--unit=ssh", "--grep=a b"),
+        *("--boot", "-1"),
+    ]
 
 
 async def test_a_command_without_streams(connected: ApiServer, tmp_path: Path) -> None:

@@ -19,10 +19,12 @@ NUMERIC, STRING, BOOLEAN, UNTYPED_SCALAR = "numeric", "string", "boolean", "unty
 class Node:
     """One place. Nodes are compared by identity."""
 
-    __slots__ = ("list", "map", "scalar")
+    __slots__ = ("list", "map", "reconciled", "scalar")
 
     def __init__(self, scalar: str | None = None, list: List | None = None, map: Map | None = None) -> None:
         self.scalar, self.list, self.map = scalar, list, map
+        self.reconciled: dict[frozenset[Any], frozenset[Any]] | None = None
+        """Sets of fields as this schema has them (`owned.reconcile`): kept here, they go with the schema."""
 
 
 class List:

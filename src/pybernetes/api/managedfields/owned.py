@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 from typing import Any
 
 from .fieldset import LARGEST_REMEMBERED, Set
 from .items import element
 from .node import DEDUCED, LIST, MAP, List, Map, Node, shape
 from .paths import Path, field
+
+_REMEMBERED = 1024  # sets of one kind
 
 
 def fields_of(value: Any, node: Node) -> Set:
@@ -88,14 +89,21 @@ def _declared(path: Path, node: Node | None) -> list[int]:
 
 def reconcile(fields: Set, node: Node) -> Set:
     """The set as the schema of today has it: who owned a part of what is atomic now owns the whole."""
-    return _known_reconciled(fields, node) if len(fields) <= LARGEST_REMEMBERED else _reconcile(fields, node)
+    if len(fields) > LARGEST_REMEMBERED:
+        return _reconcile(fields, node)
+    known = node.reconciled
+    if known is None:
+        known = node.reconciled = {}
+    found = known.get(fields)
+    if found is None:
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        found = known[fields] = _reconcile(fields, node)
+    return found
 
 
 def _reconcile(fields: Set, node: Node) -> Set:
     return frozenset(_up_to_atomic(path, node) for path in fields)
-
-
-_known_reconciled = lru_cache(4096)(_reconcile)
 
 
 def _up_to_atomic(path: Path, node: Node | None) -> Path:

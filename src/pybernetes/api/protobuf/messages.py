@@ -59,7 +59,7 @@ def _lines() -> dict[tuple[str, str], tuple[str, ...]]:
     for line in (_SPECIAL + (files(__package__) / "messages.txt").read_text("ascii")).splitlines():
         if line.startswith("["):
             section = line[1:-1]
-        elif line:
+        elif line and not line.startswith("#"):
             name, *fields = line.split(" ")
             found[section, name] = tuple(fields)
     return found

@@ -13,7 +13,7 @@ from pybernetes.api.errors import Unauthorized
 from pybernetes.net.http import Answer, Handler, Request, Response
 
 from ..authn.union import Union
-from ..authn.user import User
+from ..authn.user import ANONYMOUS, User
 from ..flowcontrol.turns import Turns
 
 STANDARD_PREFIX = "x-remote-"
@@ -49,6 +49,8 @@ class Authentication:
 
     def _pass(self, request: Request, user: User) -> Answer:
         request.user = user
+        if request.connection.stranger and user.name != ANONYMOUS.name:
+            request.connection.stranger = False
         headers = request.headers
         headers.pop("authorization", None)
         if request.head is None or not request.head.plain:

@@ -8,12 +8,15 @@ from time import perf_counter
 
 from pybernetes.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable
 from pybernetes.api.gojson import TOO_DEEP
+from pybernetes.component import klog
 from pybernetes.net.http import Handler, Request, Response
 from pybernetes.store.base import StoreUnavailable
 
 from ..metrics import Metrics
 from ..output import error_response
 
+SLOW = 1.0
+"""Seconds from which on a request is worth a line in the log."""
 log = logging.getLogger(__name__)
 
 
@@ -37,8 +40,25 @@ class Outcome:
                 response = _status(error, request)
             return response
         finally:
+            took, status = perf_counter() - started, 200 if response is None else response.status
             if request.info is not None:
-                self._metrics.observe(request, 200 if response is None else response.status, perf_counter() - started)
+                self._metrics.observe(request, status, took)
+                if took > SLOW and response is not None and request.info.verb != "watch":
+                    trace(request, status, took)
+
+
+def trace(request: Request, status: int, took: float) -> None:
+    """Log a request that took long. Watches and connections of users (exec, port-forward) are not slow, but long."""
+    verb, info = request.method.title(), request.info
+    klog.info(
+        log,
+        0,
+        f"Trace: {verb} (total time: {took * 1000:.0f}ms)",
+        url=request.path[:512],
+        verb=info.verb if info is not None else verb,
+        code=status,
+        userAgent=(request.headers.get("user-agent") or "")[:256],
+    )
 
 
 def _status(error: Exception, request: Request) -> Response:

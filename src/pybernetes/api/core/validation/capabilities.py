@@ -9,6 +9,7 @@ class Capabilities(msgspec.Struct):
     """Set before the first pod is judged and not changed afterwards: verdicts about pods are remembered."""
 
     allow_privileged: bool = True
+    enforces_network_policy: bool = True
 
 
 CAPABILITIES = Capabilities()
