@@ -43,3 +43,15 @@ def test_a_bucket_gives_its_burst_at_once_and_the_rest_over_time() -> None:
     assert [bucket.try_take() for _ in range(2)] == [True, False]
     clock.advance(100)
     assert [bucket.try_take() for _ in range(4)] == [True, True, True, False]
+
+
+def test_a_metric_that_cannot_be_read_costs_no_other() -> None:
+    def fails() -> list[tuple[tuple[str, ...], float]]:
+        raise OSError("Too many open files")
+
+    registry = Registry()
+    registry.counter("a", "A.").inc()
+    registry.add(GaugeFunction("b", "B.", (), fails))
+    registry.counter("c", "C.").inc()
+    lines = registry.render().decode().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == ["a 1", "c 1"]

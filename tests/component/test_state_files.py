@@ -4,6 +4,7 @@ import errno
 import json
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,8 +69,15 @@ def test_a_file_that_cannot_be_decoded_is_set_aside_with_an_error_in_the_log(
     assert f"{path} cannot be read and is set aside as state.unreadable-1" in caplog.text
 
 
-def test_a_file_that_is_a_folder_is_set_aside_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path)], ids=["folder", "pipe", "loop"]
+)
+def test_what_is_no_file_is_set_aside_too(tmp_path: Path, make: Callable[[Path], None]) -> None:
     path = tmp_path / "state"
-    path.mkdir()
-    assert state_files.read(path, json.loads) is None
-    assert (tmp_path / "state.unreadable-1").is_dir()
+    for _ in range(state_files.KEPT + 2):
+        make(path)
+        if path.is_dir():
+            (path / "file").touch()
+        assert state_files.read(path, json.loads) is None
+        assert not os.path.lexists(path)
+    assert sorted(os.listdir(tmp_path)) == [f"state.unreadable-{number}" for number in range(1, state_files.KEPT + 1)]

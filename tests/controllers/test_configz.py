@@ -31,6 +31,7 @@ def test_the_configuration_has_upstreams_form() -> None:
 def test_options_are_in_it_once_each_unless_the_configuration_has_no_place_for_them() -> None:
     assert {each.name for each in fields(Options)} - names(configz._SECTIONS) == {
         "client_ca_file",
+        "load_balancer_pool",
         "master",
         "service_cluster_ip_range",  # in two fields
         "tls_cert_file",

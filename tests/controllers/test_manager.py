@@ -57,7 +57,7 @@ def test_an_unknown_controller_is_refused(word: str) -> None:
 
 
 def test_controllers_of_upstream_that_are_not_here_can_be_switched_off_but_not_on() -> None:
-    assert choose(["*", "-service-lb-controller", "-route"], KNOWN) == choose(["*"], KNOWN)
+    assert choose(["*", "-node-route-controller", "-route"], KNOWN) == choose(["*"], KNOWN)
     with pytest.raises(ValueError, match="'selinux-warning-controller' cannot be switched on: it is off"):
         choose(["selinux-warning-controller"], KNOWN)
     assert not ABSENT.keys() & REGISTRY.keys()

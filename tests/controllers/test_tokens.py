@@ -162,6 +162,45 @@ async def test_token_secrets_are_filled_and_go_with_their_account(harness: MakeH
         await h.until(gone)
 
 
+async def test_an_account_forgets_a_deleted_token_and_keeps_its_other_secrets(
+    harness: MakeHarness, tmp_path: Path
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    path = tmp_path / "sa.key"
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    async with harness(
+        "serviceaccount-token-controller", options=Options(service_account_private_key_file=str(path))
+    ) as h:
+        accounts = f"/api/v1/namespaces/{h.namespace}/serviceaccounts"
+        await h.client.call(
+            "POST", accounts, {"metadata": {"name": "a"}, "secrets": [{"name": "t"}, {"name": "other"}]}
+        )
+        body = {
+            "metadata": {"name": "t", "annotations": {"kubernetes.io/service-account.name": "a"}},
+            "type": "kubernetes.io/service-account-token",
+        }
+        await h.client.call("POST", f"/api/v1/namespaces/{h.namespace}/secrets", body)
+
+        async def filled() -> bool:
+            found = await h.get(Secret, "t")
+            return found is not None and "token" in (found.data or {})
+
+        await h.until(filled)
+        await h.client.delete(Secret, "t", h.namespace)
+
+        async def forgotten() -> bool:
+            account = await h.get(ServiceAccount, "a")
+            assert account is not None
+            return [each.name for each in account.secrets or ()] != ["t", "other"]
+
+        await h.until(forgotten)
+        account = await h.get(ServiceAccount, "a")
+        assert account is not None
+        assert [each.name for each in account.secrets or ()] == ["other"]
+
+
 async def test_a_token_of_an_account_that_is_not_there_is_deleted(harness: MakeHarness, tmp_path: Path) -> None:
     path = tmp_path / "sa.key"
     path.write_bytes(

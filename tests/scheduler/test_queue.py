@@ -141,6 +141,24 @@ def test_back_offs_double_from_one_second_to_ten() -> None:
     assert waits == [2, 3, 5, 9, 11, 11]
 
 
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_clock_that_is_set_by_an_hour_changes_no_wait(hours: int) -> None:
+    s = Setting()
+    s.refused("waits", "A")
+    failed = s.refused("fails", "A")
+    s.queue.move_all(NODE_ADD, None, node("n"))
+    s.refused("late", "B")
+    s.clock.set(s.clock.now() + 3600 * hours)
+    assert {s.where(name) for name in ("waits", "fails")} == {"backoff"}
+    s.clock.advance(0.5)
+    assert s.where(failed.info.name) == "backoff"
+    s.clock.advance(2)
+    assert {s.where(name) for name in ("waits", "fails")} == {"active"}
+    assert s.where("late") == "unschedulable"
+    s.clock.advance(360)
+    assert s.where("late") == "active"
+
+
 def test_with_nothing_else_to_do_pods_are_tried_before_their_back_off_is_over() -> None:
     s = Setting()
     s.refused("p", "A")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pybernetes.api import errors
+from pybernetes.component import klog
 from pybernetes.component.tasks import Tasks, failures
 from pybernetes.component.watchdog import LoopWatchdog
 
@@ -54,9 +55,8 @@ class Serving(Protocol):
 
 
 def log_to_stderr(verbosity: int) -> None:
-    """Warnings and worse; with -v=2 what happens, with -v=4 everything."""
-    level = logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity >= 2 else logging.WARNING
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
+    """Log in klog's form; with -v=2 what happens, with -v=4 everything."""
+    klog.to_stderr(verbosity)
 
 
 def run_until_done(main: Coroutine[Any, Any, int]) -> int:
@@ -187,7 +187,7 @@ def elector(
         lease_duration=lease,
         renew_deadline=renew,
         retry_period=retry,
-        on_new_leader=lambda leader: log.info("new leader: %s", leader or "nobody"),
+        on_new_leader=lambda leader: klog.info(log, 0, "New leader elected", leader=leader or ""),
     )
 
 

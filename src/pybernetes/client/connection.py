@@ -47,8 +47,11 @@ class Connection(asyncio.Protocol):
         """Whether nothing has come while nothing is due: only the end can, and the loop may not have seen it yet."""
         if self.transport.is_closing():
             return False
+        connection = self.transport.get_extra_info("socket")
+        if connection is None:  # in memory: the loop has seen all there is
+            return True
         news = select.poll()
-        news.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        news.register(connection.fileno(), select.POLLIN)
         if news.poll(0):
             self.abort()
             return False

@@ -37,8 +37,11 @@ class InformerFactory:
         clock: Clock | None = None,
         keep_managed_fields: bool = False,
         detect_mutations: bool = False,
+        transform: Callable[[Kind], None] | None = None,
     ) -> None:
+        """`transform` may take out of objects what nobody here asks about, before they are cached."""
         self._client = client
+        self._extra = transform
         self._metadata = MetadataClient(client)
         self._clock = clock or SystemClock()
         self._keep_managed_fields = keep_managed_fields
@@ -148,7 +151,7 @@ class InformerFactory:
     def _transform(self, resource: Resource | None) -> Callable[[Kind], None]:
         kind = resource.kind if resource else None
         api_version = resource.api_version if resource else None
-        keep = self._keep_managed_fields
+        keep, extra = self._keep_managed_fields, self._extra
 
         def transform(obj: Kind) -> None:
             if kind:  # servers leave it out of the items of lists; also one text for all objects instead of one each
@@ -156,6 +159,8 @@ class InformerFactory:
                 obj.api_version = api_version
             if not keep and obj.metadata is not None:
                 obj.metadata.managed_fields = None
+            if extra is not None:
+                extra(obj)
 
         return transform
 

@@ -16,6 +16,7 @@ from pybernetes.api import errors
 from pybernetes.api.coordination.v1 import Lease, LeaseSpec
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.times import rfc3339_micro
+from pybernetes.component import klog
 
 from .client import Client
 from .clock import Clock
@@ -87,7 +88,7 @@ class LeaderElector:
         When cancelled, or when `lead` ends, the Lease is released so that another can take over at once.
         """
         await self._acquire()
-        log.info("%s leads", self.identity)
+        klog.info(log, 0, "Successfully acquired lease", lock=f"{self._namespace}/{self._name}", identity=self.identity)
         work = asyncio.ensure_future(lead())
         renewal = asyncio.create_task(self._keep())
         try:

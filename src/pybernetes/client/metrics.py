@@ -5,6 +5,7 @@ Counting is a number in a dict. The usual library costs 5 MB and 50 ms of import
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 
@@ -12,6 +13,7 @@ LATENCY_BUCKETS = (1e-8, 1e-7, 1e-6, 9.999999999999999e-06, 9.999999999999999e-0
 """What client-go's work queues use: powers of ten from 10 ns to 10 s, as Go prints them."""
 
 Labels = tuple[str, ...]
+log = logging.getLogger(__name__)
 
 
 class Counter:
@@ -140,7 +142,10 @@ class Registry:
         """The text that Prometheus reads."""
         lines: list[str] = []
         for name, metric in sorted(self._metrics.items()):
-            lines += (f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}", *metric.lines())
+            try:
+                lines += (f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}", *metric.lines())
+            except Exception as error:  # what cannot be read now must not take the others along
+                log.warning("metric %s cannot be read: %s", name, error)
         return "\n".join([*lines, ""]).encode()
 
 

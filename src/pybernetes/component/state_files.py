@@ -7,12 +7,16 @@ the log, so that the component rebuilds its state instead of failing at every st
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import stat
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
+
+from .removal import remove_tree
 
 KEPT = 5
 """Unreadable versions of a file that are kept; the oldest number is replaced after that."""
@@ -55,7 +59,7 @@ def sync_folder(path: Path) -> None:
 def read(path: Path, decode: Callable[[bytes], T]) -> T | None:
     """What `decode` makes of the file; None if there is no file, or if it could not be read and was set aside."""
     try:
-        return decode(path.read_bytes())
+        return decode(content(path))
     except FileNotFoundError:
         return None
     except Exception as error:  # decoders fail in their own ways, and a disk in its
@@ -63,11 +67,26 @@ def read(path: Path, decode: Callable[[bytes], T]) -> T | None:
         return None
 
 
+def content(path: Path) -> bytes:
+    """What is in a file; OSError if it is none: to open a pipe would wait for somebody who writes into it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
 def set_aside(path: Path, error: Exception) -> None:
     """Rename a file that cannot be used, and log why. If even that fails the file stays, and the log says so."""
     names = [path.with_name(f"{path.name}.unreadable-{number}") for number in range(1, KEPT + 1)]
     try:
-        aside = next((name for name in names if not os.path.lexists(name)), names[-1])
+        aside = next((name for name in names if not os.path.lexists(name)), None)
+        if aside is None:
+            aside = names[-1]
+            remove_tree(aside)
         os.rename(path, aside)
         log.error("%s cannot be read and is set aside as %s: %s", path, aside.name, error)
     except OSError as failure:

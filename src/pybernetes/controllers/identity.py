@@ -54,6 +54,7 @@ ACCOUNTS: Final[dict[str, str]] = {
     "resourceclaim-controller": "resource-claim-controller",
     "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
     "service-cidr-controller": "service-cidrs-controller",
+    "service-lb-controller": "service-controller",
     "serviceaccount-controller": "service-account-controller",
     "serviceaccount-token-controller": "",
     "taint-eviction-controller": "node-controller",

@@ -108,6 +108,7 @@ REGISTRY: dict[str, Entry] = {
         "validatingadmissionpolicystatus:ValidatingAdmissionPolicyStatusController"
     ),
     "service-cidr-controller": Entry("servicecidr:ServiceCIDRController"),
+    "service-lb-controller": Entry("servicelb.controller:ServiceLoadBalancerController", "service"),
 }
 
 
@@ -116,8 +117,6 @@ _GATE = "its feature gate {} is off by default, and the feature not supported"
 
 # Upstream's others: to switch one off is fine, to switch one on is refused with the reason.
 ABSENT: dict[str, str] = {
-    "service-lb-controller": _CLOUD,
-    "service": _CLOUD,
     "node-route-controller": _CLOUD,
     "route": _CLOUD,
     "cloud-node-lifecycle-controller": _CLOUD,

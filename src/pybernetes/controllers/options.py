@@ -76,6 +76,9 @@ class Options:
     cluster_name: str = _flag("kubernetes", "no effect: only cloud providers use it, and there are none")
     cidr_allocator_type: str = _flag("RangeAllocator", "how pod addresses are given; RangeAllocator only")
     service_cluster_ip_range: str = _flag("", "one or two ranges of Service addresses")
+    load_balancer_pool: tuple[str, ...] = _flag(
+        (), "ranges that Services of type LoadBalancer get addresses from: networks, FIRST-LAST; none = no addresses"
+    )
     node_cidr_mask_size: int = _flag(0, "size of a node's range; 0 = 24 (IPv4), 64 (IPv6)")
     node_cidr_mask_size_ipv4: int = _flag(0, "size of a node's IPv4 range; 0 = 24")
     node_cidr_mask_size_ipv6: int = _flag(0, "size of a node's IPv6 range; 0 = 64")

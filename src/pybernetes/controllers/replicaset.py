@@ -16,6 +16,7 @@ from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.core.v1.replicationcontroller import ReplicationController
 from pybernetes.api.labels import SelectorError
 from pybernetes.client.keys import Key, controller_of, controller_reference, is_controlled_by, uid_of
+from pybernetes.component import klog
 
 from .base import Controller, adopts, owns
 from .consistency import CHECK_AGAIN, Consistency
@@ -92,8 +93,10 @@ class ReplicaController(Controller[O]):
         """Make or delete pods; why that could not be done, if so."""
         change = missing(owner, active, self.burst)
         if change > 0:
+            klog.info(self.log, 2, "Too few replicas", replicaSet=key, need=len(active) + change, creating=change)
             return await self._create(key, owner, change)
         if change < 0:
+            klog.info(self.log, 2, "Too many replicas", replicaSet=key, need=len(active) + change, deleting=-change)
             return await self._delete(key, owner, active, -change)
         return None
 

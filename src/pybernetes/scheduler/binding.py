@@ -11,6 +11,8 @@ import logging
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import Pod
+from pybernetes.client.keys import key_of
+from pybernetes.component import klog
 
 from .framework.extender import ExtenderError
 from .framework.podinfo import PodInfo
@@ -41,7 +43,10 @@ async def bind(framework: Framework, state: CycleState, pod: PodInfo, node_name:
     """Bind by an extender or a plugin. None when the pod is bound to this node; raises `Outcome`."""
     if framework.snapshot.node(node_name) is None:
         return Status(Code.ERROR, f'node "{node_name}" not found')
+    klog.info(log, 3, "Attempting to bind pod to node", pod=key_of(pod.pod), node=node_name)
     status = await _bind(framework, state, pod, node_name)
+    if status is None:
+        klog.info(log, 2, "Successfully bound pod to node", pod=key_of(pod.pod), node=node_name)
     if status is None or not isinstance(status.error, (errors.APIError, OSError, TimeoutError)):
         return status
     if isinstance(status.error, errors.APIError) and not isinstance(

@@ -348,7 +348,7 @@ class Scheduler:
         metrics.pod_attempts.observe(queued.attempts)
         if queued.initial_attempt_timestamp is not None:
             tries = str(queued.attempts) if queued.attempts < 15 else "15+"
-            metrics.pod_sli_seconds.observe(self.clock.now() - queued.initial_attempt_timestamp, tries)
+            metrics.pod_sli_seconds.observe(self.queue.now() - queued.initial_attempt_timestamp, tries)
         if queued.was_flushed_from_unschedulable:
             metrics.after_flush.inc()
         framework.run_post_binds(state, pod, node_name)

@@ -81,6 +81,22 @@ async def test_a_node_that_is_silent_becomes_unknown_and_its_pods_not_ready(harn
         assert await nodes.taints(well) == set()
 
 
+async def test_nodes_are_not_silent_when_the_clock_is_set_by_an_hour(harness: MakeHarness) -> None:
+    async with harness(NAME, kubelet=False) as h, nodes_of(h) as nodes:
+        name = await nodes.add()
+        await nodes.report(name)
+        await pass_time(h, 5)
+        usual = h.clock.now
+        for hours in (1, -1):
+            h.clock.now = lambda hours=hours: usual() + 3600 * hours  # type: ignore[method-assign, misc]
+            await pass_time(h, 5)
+            assert (await ready(nodes, name)).status == "True"
+            assert await nodes.taints(name) == set()
+        for _ in range(11):  # a node that falls silent now is noticed in the usual time
+            await pass_time(h, 5.1)
+        assert (await ready(nodes, name)).status == "Unknown"
+
+
 async def test_a_node_that_is_back_has_no_taints(harness: MakeHarness) -> None:
     async with harness(NAME, kubelet=False) as h, nodes_of(h) as nodes:
         name, other = await nodes.add(), await nodes.add()

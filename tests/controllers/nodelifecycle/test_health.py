@@ -21,7 +21,7 @@ def lease(at: float) -> Lease:
 def heard(*looks: tuple[float, Node, Lease | None]) -> float:
     known: Health | None = None
     for now, seen, renewed in looks:
-        known = observe(known, seen, renewed, now)
+        known = observe(known, seen, renewed, now, now)
     assert known
     return known.heard_at - BORN
 
@@ -49,6 +49,16 @@ def test_a_renewed_lease_counts_even_if_the_node_never_told_its_state() -> None:
 def test_a_lease_that_goes_back_or_away_says_nothing() -> None:
     looks = (BORN + 30, node(), lease(BORN)), (BORN + 40, node(), None), (BORN + 50, node(), lease(BORN))
     assert heard(*looks) == 30
+
+
+def test_a_node_whose_clock_was_set_back_is_heard_of_by_its_lease() -> None:
+    assert heard((BORN + 30, node(), lease(BORN)), (BORN + 40, node(), lease(BORN - 3600))) == 40
+
+
+def test_the_age_of_a_silent_node_is_by_the_time_of_day_and_its_silence_is_not() -> None:
+    known = observe(None, node(ready=None), None, 100.0, BORN + 30)
+    assert known.heard_at == 70.0
+    assert observe(known, node(ready=None), None, 110.0, BORN + 3600).heard_at == 70.0
 
 
 @pytest.mark.parametrize(

@@ -285,11 +285,14 @@ async def test_the_endpoint_and_the_command(live: Any, server: tools.ApiServer, 
             assert await asyncio.to_thread(main, [*flags, "pod", "p"]) == 0
             assert "  1. 1 more cpu on n1" in capsys.readouterr().out
             assert await asyncio.to_thread(main, [*flags, "pod/nobody"]) == 1
-            assert 'pod "nobody" not found' in capsys.readouterr().err
-            assert await asyncio.to_thread(main, [*flags[:3], f"--data-dir={tmp_path}", "pod/p"]) == 1
-            assert "does not answer" in capsys.readouterr().err
+            assert 'pods "nobody" not found' in capsys.readouterr().err
+            assert await asyncio.to_thread(main, [*flags, "deployment/p"]) == 1
+            assert 'deployments "p" not found' in capsys.readouterr().err
+            flags.remove("--insecure-skip-tls-verify")
+            assert await asyncio.to_thread(main, [*flags, "pod/p"]) == 0
+            assert "The scheduler cannot be asked for more" in capsys.readouterr().out
             with pytest.raises(SystemExit):
-                main([*flags, "deployment/p"])
+                main([*flags, "widget/p"])
         finally:
             await health.stop()
 

@@ -157,8 +157,8 @@ class NodeLifecycleController(Controller[Node]):
         """Whether the node is ready, has been heard of, and nothing is to be done about it; it is counted then."""
         began, name = time.monotonic(), name_of(node)
         try:
-            now = self.clock.now()
-            health = observe(self.health.get(name), node, self.leases.get(Key(LEASE_NAMESPACE, name)), now)
+            now, wall = self.clock.monotonic(), self.clock.now()
+            health = observe(self.health.get(name), node, self.leases.get(Key(LEASE_NAMESPACE, name)), now, wall)
             options = self.options
             if (
                 health.ready is None
@@ -219,13 +219,13 @@ class NodeLifecycleController(Controller[Node]):
         name = name_of(node)
         for attempt in range(UPDATE_TRIES):
             lease = self.leases.get(Key(LEASE_NAMESPACE, name))
-            now = self.clock.now()
-            health = self.health[name] = observe(self.health.get(name), node, lease, now)
+            now, wall = self.clock.monotonic(), self.clock.now()
+            health = self.health[name] = observe(self.health.get(name), node, lease, now, wall)
             observed = health.ready.status or "" if health.ready else "Unknown"
             options = self.options
             if not is_silent(health, now, options.node_monitor_grace_period, options.node_startup_grace_period):
                 return node, observed
-            changed = silent(node, now)
+            changed = silent(node, wall)
             ready = node_condition(changed, "Ready")
             if ready != health.ready:
                 self.log.info("node %s has been silent for %.0f s", name, now - health.heard_at)
@@ -284,7 +284,7 @@ class NodeLifecycleController(Controller[Node]):
             for node in nodes:
                 await self._mark_reachable(self.own.get(key_of(node)) or node)
         if verdict.resumed:
-            now = self.clock.now()
+            now = self.clock.monotonic()
             for name, health in self.health.items():
                 self.health[name] = Health(now, health.ready, health.renewed)
 

@@ -1,7 +1,8 @@
 """When a node was last heard of, and what is written about it when it has been silent for too long. No IO.
 
 A node is heard of when the heartbeat of its Ready condition changes or its Lease is renewed. What counts is our own
-clock at the moment we noticed: the clocks of nodes may be wrong.
+clock at the moment we noticed: the clocks of nodes may be wrong, and set back. Ours is the monotonic one: when the
+machine's clock is set forward no node has been silent for an hour.
 """
 
 from __future__ import annotations
@@ -26,25 +27,26 @@ class Health:
     """What we know of a node."""
 
     heard_at: float
+    """By the monotonic clock."""
     ready: NodeCondition | None
     renewed: str
     """When its Lease says it was renewed, as a `MicroTime`; empty if never."""
 
 
-def observe(known: Health | None, node: Node, lease: Lease | None, now: float) -> Health:
-    """What we know after looking at a node, given what we knew before."""
+def observe(known: Health | None, node: Node, lease: Lease | None, now: float, wall: float) -> Health:
+    """What we know after looking at a node, given what we knew before. `now` is monotonic, `wall` the time of day."""
     ready = node_condition(node, "Ready")
     renewed = (lease.spec.renew_time if lease and lease.spec else None) or ""
     if known is None:
         # Who has never said anything is as old as its object; of others we cannot know for how long they are silent.
-        heard = created(node) if ready is None else now
+        heard = now - max(0.0, wall - created(node)) if ready is None else now
         return Health(now if renewed else heard, ready, renewed)
     heard = known.heard_at
     if ready is not None and (known.ready is None or known.ready.last_heartbeat_time != ready.last_heartbeat_time):
         heard = now
-    if renewed > known.renewed:
+    if renewed and renewed != known.renewed:  # not only later ones: the node's clock may have been set back
         heard = now
-    return Health(heard, ready, max(renewed, known.renewed))
+    return Health(heard, ready, renewed or known.renewed)
 
 
 def is_silent(health: Health, now: float, grace: float, startup_grace: float) -> bool:

@@ -86,7 +86,7 @@ def _queue(queue: dict[str, Any]) -> list[str]:
     if where == "gated":
         return [f"It is not in the queue: {queue.get('gatedBy')} keeps it out."]
     if where == "unschedulable":
-        wakes = ", ".join(queue.get("wakes") or ()) or "something changes"
+        wakes = _names(list(queue.get("wakes") or ())) or "something changes"
         return [
             f"It waits for a change ({tried}); refused by {', '.join(queue.get('refusedBy') or ()) or 'an error'}.",
             f"It is tried again when one of these happens and may help: {wakes}; at the latest {queue['nextAttempt']}.",

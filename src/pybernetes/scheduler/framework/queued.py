@@ -9,7 +9,7 @@ from .podinfo import PodInfo
 
 @dataclass(slots=True, eq=False)
 class QueuedPodInfo:
-    """A pod that waits for a node. Times are the clock's `now()`, seconds since 1970."""
+    """A pod that waits for a node. Times are the queue's `now()`, seconds since 1970."""
 
     info: PodInfo
     timestamp: float

@@ -89,6 +89,7 @@ class SchedulingQueue:
     ) -> None:
         """`events` and `pre_enqueues` are by profile, `events` then by plugin."""
         self._clock = clock
+        self._began = clock.now() - clock.monotonic()
         self._interest = {profile: Interest(registered) for profile, registered in events.items()}
         self._pre_enqueues = pre_enqueues
         self._metrics = metrics or Metrics()
@@ -148,7 +149,7 @@ class SchedulingQueue:
         """A pod without a node appeared."""
         if self.get(info.key) is not None:
             return
-        self._to_active(QueuedPodInfo(info, self._clock.now()), POD_ADD)
+        self._to_active(QueuedPodInfo(info, self.now()), POD_ADD)
 
     def update(self, old: Pod, info: PodInfo) -> None:
         """A pod without a node changed."""
@@ -166,7 +167,7 @@ class SchedulingQueue:
                 return
         queued = self.unschedulable.get(info.key)
         if queued is None:
-            self._to_active(QueuedPodInfo(info, self._clock.now()), POD_UPDATE)
+            self._to_active(QueuedPodInfo(info, self.now()), POD_UPDATE)
             return
         self._renew(queued, info)
         for event in events:
@@ -197,7 +198,7 @@ class SchedulingQueue:
     def whereabouts(self, key: Key) -> tuple[str, float | None]:
         """Which queue a pod is in ("" = none), and when it is tried again at the latest (None = not known)."""
         if key in self.active:
-            return "active", self._clock.now()
+            return "active", self.now()
         for heap in (self.backoff, self.error_backoff):
             queued = heap.get(key)
             if queued is not None:
@@ -230,7 +231,7 @@ class SchedulingQueue:
                 queued.consecutive_errors = 0
             else:
                 queued.consecutive_errors += 1
-            queued.timestamp = self._clock.now()
+            queued.timestamp = self.now()
             queued.backoff_expiration = 0.0
             queued.was_flushed_from_unschedulable = False
             self._metrics.refused(queued, 1)
@@ -355,7 +356,7 @@ class SchedulingQueue:
             self._to_unschedulable(queued, event)
             return False
         if queued.initial_attempt_timestamp is None:
-            queued.initial_attempt_timestamp = self._clock.now()
+            queued.initial_attempt_timestamp = self.now()
         self._leave_unschedulable(queued.info.key)
         self.active.add(queued)
         self._metrics.incoming("active", event)
@@ -428,8 +429,15 @@ class SchedulingQueue:
 
     # -- time
 
+    def now(self) -> float:
+        """Seconds since 1970, as if nobody had set the machine's clock since the queue was made.
+
+        A clock that is set back by an hour must not keep pods in their back-off for an hour.
+        """
+        return self._began + self._clock.monotonic()
+
     def _backing_off(self, queued: QueuedPodInfo) -> bool:
-        return self._backoff_until(queued) >= _window(self._clock.now())
+        return self._backoff_until(queued) >= _window(self.now())
 
     def _backoff_until(self, queued: QueuedPodInfo) -> float:
         number = queued.consecutive_errors or queued.unschedulable_count
@@ -442,7 +450,7 @@ class SchedulingQueue:
 
     def _flush_backoff_later(self) -> None:
         if self._backoff_timer is None and (self.backoff or self.error_backoff):
-            now = self._clock.now()
+            now = self.now()
             ends = [self._backoff_until(first) for heap in (self.backoff, self.error_backoff) if (first := heap.peek())]
             # A back-off is over in the window after the one in which it ends.
             due = max(_window(now), min(ends)) + ORDERING_WINDOW
@@ -458,7 +466,7 @@ class SchedulingQueue:
 
     def _flush_unschedulable(self) -> None:
         self._flush_timer = None
-        now = self._clock.now()
+        now = self.now()
         late = [each for each in self.unschedulable.values() if now - each.timestamp > self._max_in_unschedulable]
         for queued in late:
             queued.was_flushed_from_unschedulable = True
