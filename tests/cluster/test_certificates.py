@@ -20,6 +20,8 @@ COMPONENTS = [
     "scheduler",
     "scheduler-serving",
     "kube-proxy",
+    "ingress",
+    "local-volumes",
     "apiserver-kubelet-client",
 ]
 FRONT_PROXY = ["front-proxy-ca", "front-proxy-client"]
@@ -43,6 +45,8 @@ def test_the_first_start_makes_everything_private_and_the_second_nothing(tmp_pat
         *("controller-manager-serving.crt", "controller-manager-serving.key"),
         *("scheduler.crt", "scheduler.key", "scheduler-serving.crt", "scheduler-serving.key"),
         *("kube-proxy.crt", "kube-proxy.key"),
+        *("ingress.crt", "ingress.key"),
+        *("local-volumes.crt", "local-volumes.key"),
         *("apiserver-kubelet-client.crt", "apiserver-kubelet-client.key"),
         *("front-proxy-ca.crt", "front-proxy-ca.key", "front-proxy-client.crt", "front-proxy-client.key"),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,20 @@ def test_a_benchmark_that_is_told_to_end_takes_down_what_it_started(tmp_path: Pa
         running.terminate()
         assert running.stdout.read() == "taken down\n"
     assert running.returncode == 143
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["statsu"], "unknown command 'statsu'; did you mean status?"),
+        (["up", "--nods=2"], "unrecognized arguments: --nods=2; did you mean --nodes?"),
+        (["up", "--store=sqllite"], "did you mean sqlite?"),
+        (["up", "--nodes=two"], "argument --nodes: 'two' is not a number; 0, 1, 2 and so on are"),
+        (["up", "--port=70000"], "argument --port: '70000' is not a port"),
+        (["node", "stpo", "x"], "did you mean stop?"),
+    ],
+)
+def test_usage_errors_are_plain_words(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    with contextlib.suppress(SystemExit):
+        assert cli.main(words) == 2
+    assert message in capsys.readouterr().err

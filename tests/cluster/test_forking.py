@@ -45,7 +45,7 @@ import json, os, signal, sys
 from pybernetes.cluster import cli, forking
 cli.COMMANDS["probe"] = ("probe_of_forks", "")
 kept = os.open("/dev/zero", os.O_RDONLY)
-listener = os.open("/dev/full", os.O_RDWR) if sys.argv[2] == "listen" else -1
+listener = [os.open("/dev/full", os.O_RDWR)] if sys.argv[2] == "listen" else []
 signal.signal(signal.SIGTERM, lambda *_: None)
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 pid = forking.start([*forking.PYTHON, "probe", *sys.argv[3:]], sys.argv[1], listener)

@@ -80,6 +80,30 @@ def test_the_nearest_tests_are_those_of_the_same_path_and_those_that_import_the_
     assert nearest.nearest_tests(checkout, Path("src/pybernetes/a/new.py")) == ["tests/a/test_logic.py"]
 
 
+def test_farther_are_tests_that_name_what_the_module_defines_and_those_of_its_package(checkout: Path) -> None:
+    (checkout / "src/pybernetes/a/logic.py").write_text("def is_larger_than(a, b):\n    return a > b\n")
+    (checkout / "tests/c").mkdir()
+    (checkout / "tests/c/test_naming.py").write_text("# through a server: is_larger_than\n")
+    (checkout / "tests/a/deep").mkdir()
+    (checkout / "tests/a/deep/test_deep.py").write_text("")
+    farther = nearest.farther_tests(checkout, Path("src/pybernetes/a/logic.py"))
+    assert farther == ["tests/c/test_naming.py", "tests/a/deep/test_deep.py"]
+    assert "tests/apiserver/strategies/test_cases.py" in nearest.nearest_tests(
+        tools.ROOT, Path("src/pybernetes/api/coordination/validation.py")
+    )
+
+
+def test_a_break_that_only_a_far_test_notices_is_caught(checkout: Path) -> None:
+    (checkout / "tests/a/deep").mkdir()
+    (checkout / "tests/a/deep/test_deep.py").write_text(
+        "from importlib import import_module\n"
+        "def test_it(): assert not import_module('pybernetes.a.' + 'logic').larger(1, 1)\n"
+    )
+    arguments = ["src/pybernetes/a", "--count", "2", "--jobs", "1"]
+    assert runner.main(checkout, [*arguments, "--near"]) == 1
+    assert runner.main(checkout, arguments) == 0
+
+
 def test_the_same_seed_draws_the_same_places(checkout: Path) -> None:
     drawn = [runner.draw(tools.ROOT, Path("src/pybernetes/store"), seed, 5) for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1] != drawn[2]

@@ -13,11 +13,12 @@ def status(running: dict[str, bool], *, ready: bool = True) -> dict[str, object]
         {"name": name, "running": runs, "pid": 1, "uptimeSeconds": 1.0, "rssBytes": 1, "restarts": 0}
         for name, runs in running.items()
     ]
-    whole = all(running.values())
+    whole = all(runs for name, runs in running.items() if name != "supervisor")
     facts = {"server": "https://127.0.0.1:1", "store": "sqlite", "context": "pyb", "dataDir": "/d"}
     return {
         "name": "c",
         "running": whole,
+        "supervised": running["supervisor"],
         "ready": whole and ready,
         "nodes": [],
         "differences": (),
@@ -33,6 +34,11 @@ def status(running: dict[str, bool], *, ready: bool = True) -> dict[str, object]
         ({"supervisor": True, "apiserver": True}, False, "running, not ready"),
         ({"supervisor": False, "apiserver": False}, False, "not running"),
         (
+            {"supervisor": False, "apiserver": True},
+            True,
+            "ready, without its supervisor; `pyb up --name c` gives it a new one",
+        ),
+        (
             {"supervisor": True, "apiserver": True, "controller-manager": False},
             False,
             "running, without controller-manager",
@@ -44,4 +50,4 @@ def test_one_process_that_does_not_run_is_named_and_the_others_are_shown(
 ) -> None:
     first, *rest = _table(status(running, ready=ready)).splitlines()
     assert first == f"Cluster 'c': {says}"
-    assert any(line.startswith("apiserver") for line in rest) == running["supervisor"]
+    assert any(line.startswith("apiserver") for line in rest) == running["apiserver"]

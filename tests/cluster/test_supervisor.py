@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -203,3 +203,54 @@ def test_a_log_that_grows_too_large_while_it_is_written_is_kept_once_and_emptied
     assert (tmp_path / "x.log.1").read_bytes() == b"0123456789more"
     assert log.read_bytes() == b"new"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["x.log", "x.log.1"]
+
+
+def change(supervised: Supervised, change: Callable[[list[dict[str, object]]], list[dict[str, object]]]) -> None:
+    """Writes another components file and tells the supervisor."""
+    path = supervised.folder / "components.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    supervised.process.send_signal(signal.SIGUSR1)
+
+
+def test_components_come_and_go_while_the_others_run(tmp_path: Path) -> None:
+    with supervise(tmp_path, grace=0.3, stays=SLEEP, deaf=["/bin/sh", "-c", "trap '' TERM; sleep 1000 & wait"]) as it:
+        stays = tools.wait_until(lambda: it.child("stays"), "it runs")
+        deaf = tools.wait_until(lambda: it.child("deaf"), "it runs")
+        new = {"name": "new", "argv": SLEEP, "log": str(tmp_path / "new.log"), "pidFile": str(tmp_path / "new.pid")}
+        change(it, lambda specs: [specs[0], new])
+        first = tools.wait_until(lambda: it.child("new"), "the new one runs")
+        tools.wait_until(lambda: not (tmp_path / "deaf.pid").exists(), "the removed one is gone")
+        assert not deaf.alive
+
+        change(it, lambda specs: [specs[0], {**specs[1], "off": True}])
+        tools.wait_until(lambda: not (tmp_path / "new.pid").exists(), "it is off")
+        assert not first.alive
+        change(it, lambda specs: [specs[0], {**specs[1], "off": False}])
+        tools.wait_until(lambda: it.child("new"), "it is on again")
+
+        (tmp_path / "components.json").write_text("{")
+        it.process.send_signal(signal.SIGUSR1)
+        tools.wait_until(lambda: "cannot read" in it.events(), "a damaged file is reported")
+        assert stays.alive
+        assert it.child("new")
+
+
+def test_a_new_supervisor_takes_over_what_the_killed_one_left(tmp_path: Path) -> None:
+    try:
+        with contextlib.suppress(AssertionError), supervise(tmp_path, one=SLEEP, two=SLEEP) as first:
+            one = tools.wait_until(lambda: first.child("one"), "it runs")
+            two = tools.wait_until(lambda: first.child("two"), "it runs")
+            first.process.kill()
+            first.process.wait()
+        with supervise(tmp_path, one=SLEEP, two=SLEEP) as second:
+            tools.wait_until(lambda: second.events().count("adopted") == 2, "both are taken over")
+            assert one.alive
+            assert two.alive
+            os.kill(one.pid, signal.SIGKILL)
+            tools.wait_until(lambda: (second.child("one") or one).pid != one.pid, "an adopted one is started again")
+            assert two.alive
+        assert not two.alive
+    finally:
+        for process in (one, two):
+            if process.alive:
+                os.kill(process.pid, signal.SIGKILL)

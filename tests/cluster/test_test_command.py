@@ -6,6 +6,7 @@ apt-get, dpkg-deb and sudo are played by scripts that write down their arguments
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -55,7 +56,7 @@ def test_everything_missing_is_installed_after_one_update(machine: Machine) -> N
     command.install_programs(machine.project)
     apt = [line for line in machine.calls() if line.startswith("apt-get")]
     assert apt[0] == "apt-get -qq update"
-    assert apt[1].startswith("apt-get -qq install -y --no-install-recommends etcd-server wrk containerd runc ")
+    assert apt[1].startswith("apt-get -qq install -y --no-install-recommends etcd-server wrk ")
     assert apt[2].endswith("download kubernetes-client")
     assert (machine.project / command.KUBECTL).exists()
     assert os.listdir(machine.project / ".cache") == ["kubectl-debian"]
@@ -168,9 +169,12 @@ def test_the_locked_packages_are_installed_once_and_again_when_the_lock_changes(
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     run, test = machine.project / lock.RUN, machine.project / lock.TEST
     run.parent.mkdir()
+    helm = machine.project / command.HELM
+    helm.write_text("helm")
     for content, calls in ((("a", "b"), 1), (("a", "b"), 1), (("c", "b"), 2), (("c", "d"), 3)):
         run.write_text(content[0])
         test.write_text(content[1])
         command.install_packages(machine.project)
         assert len(machine.calls()) == calls
-    assert machine.calls()[0].endswith(f"--require-hashes -r {run} -r {test}")
+    only_here = f" -r {helm}" if platform.machine() == "x86_64" else ""
+    assert machine.calls()[0].endswith(f"--require-hashes -r {run} -r {test}{only_here}")

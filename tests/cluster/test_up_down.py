@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -21,6 +22,7 @@ from pybernetes.cluster.layout import Layout, Record
 from pybernetes.cluster.node import containerd, plan, programs
 from pybernetes.cluster.readiness import Probe
 from pybernetes.cluster.rootless.rights import Rights
+from pybernetes.store.etcd import EtcdStore
 
 FOREIGN = {"clusters": [{"name": "other", "cluster": {"server": "https://203.0.113.1"}}], "current-context": "other"}
 
@@ -76,7 +78,7 @@ def test_certificates_of_a_running_cluster_are_renewed_before_they_end(pyb: Shel
     data = pyb.home / ".pybernetes" / "pybernetes"
     chores = [each for each in json.loads((data / "run/components.json").read_text()) if "every" in each]
     assert [each["name"] for each in chores] == ["renewal"]
-    assert chores[0]["refreshes"] == ["controller-manager", "scheduler"]
+    assert chores[0]["refreshes"] == ["controller-manager", "scheduler", "ingress"]
     words = chores[0]["argv"][chores[0]["argv"].index("renew") :]
     assert pyb(*words).stdout == ""
     before = pyb.kubeconfig.read_text()
@@ -99,7 +101,8 @@ def test_a_second_up_says_so_and_does_no_harm(pyb: Shell) -> None:
     pyb.up()
     before = {name: process.pid for name, process in pyb.processes().items()}
     server = pyb.status()["server"]
-    assert f"already running at {server}" in pyb.up("--store=sqlite").stdout
+    assert f"already running at {server}" in pyb.up().stdout
+    assert "--store sqlite: cluster 'pybernetes' has its objects in memory" in pyb.up("--store=sqlite", code=1).stderr
     assert {name: process.pid for name, process in pyb.processes().items()} == before
     pyb("down")
 
@@ -140,20 +143,19 @@ def test_down_of_what_does_not_run_is_fine(pyb: Shell) -> None:
     assert list(pyb.home.iterdir()) == []
 
 
-def test_a_stale_pid_file_is_one_line_and_down_cleans_it(pyb: Shell) -> None:
-    pyb.up()
+def test_after_a_reboot_up_just_starts(pyb: Shell) -> None:
+    pyb.up("--store=sqlite")
+    server = pyb.status()["server"]
     processes = pyb.processes()
     for process in processes.values():
         os.kill(process.pid, signal.SIGKILL)
     tools.wait_until(lambda: not any(process.alive for process in processes.values()), "all are gone")
-    result = pyb.up(code=1)
-    assert result.stderr.count("\n") == 1
-    assert "stale pid file" in result.stderr
-    assert "`./pyb down`" in result.stderr
-    assert "is not running" in pyb("down").stdout
-    assert pyb.contexts() == []
-    pyb.up()
+    assert pyb.status(code=1)["running"] is False
+    again = pyb("up")
+    assert "keeps what it was made with: --nodes 0 --store sqlite --port" in again.stdout
+    assert pyb.status()["server"] == server
     pyb("down")
+    assert pyb.contexts() == []
 
 
 def test_a_reused_pid_is_left_alone(pyb: Shell) -> None:
@@ -166,7 +168,7 @@ def test_a_reused_pid_is_left_alone(pyb: Shell) -> None:
         try:
             (run / "supervisor.pid").write_text(f"{stranger.pid} 1 0\n")
             assert pyb.status(code=1)["running"] is False
-            assert "stale pid file" in pyb.up(code=1).stderr
+            pyb.up()
             pyb("down")
             assert stranger.poll() is None
         finally:
@@ -174,16 +176,27 @@ def test_a_reused_pid_is_left_alone(pyb: Shell) -> None:
     assert not run.exists()
 
 
-def test_a_component_without_its_supervisor_is_named_and_ended_by_down(pyb: Shell) -> None:
+def test_a_cluster_that_lost_its_supervisor_is_seen_taken_over_and_ended(pyb: Shell) -> None:
     pyb.up()
-    processes = pyb.processes()
-    os.kill(processes["supervisor"].pid, signal.SIGKILL)
-    tools.wait_until(lambda: not processes["supervisor"].alive, "the supervisor is gone")
-    assert processes["apiserver"].alive
-    (pyb.home / ".pybernetes" / "pybernetes" / "run" / "supervisor.pid").unlink()
-    assert f"apiserver (pid {processes['apiserver'].pid}) has lost its supervisor" in pyb.up(code=1).stderr
+    before = pyb.processes()
+    os.kill(before["supervisor"].pid, signal.SIGKILL)
+    tools.wait_until(lambda: not before["supervisor"].alive, "the supervisor is gone")
+    seen = pyb("status", code=1).stdout
+    assert seen.startswith("Cluster 'pybernetes': ready, without its supervisor; `./pyb up` gives it a new one")
+    taken = pyb.up().stdout
+    assert "taken over, with apiserver, controller-manager, scheduler" in taken
+    after = pyb.processes()
+    assert {name: process.pid for name, process in after.items() if name != "supervisor"} == {
+        name: process.pid for name, process in before.items() if name != "supervisor"
+    }
+    os.kill(after["scheduler"].pid, signal.SIGKILL)
+    tools.wait_until(
+        lambda: pyb.processes().get("scheduler", before["scheduler"]).pid != before["scheduler"].pid, "back"
+    )
+    os.kill(after["supervisor"].pid, signal.SIGKILL)
+    tools.wait_until(lambda: not after["supervisor"].alive, "the supervisor is gone")
     pyb("down")
-    assert not processes["apiserver"].alive
+    assert not before["apiserver"].alive
 
 
 def test_a_crashed_component_comes_back(pyb: Shell) -> None:
@@ -256,6 +269,16 @@ def test_clusters_of_different_names_live_side_by_side_and_are_found_by_name(pyb
     assert (
         "belongs to the cluster 'second'" in pyb.up("--name=x", f"--data-dir={tmp_path / 'elsewhere'}", code=1).stderr
     )
+    assert yaml.safe_load(pyb.kubeconfig.read_text())["current-context"] == "pybernetes-second"
+    pyb("down", "--name=second")
+    assert yaml.safe_load(pyb.kubeconfig.read_text())["current-context"] == "pybernetes"
+    # It is where it was also when it is started again, by its name alone; what to type next names it.
+    again = pyb("up", "--name=second")
+    assert pyb.status("--name=second")["dataDir"] == str(tmp_path / "elsewhere")
+    assert "./pyb status --name second   |   ./pyb down --name second" in again.stdout
+    pyb("down")
+    assert yaml.safe_load(pyb.kubeconfig.read_text())["current-context"] == "pybernetes-second"
+    pyb("up")
     pyb("down", "--name=second", "--purge")
     assert not (tmp_path / "elsewhere").exists()
     assert pyb.contexts() == ["pybernetes"]
@@ -410,6 +433,18 @@ def test_the_token_works_and_is_gone_with_the_next_start(pyb: Shell, kubectl: st
     pyb("down")
 
 
+async def keys_of(endpoint: str, write: str = "") -> list[str]:
+    """All keys of an etcd, after one is written."""
+    store = EtcdStore([endpoint])
+    await store.start()
+    try:
+        if write:
+            await store.create(write, b"1")
+        return [entry.key for entry in (await store.range("/")).entries]
+    finally:
+        await store.close()
+
+
 def test_the_store_can_be_an_etcd_of_the_users(pyb: Shell, tmp_path: Path, kubectl: str) -> None:
     client, peer = (f"http://127.0.0.1:{tools.free_port()}" for _ in range(2))
     etcd = subprocess.Popen(
@@ -426,12 +461,20 @@ def test_the_store_can_be_an_etcd_of_the_users(pyb: Shell, tmp_path: Path, kubec
         assert pyb.status()["store"] == "etcd"
         create = [kubectl, f"--kubeconfig={pyb.kubeconfig}", "create", "namespace", "kept"]
         subprocess.run(create, check=True)
-        # Not one file of ours holds it: a cluster made anew on the same etcd still has the object.
-        pyb("down", "--purge")
-        pyb.up("--store=etcd", f"--etcd-endpoints={client}")
+        pyb("down")
+        assert f"--etcd-endpoints {client}" in pyb("up").stdout
         get = [kubectl, f"--kubeconfig={pyb.kubeconfig}", "get", "namespace", "kept", "-o", "name"]
         assert subprocess.run(get, check=True, capture_output=True, text=True).stdout == "namespace/kept\n"
+        # A purge removes what is the cluster's, and nothing else; without etcd it can be repeated.
+        asyncio.run(keys_of(client, write="/others/key"))
         pyb("down")
+        etcd.send_signal(signal.SIGSTOP)
+        refused = pyb("down", "--purge", code=1)
+        assert "keys are still in etcd" in refused.stderr
+        assert "repeat `./pyb down --purge`" in refused.stderr
+        etcd.send_signal(signal.SIGCONT)
+        assert "Keys are removed from etcd" in pyb("down", "--purge").stdout
+        assert asyncio.run(keys_of(client)) == ["/others/key"]
     finally:
         etcd.kill()
         etcd.wait()

@@ -67,10 +67,15 @@ class Cluster:
         named = ["--name", self.layout.name, "--data-dir", str(self.layout.data)]
         return self._run([*tools.PYTHON, command, *named, *words], check=check)
 
-    def pyb_image(self, command: str, *words: str, check: bool = True) -> str:
+    def pyb_image(self, command: str, *words: str, check: bool = True, timeout: float = 120.0) -> str:
         """`pyb image COMMAND` on this cluster."""
         named = ["--name", self.layout.name, "--data-dir", str(self.layout.data)]
-        return self._run([*tools.PYTHON, "image", command, *named, *words], check=check)
+        return self._run([*tools.PYTHON, "image", command, *named, *words], check=check, timeout=timeout)
+
+    def pyb_node(self, command: str, *words: str) -> str:
+        """`pyb node COMMAND` on this cluster."""
+        named = ["--name", self.layout.name, "--data-dir", str(self.layout.data)]
+        return self._run([*tools.PYTHON, "node", command, *named, *words], check=True)
 
     def kubectl(self, *words: str, stdin: str = "", check: bool = True, timeout: float = 120.0) -> str:
         """Debian's kubectl, with all rights."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Any
 
 from node.machine import BUSYBOX, Machine
@@ -18,6 +19,8 @@ def sandbox_config(machine: Machine) -> Any:
     uid = f"uid-{number}"
     logs = machine.folder / "logs" / uid
     logs.mkdir(parents=True)
+    above = logs.parent.stat()
+    os.chown(logs, above.st_uid, above.st_gid)  # the runtime's, which need not be root
     return cri.PodSandboxConfig(
         metadata=cri.PodSandboxMetadata(name=f"pod-{number}", uid=uid, namespace="default"),
         log_directory=str(logs),

@@ -147,6 +147,7 @@ class Machine(abc.ABC):
             "routes": [{"dst": "0.0.0.0/0"}],
         }
         bridge = {"type": "bridge", "bridge": "cni0", "isGateway": True, "hairpinMode": True, "ipam": ipam}
+        bridge["addressCheck"] = True
         portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
         conflist = {"cniVersion": "1.0.0", "name": "pyb", "plugins": [bridge, portmap]}
         temporary = self.folder / "cni.new"

@@ -13,10 +13,10 @@ from node.runtimes import only
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.containerd_snapshots import ImageViews
+from pybernetes.cri.mounting import mounts, unmount
 from pybernetes.kubelet.config_error import ConfigError
 from pybernetes.kubelet.volumes.base import MountedVolume
 from pybernetes.kubelet.volumes.image import ImageMounts
-from pybernetes.kubelet.volumes.mounting import mounts, unmount
 
 pytestmark = only("containerd")
 VOLUME = MountedVolume("v", Path(), read_only=True, image=BUSYBOX)

@@ -64,11 +64,17 @@ def test_the_node_is_ready_and_says_what_it_is(node: Cluster) -> None:
     name = {"containerd": "containerd", "embedded": "pybernetes"}[node.runtime]
     assert any(field.startswith(f"{name}://") for field in fields)
     status = json.loads(node.pyb("status", "--output=json"))
-    assert (status["ready"], status["nodes"]) == (True, [{"name": "node-1", "ready": True}])
+    assert (status["ready"], status["nodes"]) == (True, [{"name": "node-1", "ready": True, "state": "ready"}])
     running = {each["name"]: each["running"] for each in status["components"]}
     assert {"node-1", f"node-1/{PROGRAMS[node.runtime]}", "node-1/kubelet"} <= set(running)
     assert all(running.values())
     assert node.kubectl("get", "runtimeclasses", "-o", "name").split()
+
+
+def test_the_log_of_the_kubelet_can_be_read_with_kubectl(node: Cluster) -> None:
+    proxy = "/api/v1/nodes/node-1/proxy/logs/"
+    assert "Creating Container Manager object" in node.kubectl("get", "--raw", f"{proxy}?query=kubelet")
+    assert node.kubectl("get", "--raw", f"{proxy}?query=nothing") == "\nlog not found for nothing\n"
 
 
 def test_images_of_the_cluster_are_pulled_by_their_plain_names(kubectl_in: Kubectl, nginx: str) -> None:

@@ -55,7 +55,15 @@ def turned(cluster: Cluster) -> str:
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("names", "seconds"),
-    [(("kubelet",), 60.0), (("kubelet",), 90.0), (("apiserver",), 75.0), (("runtime",), 90.0), (("apiserver",), 300.0)],
+    [
+        (("kubelet",), 60.0),
+        (("kubelet",), 90.0),
+        (("apiserver",), 75.0),
+        (("runtime",), 90.0),
+        (("scheduler",), 90.0),
+        (("controller-manager",), 90.0),
+        (("apiserver",), 300.0),
+    ],
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else str(value),
 )
 def test_a_node_is_ready_soon_after_a_pause(own_node: Cluster, names: tuple[str, ...], seconds: float) -> None:

@@ -227,6 +227,22 @@ def test_a_deletion_asks_first_and_a_shorter_one_does_not_wait_for_a_longer(spac
     space.kubectl("delete", "pod", "stubborn", "--grace-period=1", "--timeout=90s")
 
 
+def test_a_pod_that_becomes_unready_during_its_grace_period_is_reported_at_once(space: Namespace) -> None:
+    command = "touch /tmp/ready; trap 'rm -f /tmp/ready' TERM; while :; do sleep 0.1; done"
+    probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "failureThreshold": 1}
+    space.apply(pod("drains", command, main={"readinessProbe": probe}, terminationGracePeriodSeconds=100))
+    space.kubectl("wait", "pod", "drains", "--for=condition=Ready", "--timeout=110s")
+    space.kubectl("delete", "pod", "drains", "--wait=false")
+
+    def unready() -> bool:
+        found = space.get("drains")
+        return "deletionTimestamp" in found["metadata"] and condition(found, "Ready")["status"] == "False"
+
+    tools.wait_until(unready, "it is not ready", 60.0, every=0.2)
+    assert "running" in statuses(space.get("drains"))["main"]["state"]
+    space.kubectl("delete", "pod", "drains", "--grace-period=1")
+
+
 def test_finished_pods_stay_with_their_logs_until_they_are_deleted(space: Namespace) -> None:
     space.apply(pod("finished", "echo done; exit 3"))
     found = space.wait("finished", lambda found: phase(found) == "Failed", "Failed")

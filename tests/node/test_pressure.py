@@ -225,7 +225,7 @@ def test_the_kernel_kills_before_all_pods_together_take_more_than_they_may(space
 
 
 def test_a_node_that_shuts_down_ends_its_pods_and_takes_no_others(space: Namespace) -> None:
-    """Last of all, because the node does not come back."""
+    """The node comes back for the other tests, in whichever order they run, when its kubelet is started again."""
     slow = "trap 'sleep 1; echo goodbye; exit 0' TERM; sleep 3600 & wait"
     critical = {"priorityClassName": "system-cluster-critical"}
     space.apply(
@@ -265,3 +265,6 @@ def test_a_node_that_shuts_down_ends_its_pods_and_takes_no_others(space: Namespa
         "NodeShutdown",
         "Pod was rejected: Pod was rejected as the node is shutting down.",
     )
+    space.kubectl("delete", "pod", "ordinary", "critical", "late")
+    space.cluster.kill("kubelet")
+    space.cluster.wait_ready()

@@ -22,9 +22,16 @@ SLEEP = "trap 'exit 0' TERM; sleep 3600 & wait"
 
 
 @pytest.fixture(scope="module")
-def space(node: Cluster) -> Iterator[Namespace]:
+def namespace_of_all(node: Cluster) -> Iterator[Namespace]:
     yield Namespace(node, f"resources-{os.getpid()}")
     node.kubectl("delete", "namespace", f"resources-{os.getpid()}", "--wait=false")
+
+
+@pytest.fixture
+def space(namespace_of_all: Namespace) -> Iterator[Namespace]:
+    """A namespace whose pods go after each test: what they request is what the next ones need."""
+    yield namespace_of_all
+    namespace_of_all.kubectl("delete", "pods", "--all", "--wait=false")
 
 
 def resources(cpu: str = "", memory: str = "", **limits: str) -> dict[str, Any]:

@@ -75,8 +75,19 @@ def needed(runtime_name: str) -> None:
         pytest.skip(f"no node: {why or 'busybox is not installed'}")
 
 
+@pytest.fixture
+def two_nodes(pair: Cluster) -> Cluster:
+    """The pair, started again if the test before has ended it."""
+    if pair.find("apiserver") is None:
+        pair.up()
+        pair.kubectl("wait", "node", "--all", "--for=condition=Ready", "--timeout=110s")
+        pair.kubectl("wait", "pod", "--all", "--for=condition=Ready", "--timeout=110s")
+    return pair
+
+
 @pytest.fixture(scope="module")
-def two_nodes(runtime_name: str, needed: None) -> Iterator[Cluster]:
+def pair(runtime_name: str, needed: None) -> Iterator[Cluster]:
+    """Two nodes with a pod on each; what `down` leaves of them is looked for at the end."""
     with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
         cluster = Cluster(Path(folder), f"u{os.getpid()}", runtime=runtime_name, nodes=2)
         with cluster:
@@ -96,7 +107,8 @@ def two_nodes(runtime_name: str, needed: None) -> Iterator[Cluster]:
 
 
 def addresses(cluster: Cluster) -> dict[str, str]:
-    return {each["metadata"]["name"]: each["status"]["podIP"] for each in cluster.get("pods")["items"]}
+    pods = cluster.get("pods")["items"]
+    return {each["metadata"]["name"]: each["status"]["podIP"] for each in pods if "podIP" in each["status"]}
 
 
 def fetched(cluster: Cluster, here: str, address: str) -> str:
@@ -152,7 +164,7 @@ def test_status_shows_every_node_with_its_programs(two_nodes: Cluster) -> None:
     assert [node["name"] for node in status["nodes"]] == ["node-1", "node-2"]
     names = [each["name"] for each in status["components"]]
     programs = [PROGRAMS[two_nodes.runtime], "kubelet", "node-network"]
-    assert names[-4:] == ["node-2", *(f"node-2/{each}" for each in programs)]
+    assert names[-5:] == ["node-2", *(f"node-2/{each}" for each in programs), "ingress"]
 
 
 def test_a_second_start_finds_the_pods_and_runs_them_again(two_nodes: Cluster) -> None:
@@ -229,13 +241,117 @@ def test_a_start_that_fails_shows_why_and_leaves_nothing() -> None:
         cluster.down()
 
 
-def test_down_cleans_up_after_a_supervisor_that_was_killed(two_nodes: Cluster) -> None:
-    bridge = two_nodes.machine().bridge
-    supervisor = pidfile.read(str(two_nodes.layout.pid_file("supervisor")))
-    assert supervisor is not None
-    os.kill(supervisor.pid, signal.SIGKILL)
-    tools.wait_until(lambda: not supervisor.alive, "the supervisor is gone")
-    assert inside.init_process(two_nodes.layout, "node-1") is not None, "nodes live on"
-    assert "`pyb down` cleans up" in two_nodes.pyb("up", *two_nodes.flags, check=False)
+def nodes(cluster: Cluster) -> list[str]:
+    return [node["metadata"]["name"] for node in cluster.get("nodes")["items"]]
+
+
+def test_the_server_is_on_the_loopback_for_people_and_on_the_bridge_for_nodes(two_nodes: Cluster) -> None:
+    server = json.loads(two_nodes.pyb("status", "--output=json"))["server"]
+    assert server.startswith("https://127.0.0.1:")
+    gateway = two_nodes.machine().gateway
+    for host in ("127.0.0.1", gateway):  # its certificate is checked at both
+        url = f"https://{host}:{server.rpartition(':')[2]}"
+        assert two_nodes.kubectl("--server", url, "get", "--raw", "/readyz") == "ok"
+    slices = two_nodes.get("endpoints", "kubernetes")["subsets"]
+    assert [each["ip"] for each in slices[0]["addresses"]] == [gateway]
+
+
+def test_why_names_the_cause_first_and_asks_the_cluster_of_the_current_context(two_nodes: Cluster) -> None:
+    container = {"name": "c", "image": "busybox:1.35", "command": ["sh", "-c", "echo last words; exit 3"]}
+    crash = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "crash"}, "spec": {"containers": [container]}}
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    spec = {"containers": [{"name": "c", "image": "busybox:1.35"}], "volumes": [volume]}
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "",
+    }
+    two_nodes.apply(
+        crash,
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "unbound"}, "spec": spec},
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": claim},
+    )
+
+    def why(name: str) -> str:
+        return two_nodes._run([*tools.PYTHON, "why", name], check=False)
+
+    tools.wait_until(lambda: "keeps ending: exit code 3" in why("crash"), "it keeps ending", 60.0, every=0.5)
+    assert why("pod/crash").splitlines()[1:] == ["The last lines of c:", "  last words"]
+    tools.wait_until(lambda: "refused by VolumeBinding" in why("unbound"), "the scheduler has tried", every=0.5)
+    assert why("unbound").startswith(
+        'Pod default/unbound: the claim data names the StorageClass "", so only a PersistentVolume'
+    )
+    two_nodes.kubectl("delete", "pod/crash", "pod/unbound", "pvc/data", "--wait=false")
+    tools.wait_until(lambda: len(two_nodes.get("pods")["items"]) == 2, "they are gone", 60.0, every=0.2)
+
+
+def test_nodes_are_added_stopped_cut_off_and_removed_while_the_others_run(two_nodes: Cluster) -> None:
+    before = two_nodes.init()
+    assert "--nodes 2 -> 3" in two_nodes.pyb("up", "--nodes=3")
+    assert nodes(two_nodes) == ["node-1", "node-2", "node-3"]
+    two_nodes.apply(pod("three", "node-3"))
+    two_nodes.kubectl("wait", "pod", "three", "--for=condition=Ready", "--timeout=110s")
+    assert fetched(two_nodes, "one", addresses(two_nodes)["three"]) == "three\n"
+
+    command_line = [two_nodes.layout.name, "--data-dir", str(two_nodes.layout.data)]
+
+    def node(verb: str, name: str, check: bool = True) -> str:
+        return two_nodes._run([*tools.PYTHON, "node", verb, name, "--name", *command_line], check=check)
+
+    assert node("stop", "node-3") == "node node-3 is off\n"
+    assert inside.init_process(two_nodes.layout, "node-3") is None
+    status = json.loads(two_nodes.pyb("status", "--output=json"))
+    assert (status["ready"], status["nodes"][2]["state"]) == (True, "off")
+    assert node("start", "node-3") == "node node-3 is ready\n"
+
+    init, gateway = two_nodes.init("node-3"), two_nodes.machine("node-3").gateway
+    busybox = str(builtin.busybox_program())
+    reach = ["timeout", "5", "nsenter", "-t", str(init), "-n", busybox, "ping", "-c1", "-W1", gateway]
+    assert subprocess.run(reach, capture_output=True).returncode == 0
+    node("partition", "node-3")
+    tools.wait_until(lambda: subprocess.run(reach, capture_output=True).returncode != 0, "it is cut off")
+    assert "cut off" in two_nodes.pyb("status")
+    node("heal", "node-3")
+    tools.wait_until(lambda: subprocess.run(reach, capture_output=True).returncode == 0, "it is back")
+
+    assert node("add", "big") == "node big is ready\n"
+    assert "already has a node big" in node("add", "big", check=False)
+    assert "invalid node name 'scheduler'" in node("add", "scheduler", check=False)
+    assert "has no node ghost; it has: node-1, node-2, node-3, big" in node("stop", "ghost", check=False)
+    assert node("remove", "big") == "node big is removed\n"
+
+    # What a removed node had goes with it: its Node, its pods, its disk, its cgroups.
+    assert "--nodes 3 -> 2" in two_nodes.pyb("up", "--nodes=2")
+    assert nodes(two_nodes) == ["node-1", "node-2"]
+    assert "three" not in addresses(two_nodes)
+    assert not two_nodes.layout.node("node-3").exists()
+    groups = [Path(each.mount, cgroup(two_nodes.layout, "node-3")) for each in cgroups.hierarchies()]
+    assert not any(path.exists() for path in groups)
+    assert two_nodes.init() == before, "the others did not notice"
+
+
+def test_a_cluster_started_with_fewer_nodes_has_no_ghosts(two_nodes: Cluster) -> None:
+    two_nodes.pyb("down")
+    assert "--nodes 2 -> 1" in two_nodes.pyb("up", "--nodes=1")
+    assert nodes(two_nodes) == ["node-1"]
+    assert [each["metadata"]["name"] for each in two_nodes.get("pods")["items"]] == ["one"]
+    assert "--nodes 1 -> 2" in two_nodes.pyb("up", "--nodes=2")
+
+
+def test_nodes_outlive_their_supervisor_and_are_taken_over_or_ended(two_nodes: Cluster) -> None:
+    bridge, before = two_nodes.machine().bridge, two_nodes.init()
+
+    def kill_supervisor() -> None:
+        supervisor = pidfile.read(str(two_nodes.layout.pid_file("supervisor")))
+        assert supervisor is not None
+        os.kill(supervisor.pid, signal.SIGKILL)
+        tools.wait_until(lambda: not supervisor.alive, "the supervisor is gone")
+
+    kill_supervisor()
+    assert "taken over, with apiserver, controller-manager, ingress, node-1, node-2, scheduler" in two_nodes.pyb("up")
+    assert two_nodes.init() == before
+    two_nodes.kill("node", "node-2")
+    tools.wait_until(lambda: inside.init_process(two_nodes.layout, "node-2"), "node-2 is started again", 60.0)
+    kill_supervisor()
     two_nodes.pyb("down")
     assert remains(two_nodes.layout, bridge) == NOTHING

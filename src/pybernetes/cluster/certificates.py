@@ -23,6 +23,11 @@ SCHEDULER = "scheduler"
 SCHEDULER_SERVING = "scheduler-serving"
 PROXY = "kube-proxy"
 """For the network process of nodes, and for a service proxy that the user runs."""
+INGRESS = "ingress"
+"""The Ingress controller."""
+INGRESS_USER = "pybernetes:ingress"
+LOCAL_VOLUMES = "local-volumes"
+"""For the driver of local volumes on nodes."""
 KUBELET_CLIENT = "apiserver-kubelet-client"
 """As whom the API server comes to kubelets: logs, exec, port-forward."""
 SIMULATED_NODES = "simulated-nodes"
@@ -33,6 +38,7 @@ FRONT_PROXY_CLIENT = "front-proxy-client"
 """As whom the API server comes to servers that extend it. An authority of its own: what it signs may say in headers who
 somebody is, which nobody must be able to do with a certificate of the cluster."""
 
+LOCAL_VOLUMES_USER = "pybernetes:local-volumes"
 KUBELET_CLIENT_USER = "kube-apiserver-kubelet-client"
 
 GROUPS = {ADMIN: {"system:masters"}}
@@ -86,6 +92,8 @@ def ensure(
         SCHEDULER: (lambda: pki.issue_client(issuer, "system:kube-scheduler", []), set()),
         SCHEDULER_SERVING: (lambda: pki.issue_server(issuer, "kube-scheduler", LOCAL_NAMES), set(LOCAL_NAMES)),
         PROXY: (lambda: pki.issue_client(issuer, "system:kube-proxy", []), set()),
+        INGRESS: (lambda: pki.issue_client(issuer, INGRESS_USER, []), set()),
+        LOCAL_VOLUMES: (lambda: pki.issue_client(issuer, LOCAL_VOLUMES_USER, []), set()),
         KUBELET_CLIENT: (lambda: pki.issue_client(issuer, KUBELET_CLIENT_USER, []), set()),
     }
     for name, (issue, needed) in wanted.items():

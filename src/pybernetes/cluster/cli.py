@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 
 from pybernetes.cluster.errors import ClusterError
@@ -20,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "down": (_COMMANDS + "down", "stop a cluster; --purge also removes its data"),
     "status": (_COMMANDS + "status", "show the processes of a cluster"),
     "logs": (_COMMANDS + "logs", "show what components have written"),
+    "node": (_COMMANDS + "node", "nodes of a running cluster: add, remove, stop, start, partition, heal, list"),
     "kubeconfig": (_COMMANDS + "kubeconfig", "print the path of a cluster's kubeconfig"),
     "kubectl": ("pybernetes.kubectl.main", "the command line client, as `./kubectl` (`kubectl-pyb` where installed)"),
     "image": (
@@ -39,13 +41,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "scheduler": ("pybernetes.scheduler.command", "run the scheduler in the foreground (likewise)"),
     "simulated-nodes": ("pybernetes.kubelet.simulated.command", "pretend nodes, with pods that behave by rules"),
     "kubelet": ("pybernetes.kubelet.command", "run a node's kubelet in the foreground (likewise)"),
-    "node-network": ("pybernetes.network.node_network", "run a node's network: Services (likewise)"),
+    "node-network": ("pybernetes.network.node_network", "run a node's network: Services, names, routes (likewise)"),
+    "network-policy": ("pybernetes.network.policy.command", "enforce NetworkPolicies on this node in the foreground"),
+    "network-agent": ("pybernetes.network.overlay.command", "keep routes to the pods of other nodes in the foreground"),
     "proxy": ("pybernetes.proxy.command", "serve Services on this node in the foreground (kube-proxy's flags)"),
     "runtime": ("pybernetes.cri.embedded.command", "run a node's container runtime in the foreground (CRI)"),
     "dns": ("pybernetes.dns.command", "run a resolver for cluster names in the foreground"),
+    "ingress": ("pybernetes.ingress.command", "serve Ingresses of the class `pybernetes` in the foreground"),
     "cni": ("pybernetes.cni.command", "network plugins of our own, and their installation for a runtime"),
+    "csi": (
+        "pybernetes.csi.command",
+        "what runs beside a CSI driver: provisioner, attacher, resizer, snapshotter, ...",
+    ),
+    "csi-local": ("pybernetes.csi.drivers.local.command", "run the CSI driver of a node's local volumes"),
+    "objectfs": ("pybernetes.objectfs.command", "a file system over an object store: format, mount, check volumes"),
     "version": (_COMMANDS + "version", "print the version"),
-    "node": ("pybernetes.cluster.node.init", ""),
+    "run-node": ("pybernetes.cluster.node.init", ""),
     "renew": (_COMMANDS + "renew", ""),
     "warm": ("pybernetes.cluster.warm", ""),
     "supervise": ("pybernetes.cluster.supervisor", ""),
@@ -61,7 +72,9 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     name = "version" if argv[0] == "--version" else argv[0]
     if name not in COMMANDS:
-        print(f"pyb: unknown command {name!r}; `{program()} --help` lists them", file=sys.stderr)
+        listed = [each for each, (_, text) in COMMANDS.items() if text]
+        hint = closest(name, listed) or f"; `{program()} --help` lists them"
+        print(f"pyb: unknown command {name!r}{hint}", file=sys.stderr)
         return 2
     command = import_module(COMMANDS[name][0]).main
     try:
@@ -80,6 +93,14 @@ def main(argv: list[str] | None = None) -> int:
 def program() -> str:
     """The name the user typed to get here (`./pyb` or `pyb`), for messages that say what to type next."""
     return os.environ.get("PYB_COMMAND", "pyb")
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """`; did you mean WORD?` with the word that is spelled most like it, nothing if none is."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def _help() -> str:

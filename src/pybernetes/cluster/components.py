@@ -33,6 +33,7 @@ KUBELET_PORTS = 20250
 the kernel gives to clients."""
 # Simulated nodes are reached at another address than they have among themselves; real ones have no such address.
 REACHED_FROM_OUTSIDE = "--kubelet-preferred-address-types=ExternalIP,InternalIP,Hostname"
+NO_POLICY = "--enforces-network-policy=false"
 ISSUER = f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}"
 
 
@@ -42,6 +43,15 @@ class Ready(Protocol):
     trouble: str
 
     def __call__(self) -> bool: ...
+
+
+class Unasked:
+    """For a component that nothing waits for."""
+
+    trouble = ""
+
+    def __call__(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,10 @@ class Component:
     ready: Ready
     listen: tuple[str, int] | None = None
     """Where it is asked from outside of the network it is in (`rootless`): opened for it and handed over."""
+    offers: tuple[tuple[str, int], ...] = ()
+    """Likewise, but only where the port is free."""
+    later: bool = False
+    """Whether it is started when all others are ready and the cluster has its objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +82,14 @@ class Chore:
 
 RENEW_EVERY = 12 * 60 * 60.0  # seconds; certificates are renewed a month before they end
 
+VERBOSITY = "--v=2"
+"""What upstream's own deployments run their components with: what an operator looks for is in the logs."""
+
 
 def renewal(layout: Layout, addresses: Sequence[str]) -> Chore:
     """Renews certificates. API server and kubelets read theirs again by themselves; the others have to start again."""
     flags = [f"--name={layout.name}", f"--data-dir={layout.data}", f"--address={','.join(addresses)}"]
-    others = ("controller-manager", "scheduler")
+    others = ("controller-manager", "scheduler", "ingress")
     return Chore("renewal", (*PYTHON, "renew", *flags), RENEW_EVERY, others)
 
 
@@ -80,6 +97,7 @@ def control_plane(
     layout: Layout,
     *,
     address: str = BIND_ADDRESS,
+    node_address: str = "",
     port: int,
     controller_manager_port: int,
     scheduler_port: int,
@@ -87,17 +105,23 @@ def control_plane(
     pod_range: str = POD_RANGE,
     etcd_servers: str,
     token_file: str | None,
+    load_balancer_pool: str = "",
     more_flags: Sequence[str] = (),
 ) -> list[Component]:
-    """The components of a cluster without nodes, in the order in which they are started."""
+    """The components of a cluster without nodes, in the order in which they are started.
+
+    The API server listens at `address`, and for nodes at `node_address` too.
+    """
     server = f"https://{address}:{port}"
+    if node_address:
+        more_flags = [f"--additional-bind-address={node_address}", *more_flags]
     health = [
         f"--component-health=controller-manager={controller_manager_port}",
         f"--component-health=scheduler={scheduler_port}",
     ]
     return [
         api_server(layout, address, port, advertise_address, etcd_servers, token_file, [*health, *more_flags]),
-        controller_manager(layout, server, controller_manager_port, pod_range),
+        controller_manager(layout, server, controller_manager_port, pod_range, load_balancer_pool),
         scheduler(layout, server, scheduler_port),
     ]
 
@@ -112,7 +136,7 @@ def reached_from_outside(part: Component) -> Component:
 
 def node(name: str, machine_file: Path, ready: Ready) -> Component:
     """A node, with all that runs in it."""
-    return Component(name=name, title=f"node {name}", argv=(*PYTHON, "node", str(machine_file)), ready=ready)
+    return Component(name=name, title=f"node {name}", argv=(*PYTHON, "run-node", str(machine_file)), ready=ready)
 
 
 def api_server(
@@ -151,7 +175,7 @@ def api_server(
     return Component(
         name="apiserver",
         title="API server",
-        argv=(*PYTHON, "apiserver", *flags),
+        argv=(*PYTHON, "apiserver", VERBOSITY, *flags),
         ready=Probe(address, port, pki),
     )
 
@@ -180,7 +204,9 @@ def kubelet_client(pki: Path) -> list[str]:
     ]
 
 
-def controller_manager(layout: Layout, server: str, port: int, pod_range: str) -> Component:
+def controller_manager(
+    layout: Layout, server: str, port: int, pod_range: str, load_balancer_pool: str = ""
+) -> Component:
     """The controllers; ready when all of them work. Only one is started, so there is no leader to elect."""
     pki = layout.pki
     kubeconfig = write_kubeconfig(layout, "controller-manager", server)
@@ -197,14 +223,14 @@ def controller_manager(layout: Layout, server: str, port: int, pod_range: str) -
         f"--service-account-private-key-file={pki / 'sa.key'}",
         f"--cluster-signing-cert-file={pki / 'ca.crt'}",
         f"--cluster-signing-key-file={pki / 'ca.key'}",
-        "--allocate-node-cidrs=true",
-        f"--cluster-cidr={pod_range}",
+        *(["--allocate-node-cidrs=true", f"--cluster-cidr={pod_range}"] if pod_range else []),
         f"--service-cluster-ip-range={SERVICE_RANGE}",
+        *([f"--load-balancer-pool={load_balancer_pool}"] if load_balancer_pool else []),
     ]
     return Component(
         name="controller-manager",
         title="controller manager",
-        argv=(*PYTHON, "controller-manager", *flags),
+        argv=(*PYTHON, "controller-manager", VERBOSITY, *flags),
         ready=Probe(BIND_ADDRESS, port, pki),
     )
 
@@ -225,8 +251,36 @@ def scheduler(layout: Layout, server: str, port: int) -> Component:
     return Component(
         name="scheduler",
         title="scheduler",
-        argv=(*PYTHON, "scheduler", *flags),
+        argv=(*PYTHON, "scheduler", VERBOSITY, *flags),
         ready=Probe(BIND_ADDRESS, port, pki),
+    )
+
+
+def ingress(
+    layout: Layout, server: str, addresses: Sequence[str], ports: tuple[int, int], port: int, *, inside: bool = False
+) -> Component:
+    """The Ingress controller. The cluster is ready without it: it sleeps until there is an Ingress of its class.
+
+    It serves Ingresses at `ports`, and its health and metrics at `port`.
+    """
+    pki = layout.pki
+    kubeconfig = write_kubeconfig(layout, certificates.INGRESS, server)
+    flags = [f"--kubeconfig={kubeconfig}", *(f"--address={each}" for each in addresses)]
+    flags += [
+        f"--http-port={ports[0]}",
+        f"--https-port={ports[1]}",
+        f"--secure-port={port}",
+        f"--tls-cert-file={pki / 'controller-manager-serving.crt'}",
+        f"--tls-private-key-file={pki / 'controller-manager-serving.key'}",
+        f"--client-ca-file={pki / 'ca.crt'}",
+    ]
+    return Component(
+        name="ingress",
+        title="Ingress controller",
+        argv=(*PYTHON, "ingress", VERBOSITY, *flags),
+        ready=Unasked(),
+        offers=tuple((BIND_ADDRESS, port) for port in ports if port) if inside else (),
+        later=True,
     )
 
 

@@ -13,29 +13,37 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 # -P: a module in the folder where the user types `up` must not shadow one of ours.
 PYTHON = (sys.executable, "-P", "-m", "pybernetes")
 _CLOSE_UP_TO = 1 << 30
+_PARKED = 200
+"""Where descriptors are put first, so that none lies where another is to be."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2)
 _PR_SET_MM, _PR_SET_MM_MAP = 35, 14
 
 
-def start(argv: list[str], log: str, listener: int = -1) -> int:
-    """Starts a program whose output goes to a file, with a listening socket if given; answers its pid. OSError."""
+def start(argv: list[str], log: str, listeners: Sequence[int] = ()) -> int:
+    """Starts a program whose output goes to a file, with listening sockets if given; answers its pid. OSError."""
     if tuple(argv[: len(PYTHON)]) == PYTHON:
-        return _fork(argv, log, listener)
-    return _spawn(argv, log, listener)
+        return _fork(argv, log, listeners)
+    return _spawn(argv, log, listeners)
 
 
-def _spawn(argv: list[str], log: str, listener: int) -> int:
-    environment, descriptors = dict(os.environ), []
-    if listener >= 0:
+def _spawn(argv: list[str], log: str, listeners: Sequence[int]) -> int:
+    environment = dict(os.environ)
+    descriptors: list[tuple[int, int, int] | tuple[int, int]] = []
+    if listeners:
         from pybernetes.net import inherited
 
-        environment[inherited.VARIABLE] = "1"
-        descriptors = [(os.POSIX_SPAWN_DUP2, listener, inherited.FIRST)]
+        environment[inherited.VARIABLE] = str(len(listeners))
+        descriptors += [(os.POSIX_SPAWN_DUP2, each, _PARKED + number) for number, each in enumerate(listeners)]
+        descriptors += [
+            (os.POSIX_SPAWN_DUP2, _PARKED + number, inherited.FIRST + number) for number in range(len(listeners))
+        ]
+        descriptors += [(os.POSIX_SPAWN_CLOSE, _PARKED + number) for number in range(len(listeners))]
     return os.posix_spawn(
         argv[0],
         argv,
@@ -53,7 +61,7 @@ def _spawn(argv: list[str], log: str, listener: int) -> int:
     )
 
 
-def _fork(argv: list[str], log: str, listener: int) -> int:
+def _fork(argv: list[str], log: str, listeners: Sequence[int]) -> int:
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -62,14 +70,14 @@ def _fork(argv: list[str], log: str, listener: int) -> int:
     try:
         pid = os.fork()
         if pid == 0:
-            _be(argv, output, listener, mask)
+            _be(argv, output, listeners, mask)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(output)
     return pid
 
 
-def _be(argv: list[str], output: int, listener: int, mask: set[int | signal.Signals]) -> NoReturn:
+def _be(argv: list[str], output: int, listeners: Sequence[int], mask: set[int | signal.Signals]) -> NoReturn:
     """The child's whole life."""
     code = 1
     try:
@@ -77,7 +85,7 @@ def _be(argv: list[str], output: int, listener: int, mask: set[int | signal.Sign
         signal.set_wakeup_fd(-1)
         for number in _SIGNALS:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-        _take_descriptors(output, listener)
+        _take_descriptors(output, listeners)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         be_called(argv)
         code = run(argv[len(PYTHON) :])
@@ -89,18 +97,20 @@ def _be(argv: list[str], output: int, listener: int, mask: set[int | signal.Sign
         _end(code)
 
 
-def _take_descriptors(output: int, listener: int) -> None:
+def _take_descriptors(output: int, listeners: Sequence[int]) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
     first_unused = 3
-    if listener >= 0:
+    if listeners:
         from pybernetes.net import inherited
 
-        os.dup2(listener, inherited.FIRST)
-        os.environ[inherited.VARIABLE] = "1"
-        first_unused = inherited.FIRST + 1
+        parked = [os.dup2(each, _PARKED + number) for number, each in enumerate(listeners)]
+        for number, each in enumerate(parked):
+            os.dup2(each, inherited.FIRST + number)
+        os.environ[inherited.VARIABLE] = str(len(listeners))
+        first_unused = inherited.FIRST + len(listeners)
     os.closerange(first_unused, _CLOSE_UP_TO)
 
 

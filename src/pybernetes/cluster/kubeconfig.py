@@ -11,7 +11,7 @@ import base64
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yaml
@@ -57,10 +57,14 @@ def check(path: Path) -> None:
     _load(path)
 
 
-def merge(path: Path, content: dict[str, object]) -> None:
-    """Adds the entries of `content`, replacing those of the same name, and makes its context the current one."""
+def merge(path: Path, content: dict[str, object]) -> str:
+    """Adds the entries of `content`, replacing those of the same name, and makes its context the current one.
+
+    Returns the context that was current before.
+    """
     with _locked(path) as real:
         root = _load(real)
+        former = _find(root, "current-context")
         for key in _LISTS:
             entries = content[key]
             assert isinstance(entries, list)
@@ -73,10 +77,14 @@ def merge(path: Path, content: dict[str, object]) -> None:
                 _set(root, key, content[key])
         _set(root, "current-context", content["current-context"])
         _save(real, root)
+    return former.value if isinstance(former, yaml.ScalarNode) and not _is_null(former) else ""
 
 
-def unmerge(path: Path, name: str) -> bool:
-    """Takes out the cluster, context and user of this name; answers whether anything was there."""
+def unmerge(path: Path, name: str, others: Sequence[str] = ()) -> bool:
+    """Takes out the cluster, context and user of this name; answers whether anything was there.
+
+    If its context was the current one, the first of `others` that the file has becomes it.
+    """
     if not path.exists():
         return False
     with _locked(path) as real:
@@ -88,11 +96,18 @@ def unmerge(path: Path, name: str) -> bool:
                 changed |= _drop(existing, name)
         current = _find(root, "current-context")
         if current is not None and current.value == name:
-            _set(root, "current-context", "")
+            there = _names(_find(root, "contexts"))
+            _set(root, "current-context", next((each for each in others if each in there), ""))
             changed = True
         if changed:
             _save(real, root)
     return changed
+
+
+def _names(entries: yaml.Node | None) -> set[str]:
+    found = entries.value if isinstance(entries, yaml.SequenceNode) else ()
+    names = [_find(entry, "name") for entry in found if isinstance(entry, yaml.MappingNode)]
+    return {name.value for name in names if isinstance(name, yaml.ScalarNode)}
 
 
 def _load(path: Path) -> yaml.MappingNode:

@@ -7,7 +7,7 @@
     DATA/nodes/         what each node has             DATA/images/  archives every node gets
 
 DATA is ~/.pybernetes/NAME unless `--data-dir` says otherwise; then a link in ~/.pybernetes/.elsewhere remembers it
-while the cluster runs, so that `pyb down --name NAME` finds it.
+until its data is removed, so that `pyb down --name NAME` and a later `pyb up --name NAME` find it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from pybernetes.cluster import files, pidfile
@@ -27,6 +27,7 @@ from pybernetes.cluster.errors import ClusterError
 
 DEFAULT_NAME = "pybernetes"
 SUPERVISOR = "supervisor"
+_NAME = r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,26 @@ class Record:
     network: int | None = None  # Which of this machine's networks its nodes have; kept, as pods have addresses of it.
     nodes: int = 0
     runtime: str = ""  # Which its nodes had when it was last ready.
+    network_kind: str = ""  # How its nodes reach each other's pods (`up --network`).
     differences: tuple[str, ...] = ()  # What is not isolated on its nodes, because root did not make them.
+    members: dict[str, int] = field(default_factory=dict)  # Its nodes: the number of each gives it its address.
+    etcd_endpoints: str = ""
+    simulated_nodes: int = 0
+    simulation_rules: str = ""
+    load_balancer_pool: str = ""  # Where Services get addresses from, if `up` was given it.
+    ingress_http_port: int = -1  # As in `settings.Settings`.
+    ingress_https_port: int = -1
+    former_context: str = ""  # The current context of the user's kubeconfig before `up`; `down` restores it.
 
     @property
     def context(self) -> str:
         """The name of the kubeconfig's context, cluster and user."""
         return context_name(self.name)
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Its nodes by name; an older version wrote only how many they were."""
+        return self.members or {f"node-{number}": number for number in range(1, self.nodes + 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +126,14 @@ class Layout:
         found = {path.stem: pidfile.read(str(path)) for path in sorted(self.run.glob("*.pid"))}
         known = {name: process for name, process in found.items() if process is not None}
         return dict(sorted(known.items(), key=lambda item: item[0] != SUPERVISOR))
+
+    def specs(self) -> list[dict[str, object]]:
+        """The components that its supervisor keeps running, as the components file lists them; none if it is down."""
+        try:
+            loaded = json.loads(self.components_file.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return []
+        return loaded if isinstance(loaded, list) else []
 
     def running(self) -> bool:
         """Whether the supervisor of this cluster is alive."""
@@ -178,7 +201,7 @@ def context_name(name: str) -> str:
 
 def check_name(name: str) -> str:
     """Refuses what cannot be a folder and a context; the rule is that of a DNS label, as everywhere in Kubernetes."""
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?", name):
+    if not re.fullmatch(_NAME, name):
         raise ClusterError(
             f"invalid cluster name {name!r}: at most 50 lower case letters, digits and '-', no '-' at either end"
         )
@@ -199,6 +222,15 @@ def locate(name: str, data_dir: str | None = None) -> Layout:
     if link.is_symlink():
         return Layout(name, Path(os.readlink(link)))
     return Layout(name, home() / name)
+
+
+def clusters() -> list[Layout]:
+    """All clusters of this user that have a record."""
+    if not home().is_dir():
+        return []
+    names = {path.name for folder in (home(), home() / ".elsewhere") if folder.is_dir() for path in folder.iterdir()}
+    found = [locate(name) for name in sorted(names) if re.fullmatch(_NAME, name)]
+    return [each for each in found if each.read_record() is not None]
 
 
 def remember(layout: Layout) -> None:

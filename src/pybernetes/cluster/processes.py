@@ -48,9 +48,9 @@ class Events:
 
 
 class Supervisor:
-    """The supervisor of a cluster, in a session of its own: first it warms up (`warm.py`), then it is told what to run.
+    """The supervisor of a cluster, in a session of its own: first it warms up (`warm.py`), then it reads what to run.
 
-    If nobody tells it, it ends with the one who started it.
+    If it reads nothing, it ends with the process that started it.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -79,11 +79,14 @@ class Supervisor:
     def run(self, components: Sequence[Component], chores: Sequence[Chore] = (), command: str = "supervise") -> Events:
         """Lets it start the components; answers what it tells of them."""
         layout = self._layout
-        specs = [_spec(layout, component) for component in components]
-        specs += [
-            {**_spec(layout, chore), "every": chore.every, "refreshes": list(chore.refreshes)} for chore in chores
-        ]
-        files.write_private(layout.components_file, json.dumps(specs, indent=2).encode())
+        specs = [spec(layout, component) for component in components]
+        specs += [{**spec(layout, chore), "every": chore.every, "refreshes": list(chore.refreshes)} for chore in chores]
+        write_specs(layout, specs)
+        return self.adopt(command)
+
+    def adopt(self, command: str = "supervise") -> Events:
+        """Lets it start the components that the components file lists, and take over those that run."""
+        layout = self._layout
         words = [command, str(layout.components_file), str(layout.pid_file(SUPERVISOR)), str(self._notify)]
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError), self._process.stdin as line:  # it ended: the events say so
@@ -91,12 +94,35 @@ class Supervisor:
         return self._events
 
 
-def _spec(layout: Layout, part: Component | Chore) -> dict[str, object]:
+def change(layout: Layout, specs: Sequence[dict[str, object]]) -> None:
+    """Makes the supervisor of a running cluster follow another list of components."""
+    write_specs(layout, specs)
+    process = pidfile.read(str(layout.pid_file(SUPERVISOR)))
+    if process is not None and process.alive:
+        os.kill(process.pid, signal.SIGUSR1)
+
+
+def start_later(layout: Layout) -> None:
+    """Starts the components that wait until all others are ready."""
+    specs = layout.specs()
+    if any(each.get("off") and not each.get("every") for each in specs):
+        change(layout, [{**each, "off": False} for each in specs])
+
+
+def write_specs(layout: Layout, specs: Sequence[dict[str, object]]) -> None:
+    """Writes the components file."""
+    files.write_private(layout.components_file, json.dumps(specs, indent=2).encode())
+
+
+def spec(layout: Layout, part: Component | Chore) -> dict[str, object]:
+    """What the components file says of a component."""
     return {
         "name": part.name,
         "argv": list(part.argv),
         "log": str(layout.log(part.name)),
         "pidFile": str(layout.pid_file(part.name)),
+        **({"offers": [list(each) for each in offers]} if (offers := getattr(part, "offers", ())) else {}),
+        **({"off": True} if getattr(part, "later", False) else {}),
         **({"listen": list(listen)} if (listen := getattr(part, "listen", None)) else {}),
     }
 

@@ -6,7 +6,6 @@ The order is chosen for the clock: certificates and files first, which the API s
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import csv
 import errno
@@ -19,12 +18,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from pybernetes.cluster import certificates, components, files, processes
 from pybernetes.cluster.addresses import free_port, this_machine
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import SUPERVISOR, Layout, Record, remember
 from pybernetes.cluster.progress import Progress
+from pybernetes.cluster.settings import DEFAULT_PORT, USUAL_PORT, Settings
 
 if TYPE_CHECKING:
     from pybernetes.cluster.node.joining import Nodes
@@ -33,40 +34,49 @@ READY_TIMEOUT = 100.0
 POLL = 0.01
 LOG_LINES = 15
 LITTLE_ROOM = 1 << 20
-"""Bytes: with less, it is the disk's fault that a log is empty."""
+"""Bytes: with less, a failure is most likely the disk's fault."""
 FIRST_NICE = -10
 
 
 def start(
-    layout: Layout, arguments: argparse.Namespace, count: int, supervisor: processes.Supervisor, progress: Progress
+    layout: Layout, settings: Settings, token: str | None, supervisor: processes.Supervisor, progress: Progress
 ) -> Record:
-    """Starts what the flags of `up` say, on so many nodes; returns when it is ready."""
-    nodes = _nodes(layout, count, arguments.runtime) if count else None
-    inside, outside = (nodes.address, nodes.outside) if nodes else [components.BIND_ADDRESS] * 2
-    etcd_servers = _etcd_servers(layout, arguments)
-    port = _free_port(arguments.port, outside)
+    """Starts what the settings say; returns when it is ready."""
+    record = layout.read_record() or Record(layout.name)
+    nodes, gone = _nodes(layout, settings, record)
+    record = layout.read_record() or record  # which knows their network now
+    listens = [components.BIND_ADDRESS, *([nodes.address] if nodes and not nodes.inside else [])]
+    port = _port(settings.port, listens, kept=settings.port == urlsplit(record.server).port)
     # Upstream advertises this machine's address too when it is bound to the loopback.
-    addresses = [this_machine(), *([inside] if nodes and inside != components.BIND_ADDRESS else [])]
+    addresses = [this_machine(), *([nodes.address] if nodes and nodes.address != components.BIND_ADDRESS else [])]
     made = certificates.ensure(layout.pki, [components.KUBERNETES_SERVICE_IP, *addresses])
     progress.done(f"certificates: {'new: ' + ', '.join(made) if made else 'good'}")
+    inside = nodes.address if nodes and nodes.inside else components.BIND_ADDRESS
     parts = components.control_plane(
         layout,
         address=inside,
+        node_address=nodes.address if nodes and nodes.address != inside else "",
         port=port,
         controller_manager_port=(controllers := _free_port(0, apart_from=(port,))),
         scheduler_port=_free_port(0, apart_from=(port, controllers)),
         advertise_address=addresses[-1],
-        pod_range=nodes.network.pods if nodes else components.pod_range(arguments.simulated_nodes),
-        etcd_servers=etcd_servers,
-        token_file=_write_token(layout, arguments.token),
+        pod_range=nodes.pod_range if nodes else components.pod_range(settings.simulated_nodes),
+        etcd_servers=_etcd_servers(layout, settings),
+        load_balancer_pool=settings.load_balancer_pool or (nodes.load_balancer_pool if nodes else ""),
+        token_file=_write_token(layout, token),
         more_flags=[
-            *([components.METRICS] if nodes or arguments.simulated_nodes else []),
-            *([components.REACHED_FROM_OUTSIDE] if arguments.simulated_nodes else []),
+            *([components.METRICS] if nodes or settings.simulated_nodes else []),
+            *([components.REACHED_FROM_OUTSIDE] if settings.simulated_nodes else []),
+            *([] if nodes and nodes.isolation != "none" else [components.NO_POLICY]),
         ],
     )
     if nodes:
         parts += nodes.parts(port)
-    if arguments.simulated_nodes:
+    if nodes and (found := _ingress_ports(settings)) != (0, 0):
+        health = _free_port(0, apart_from=(port, controllers))
+        where = (f"https://{inside}:{port}", nodes.ingress_addresses, found, health)
+        parts.append(components.ingress(layout, *where, inside=nodes.inside))
+    if settings.simulated_nodes:
         ports = (port, controllers)
         parts.append(
             components.simulated_nodes(
@@ -74,34 +84,81 @@ def start(
                 f"https://{inside}:{port}",
                 addresses[-1],
                 _free_port(0, apart_from=ports),
-                arguments.simulated_nodes,
-                arguments.simulation_rules,
+                settings.simulated_nodes,
+                Path(settings.simulation_rules) if settings.simulation_rules else None,
             )
         )
-    if inside != outside:
+    if nodes and nodes.inside:
         parts = [components.reached_from_outside(part) for part in parts]
-    record = layout.read_record() or Record(layout.name)
-    record = replace(record, server=f"https://{outside}:{port}", store=arguments.store, nodes=count)
-    if nodes:
-        record = replace(record, runtime=nodes.runtime)
-    record = replace(record, differences=tuple(nodes.differences) if nodes else ())
+    record = replace(
+        record,
+        server=f"https://{components.BIND_ADDRESS}:{port}",
+        store=settings.store,
+        etcd_endpoints=settings.etcd_endpoints,
+        nodes=settings.nodes,
+        members=nodes.numbers if nodes else {},
+        runtime=nodes.runtime if nodes else record.runtime,
+        network_kind=nodes.kind if nodes else record.network_kind,
+        simulated_nodes=settings.simulated_nodes,
+        simulation_rules=settings.simulation_rules,
+        load_balancer_pool=settings.load_balancer_pool,
+        ingress_http_port=settings.ingress_http_port,
+        ingress_https_port=settings.ingress_https_port,
+        differences=tuple(nodes.differences) if nodes else (),
+    )
     offsets = {path.stem: _size(path) for path in layout.logs.glob("*.log")}
     command = nodes.supervisor if nodes else "supervise"
     events = supervisor.run(parts, [components.renewal(layout, addresses)], command)
-    return _follow(layout, parts, nodes, events, offsets, progress, record)
+    return _follow(layout, parts, nodes, gone, events, offsets, progress, record)
 
 
-def _nodes(layout: Layout, count: int, runtime: str) -> Nodes:
-    from pybernetes.cluster.node import plan
-    from pybernetes.cluster.node.joining import Nodes
+def _ingress_ports(settings: Settings) -> tuple[int, int]:
+    """Where Ingresses are served; only root opens low ports."""
+    http, https = (80, 443) if os.geteuid() == 0 else (8080, 8443)
+    wanted = settings.ingress_http_port, settings.ingress_https_port
+    return (http if wanted[0] == USUAL_PORT else wanted[0], https if wanted[1] == USUAL_PORT else wanted[1])
 
-    return Nodes(layout, count, plan.runtime(layout, runtime))
+
+def _nodes(layout: Layout, settings: Settings, record: Record) -> tuple[Nodes | None, list[str]]:
+    """The nodes to start, and the names of those that the cluster had before and has no more."""
+    had = record.numbers if record.server else {}
+    if not settings.nodes:
+        return None, list(had)
+    from pybernetes.cluster.node import joining, plan
+
+    numbers = joining.numbers(had, settings.nodes)
+    made = joining.Nodes(layout, numbers, plan.runtime(layout, settings.runtime), kind=settings.network)
+    return made, [name for name in had if name not in numbers]
+
+
+def _port(wanted: int, listens: Sequence[str], *, kept: bool) -> int:
+    """The API server's port, free at all its addresses. One that was chosen by an earlier `up` may be another now."""
+    try:
+        for address in listens:
+            _free_port(wanted, address)
+    except ClusterError as error:
+        if not kept or wanted == DEFAULT_PORT:
+            raise
+        port = _port(0, listens, kept=False)
+        print(f"Note: {error.args[0].partition(';')[0]}, so the API server has port {port} now.")
+        return port
+    if wanted:
+        return wanted
+    while True:
+        port = _free_port(0, listens[0])
+        try:
+            for address in listens[1:]:
+                _free_port(port, address)
+            return port
+        except ClusterError:
+            continue
 
 
 def _follow(
     layout: Layout,
     parts: Sequence[components.Component],
     nodes: Nodes | None,
+    gone: Sequence[str],
     events: processes.Events,
     offsets: dict[str, int],
     progress: Progress,
@@ -109,7 +166,7 @@ def _follow(
 ) -> Record:
     """Gives the user his context while the processes start, and waits for them."""
     try:
-        progress.begin(f"starting {', '.join(part.title for part in parts)}")
+        progress.begin(f"starting {', '.join(part.title for part in parts if not part.later)}")
         if nodes:
             nodes.provide_images()
         from pybernetes.cluster import kubeconfig
@@ -118,20 +175,39 @@ def _follow(
         record = replace(record, user_kubeconfig=str(kubeconfig.user_file()))
         content = kubeconfig.document(record.context, record.server, layout.pki)
         kubeconfig.check(kubeconfig.user_file())
-        for title in _wait(layout, parts, events, offsets):
+        first = [part for part in parts if not part.later]
+        for title in _wait(layout, first, events, offsets):
             progress.done(title)
+        if gone:
+            _forget(layout, record, gone)
+            progress.done(f"removed: {', '.join(gone)}")
         note = nodes.finish() if nodes else None
+        processes.start_later(layout)
         if note:
             print(f"Note: {note}.")
         kubeconfig.write(layout.kubeconfig, content)
         layout.write_record(record)
-        kubeconfig.merge(kubeconfig.user_file(), content)
+        former = kubeconfig.merge(kubeconfig.user_file(), content)
+        if former not in ("", record.context):
+            record = replace(record, former_context=former)
+            layout.write_record(record)
         with contextlib.suppress(OSError):  # Only a convenience, and a home may be read-only.
             remember(layout)
         progress.done(f"context {record.context} in {record.user_kubeconfig}")
     finally:
         events.close()
     return record
+
+
+def _forget(layout: Layout, record: Record, names: Sequence[str]) -> None:
+    """Takes nodes out of the cluster that it was started without: they would be places for pods that never run."""
+    from pybernetes.cluster.admin import Admin
+    from pybernetes.cluster.node import scaling
+
+    with contextlib.closing(Admin(components.BIND_ADDRESS, urlsplit(record.server).port or 0, layout.pki)) as admin:
+        scaling.forget_nodes(admin, names)
+    for name in names:
+        scaling.remove_files(layout, name)
 
 
 def _wait(
@@ -189,8 +265,9 @@ def _failure(layout: Layout, name: str, what: str, offsets: dict[str, int]) -> C
         lines.extend(file)
     disk = os.statvfs(layout.data)
     free = disk.f_bavail * disk.f_frsize
-    silence = " nothing" if free > LITTLE_ROOM else f" nothing; its disk has room for {free} bytes"
-    tail = "".join(f"\n    {line.rstrip()}" for line in lines) or silence
+    tail = "".join(f"\n    {line.rstrip()}" for line in lines) or " nothing"
+    if free <= LITTLE_ROOM:
+        what += f"; its disk has room for {free} bytes"
     return ClusterError(f"{what}; {log} says:{tail}")
 
 
@@ -199,7 +276,7 @@ def _size(path: Path) -> int:
 
 
 def _free_port(port: int, host: str = components.BIND_ADDRESS, *, apart_from: Sequence[int] = ()) -> int:
-    """The port that is wished for, or any that is free and none of the others, where nobody listens yet."""
+    """The port that is asked for, or any that is free and none of the others; no process listens there yet."""
     try:
         if not port:
             return free_port(host, apart_from=apart_from)
@@ -214,10 +291,10 @@ def _free_port(port: int, host: str = components.BIND_ADDRESS, *, apart_from: Se
         raise ClusterError(f"port {port} cannot be used: {error.strerror}") from None
 
 
-def _etcd_servers(layout: Layout, arguments: argparse.Namespace) -> str:
-    if arguments.store == "etcd":
-        return str(arguments.etcd_endpoints)
-    return "memory://" if arguments.store == "memory" else f"sqlite://{layout.database}"
+def _etcd_servers(layout: Layout, settings: Settings) -> str:
+    if settings.store == "etcd":
+        return settings.etcd_endpoints
+    return "memory://" if settings.store == "memory" else f"sqlite://{layout.database}"
 
 
 def _write_token(layout: Layout, token: str | None) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pybernetes.cluster import cli
+from pybernetes.cluster.commands import image
 from pybernetes.cluster.images import oci
 
 
@@ -92,3 +93,8 @@ def test_what_commands_left_that_were_killed_goes_and_nothing_else(pyb, tmp_path
     os.utime(images / ".old.tar.downloads", (1, 1))
     pyb("ls")
     assert sorted(images.iterdir()) == sorted([images / f".build.{os.getpid()}", images / ".new.tar.downloads", kept])
+
+
+def test_a_command_may_have_words_that_begin_with_a_dash() -> None:
+    parsed = image._parse(["from-package", "nginx", "--tag", "n:1", "--command", "nginx", "-g", "daemon off;", "--x"])
+    assert (parsed.package, parsed.command) == ("nginx", ["nginx", "-g", "daemon off;", "--x"])

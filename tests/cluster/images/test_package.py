@@ -154,3 +154,14 @@ def _version(name: str) -> str:
     return subprocess.run(
         ["dpkg-query", "-W", "-f=${Version}", name], capture_output=True, text=True, check=True
     ).stdout
+
+
+@needs_dpkg
+@pytest.mark.skipif(
+    shutil.which("curl") is None or not os.path.exists(package.AUTHORITIES), reason="needs curl and ca-certificates"
+)
+def test_a_program_that_speaks_tls_knows_whom_to_trust() -> None:
+    made, _ = package.image("curl")
+    entries = {each.path.lstrip("/"): each for each in made.entries}
+    assert entries[package.AUTHORITIES.lstrip("/")].content == Path(package.AUTHORITIES)
+    assert entries["usr/lib/ssl/cert.pem"].link == package.AUTHORITIES

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pybernetes.cluster.node import cgroups
+from pybernetes.cluster.errors import ClusterError
+from pybernetes.cluster.node import cgroups, plan
 from pybernetes.cluster.node.cgroups import Hierarchy
 
 HYBRID = """\
@@ -69,3 +70,24 @@ def test_a_process_moves_into_cgroups_made_anew_and_they_go_with_it() -> None:
         process.wait()
     assert cgroups.remove(path, found) == []
     assert not any(Path(each.mount, path).parent.exists() for each in found)
+
+
+V2 = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:26 / {mount} rw - cgroup2 cgroup2 rw\n"
+
+
+def test_a_host_without_a_controller_or_a_mounted_root_is_refused_in_plain_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "MOUNT", str(tmp_path))
+    (tmp_path / "cgroup.controllers").write_text("cpuset io memory pids\n")
+    (tmp_path / "cgroup.subtree_control").write_text("io memory pids\n")
+    monkeypatch.setattr(cgroups, "_delegate", lambda folder: None)
+    table = V2.format(mount=tmp_path)
+    with pytest.raises(ClusterError, match="this machine does not give cpu: see"):
+        plan.refuse_host(table)
+    (tmp_path / "cgroup.subtree_control").write_text("cpu io memory pids\n")
+    plan.refuse_host(table)
+    with pytest.raises(ClusterError, match="nodes need / to be a mount point"):
+        plan.refuse_host(table.partition("\n")[2])
+    with pytest.raises(ClusterError, match="nodes need cgroups"):
+        plan.refuse_host(table.partition("\n")[0])

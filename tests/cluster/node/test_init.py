@@ -53,7 +53,7 @@ class Node:
         log = self.layout.log(self.name)
         with open(log, "ab") as out:
             self.process = process = subprocess.Popen(
-                [*tools.PYTHON, "node", str(machine.write())], stdout=out, stderr=out
+                [*tools.PYTHON, "run-node", str(machine.write())], stdout=out, stderr=out
             )
         pidfile.write(str(self.layout.pid_file(self.name)), self.process.pid)
 

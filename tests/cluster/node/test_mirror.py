@@ -17,8 +17,10 @@ import pytest
 import tools
 from pybernetes.cluster.images import oci
 from pybernetes.cluster.node import mirror
+from pybernetes.cri.embedded.images.hosts import hosts
 
 IMAGE = oci.Image(names=["small:1", "small:latest", "example.com/a/b:2"], entries=[oci.file("f", b"content")])
+KEY = "0123456789abcdef"
 
 
 class Registry:
@@ -26,9 +28,9 @@ class Registry:
         self.folder = folder
         self._port = port
 
-    def __call__(self, path: str, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+    def __call__(self, path: str, method: str = "GET", key: str = KEY) -> tuple[int, dict[str, str], bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
-        connection.request(method, path)
+        connection.request(method, path, headers={"x-pybernetes-mirror-key": key} if key else {})
         answer = connection.getresponse()
         found = (answer.status, dict(answer.headers.items()), answer.read())
         connection.close()
@@ -38,7 +40,7 @@ class Registry:
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[Registry]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        served = mirror.Mirror(listener, tmp_path)
+        served = mirror.Mirror(listener, tmp_path, KEY)
         ending = threading.Event()
 
         def serve() -> None:
@@ -75,6 +77,27 @@ def test_an_image_is_found_by_each_name_and_by_digest(registry: Registry) -> Non
     for part in (manifest["config"], *manifest["layers"]):
         status, _, content = registry(f"/v2/library/small/blobs/{part['digest']}")
         assert (status, oci.digest(content), len(content)) == (200, part["digest"], part["size"])
+
+
+@pytest.mark.parametrize("key", ["", "0123456789abcde", KEY.upper(), "x" * 5000])
+def test_without_the_nodes_key_nothing_is_told(registry: Registry, key: str) -> None:
+    """A pod on the node's network shares its loopback."""
+    oci.write(registry.folder / "a.tar", IMAGE)
+    for path in ("/v2/", "/v2/library/small/manifests/1", "/v2/library/none/manifests/1"):
+        status, _, body = registry(path, key=key)
+        assert status == 401
+        assert b"small" not in body
+
+
+def test_the_key_of_a_node_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    key = mirror.key_of(tmp_path)
+    assert len(key) == 64
+    assert mirror.key_of(tmp_path) == key
+    assert (tmp_path / mirror.KEY_FILE).stat().st_mode & 0o777 == 0o600
+    (tmp_path / "_default").mkdir()
+    (tmp_path / "_default" / "hosts.toml").write_text(mirror.hosts(key))
+    first, *_ = hosts([tmp_path], "docker.io")
+    assert dict(first.headers) == {"X-Pybernetes-Mirror-Key": (key,)}
 
 
 def test_an_archive_that_changes_is_read_again_and_one_that_is_none_is_passed_over(registry: Registry) -> None:
@@ -128,7 +151,7 @@ def test_what_is_not_here_is_not_found(registry: Registry, path: str, method: st
 def test_a_child_that_has_answered_is_waited_for_though_nobody_asks_again(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
-        served = mirror.Mirror(listener, tmp_path)
+        served = mirror.Mirror(listener, tmp_path, KEY)
         with socket.create_connection(listener.getsockname(), timeout=30) as client:
             select.select(served.descriptors(), [], [], 30)
             served.serve()

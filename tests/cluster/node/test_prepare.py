@@ -71,6 +71,7 @@ def test_the_kubelet_is_told_where_everything_is(layout: Layout) -> None:
     assert config["containerRuntimeEndpoint"] == "unix:///run/containerd/containerd.sock"
     assert config["authentication"]["anonymous"] == {"enabled": False}
     assert config["authorization"] == {"mode": "Webhook"}
+    assert config["podPidsLimit"] == 4096, "one pod does not take all numbers of processes"
     assert Path(config["tlsCertFile"]).exists()
     kubeconfig = json.loads((folder / "kubelet.kubeconfig").read_text())
     assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://10.245.7.1:16443"
@@ -132,7 +133,7 @@ def test_the_pod_network_is_json_once_containerd_has_filled_in_the_ranges() -> N
     filled = containerd.network_template()
     start, end = filled.index("[{{range"), filled.index("{{end}}]") + len("{{end}}]")
     config = json.loads(filled[:start] + '[[{"subnet": "10.244.0.0/24"}]]' + filled[end:])
-    assert [plugin["type"] for plugin in config["plugins"]] == ["bridge", "portmap"]
+    assert [plugin["type"] for plugin in config["plugins"]] == ["bridge", "portmap", "bandwidth"]
     assert config["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.244.0.0/24"}]]
 
 

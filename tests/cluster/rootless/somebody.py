@@ -35,6 +35,7 @@ class Somebody:
         os.chown(self.home, UID, UID)
         self.python = _python(folder)
         self.level = self.said = ""
+        self.ingress_port = 0
         """How his pods are kept apart, and what `up` said; set by who started a cluster as him."""
         self.data = self.home / ".pybernetes" / "pybernetes"
         enter = ["nsenter", f"--user=/proc/{namespace}/ns/user", "--preserve-credentials"] if namespace else []

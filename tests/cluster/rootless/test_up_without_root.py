@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,7 +27,9 @@ LEVELS = ("user-namespaces", "none")
 def him(request: pytest.FixtureRequest) -> Iterator[Somebody]:
     """Somebody with a running cluster; `him.level` is how its pods are kept apart, `him.said` what `up` said."""
     with somebody(namespaces=request.param == "user-namespaces") as him:
-        him.said = him.pyb("up", "--port=0")
+        him.ingress_port = tools.free_port()
+        ports = (f"--ingress-http-port={him.ingress_port}", f"--ingress-https-port={tools.free_port()}")
+        him.said = him.pyb("up", "--port=0", *ports)
         him.level = request.param
         yield him
 
@@ -157,6 +160,36 @@ def test_ports_are_forwarded(him: Somebody) -> None:
         forwarding.terminate()
         forwarding.wait()
     him.kubectl("delete", "pod", "serves", "--wait=false")
+
+
+def test_an_ingress_is_served_on_this_machine(him: Somebody) -> None:
+    port = tools.free_port()
+    script = f"echo served > /tmp/index.html; exec httpd -f -p {port} -h /tmp"
+    web = pod("web", container("sh", "-c", script))
+    web["metadata"]["labels"] = {"app": "web"}
+    spec: dict[str, Any] = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": port}]}
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
+    him.apply(
+        web,
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec},
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "Ingress",
+            "metadata": {"name": "web"},
+            "spec": {"rules": [{"http": {"paths": paths}}]},
+        },
+    )
+    wait_ready(him, "web")
+    url = f"http://127.0.0.1:{him.ingress_port}/"
+
+    def served() -> bool:
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as got:
+            return bool(got.read() == b"served\n")
+        return False
+
+    tools.wait_until(served, "the Ingress is served")
+    him.kubectl("delete", "ingress/web", "service/web", "pod/web", "--wait=false")
 
 
 def test_limits_that_have_no_effect_are_told_in_an_event(him: Somebody) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pybernetes.cluster import kubeconfig, processes
 from pybernetes.cluster.commands import flags
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.cluster.layout import Layout, context_name, forget, locate
+from pybernetes.cluster.layout import Layout, Record, clusters, context_name, forget, locate
 from pybernetes.cluster.removing import remove_tree
 
 
@@ -31,15 +31,17 @@ def main(argv: list[str]) -> int:
                 stopped = processes.stop_all(layout)
                 left = _remove_nodes(layout)
                 layout.kubeconfig.unlink(missing_ok=True)
-            forget(layout)
         else:
             stopped = []
         print(f"Cluster {layout.name!r}: stopped." if stopped else f"Cluster {layout.name!r} is not running.")
         if record is not None and left:
             print(f"Still in use, and left behind: {', '.join(left)}")
-        _take_out_context(layout.name, record.user_kubeconfig if record else "")
+        _take_out_context(layout.name, record)
         if arguments.purge:
+            if record is not None and record.store == "etcd" and record.etcd_endpoints:
+                _purge_etcd(layout, record.etcd_endpoints)
             _purge(layout)
+            forget(layout)
     except OSError as error:
         raise ClusterError(f"cannot change {error.filename or layout.data}: {error.strerror or error}") from error
     return 0
@@ -53,11 +55,32 @@ def _remove_nodes(layout: Layout) -> list[str]:
     return teardown.remove(layout)
 
 
-def _take_out_context(name: str, merged_into: str) -> None:
-    """From the file `up` wrote to, and from the one kubectl uses now."""
-    for path in dict.fromkeys([*([Path(merged_into)] if merged_into else []), kubeconfig.user_file()]):
-        if kubeconfig.unmerge(path, context_name(name)):
+def _take_out_context(name: str, record: Record | None) -> None:
+    """From the file `up` wrote to, and from the one kubectl uses now.
+
+    The context that was current before becomes current again, else that of another cluster that runs.
+    """
+    others = [record.former_context] if record and record.former_context else []
+    others += [context_name(each.name) for each in clusters() if each.name != name and each.running()]
+    merged_into = [Path(record.user_kubeconfig)] if record and record.user_kubeconfig else []
+    for path in dict.fromkeys([*merged_into, kubeconfig.user_file()]):
+        if kubeconfig.unmerge(path, context_name(name), others):
             print(f"Context {context_name(name)} is out of {path}.")
+
+
+def _purge_etcd(layout: Layout, endpoints: str) -> None:
+    """Removes the cluster's keys from etcd; if that fails, the record stays, so that a purge can be repeated."""
+    import asyncio
+
+    from pybernetes.store import etcd_purge
+    from pybernetes.store.base import StoreUnavailable
+
+    try:
+        count = asyncio.run(etcd_purge.purge(endpoints.split(",")))
+    except StoreUnavailable as error:
+        hint = flags.command("down --purge", layout.name)
+        raise ClusterError(f"the cluster's keys are still in etcd: {error}; repeat {hint} when it answers") from None
+    print(f"Keys are removed from etcd at {endpoints}: {count}")
 
 
 def _purge(layout: Layout) -> None:

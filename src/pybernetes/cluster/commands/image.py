@@ -19,6 +19,8 @@ from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.images import archives, builtin, nodes, oci, store
 from pybernetes.cluster.layout import Layout, locate
 
+PYTHON_IMAGE = "localhost/pybernetes/pyb:latest"
+
 
 def main(argv: list[str]) -> int:
     """Runs one of the subcommands."""
@@ -26,7 +28,7 @@ def main(argv: list[str]) -> int:
     layout = locate(arguments.name, arguments.data_dir)
     record = layout.read_record()
     if record is None and not arguments.adds:
-        raise ClusterError(f"there is no cluster {layout.name!r}; `{program()} up` makes one")
+        raise ClusterError(f"there is no cluster {layout.name!r}; {flags.command('up', layout.name)} makes one")
     try:
         layout.claim()
         if record is None:
@@ -41,7 +43,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog=f"{program()} image", description="The images of a cluster's nodes.")
+    parser = flags.Parser(prog=f"{program()} image", description="The images of a cluster's nodes.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
@@ -66,8 +68,17 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     made.add_argument(
         "--tag", action="append", default=[], metavar="NAME:TAG", help="instead of PACKAGE:VERSION and PACKAGE:latest"
     )
-    made.add_argument("--command", nargs="+", default=[], metavar="WORD", help="what a container of it runs")
+    made.add_argument(
+        "--command",
+        nargs=argparse.REMAINDER,
+        default=[],
+        metavar="WORD",
+        help="what a container of it runs: all words that follow, so it comes last",
+    )
     made.set_defaults(run=_from_package, adds=True)
+    made = command("from-python", "Makes an image of this Python with Pybernetes, for parts of it that run as pods.")
+    made.add_argument("--tag", action="append", default=[], metavar="NAME:TAG", help=f"instead of {PYTHON_IMAGE}")
+    made.set_defaults(run=_from_python, adds=True)
     made = command("import", "Imports an archive (OCI or docker), or the folder of an OCI layout, into all nodes.")
     made.add_argument("file", type=Path)
     made.add_argument(
@@ -130,6 +141,18 @@ def _from_package(layout: Layout, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _from_python(layout: Layout, arguments: argparse.Namespace) -> int:
+    from pybernetes.cluster.images import python
+
+    image = python.image([archives.full_name(name) for name in arguments.tag])
+    files.make_private_folder(layout.images)
+    archive = store.archive_path(layout, image.names[0])
+    oci.write(archive, image)
+    nodes.give(layout, archive)
+    print(f"Image {', '.join(image.names)} ({archive.stat().st_size / 1e6:.1f} MB) runs: {' '.join(image.entrypoint)}")
+    return 0
+
+
 def _import(layout: Layout, arguments: argparse.Namespace) -> int:
     files.make_private_folder(layout.images)
     temporary = layout.images / f".import.{os.getpid()}"
@@ -177,7 +200,9 @@ def _tag(layout: Layout, arguments: argparse.Namespace) -> int:
     source, name = archives.full_name(arguments.image), archives.full_name(arguments.new_name)
     kept = archives.holding(layout.images, source)
     if not kept:
-        raise ClusterError(f"no image {source} is kept here; `{program()} image ls` shows what nodes have")
+        raise ClusterError(
+            f"no image {source} is kept here; {flags.command('image ls', layout.name)} shows what nodes have"
+        )
     archive = kept[0]
     for other in archives.holding(layout.images, name):
         if other != archive:

@@ -13,7 +13,6 @@ from collections import deque
 from pathlib import Path
 from typing import BinaryIO
 
-from pybernetes.cluster.cli import program
 from pybernetes.cluster.commands import flags
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Layout, locate
@@ -32,7 +31,7 @@ def main(argv: list[str]) -> int:
     found = logs(layout)
     chosen = {name: path for name, path in found.items() if _fits(name, arguments.component)}
     if not chosen and not found:
-        raise ClusterError(f"there is no cluster {layout.name!r}; `{program()} up` makes one")
+        raise ClusterError(f"there is no cluster {layout.name!r}; {flags.command('up', layout.name)} makes one")
     if not chosen:
         raise ClusterError(f"no component {arguments.component!r}; there are: {', '.join(found)}")
     width = max(map(len, chosen)) if len(chosen) > 1 else 0

@@ -16,6 +16,8 @@ from pybernetes.cluster.commands import flags
 from pybernetes.cluster.layout import SUPERVISOR, Layout, context_name, locate
 from pybernetes.cluster.readiness import Probe
 
+OFF = "off"
+
 
 def main(argv: list[str]) -> int:
     """Shows the cluster the flags name."""
@@ -24,7 +26,7 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     status = _status(locate(arguments.name, arguments.data_dir))
     print(json.dumps(status, indent=2) if arguments.output == "json" else _table(status))
-    return 0 if status["running"] else 1
+    return 0 if status["running"] and status["supervised"] else 1
 
 
 def _status(layout: Layout) -> dict[str, object]:
@@ -32,18 +34,21 @@ def _status(layout: Layout) -> dict[str, object]:
     alive = layout.processes()
     names = (SUPERVISOR, *_component_names(layout))
     processes = [each for name in names for each in (_process(name, alive.get(name)), *_programs(layout, name))]
-    running = all(process["running"] for process in processes)
+    supervised = bool(processes[0]["running"])
+    running = len(processes) > 1 and all(process["running"] for process in processes[1:])
     server = record.server if record else ""
-    nodes = _nodes(layout, server) if running and record and record.nodes else []
+    listed = nodes(layout, server) if running else []
+    ready = running and _ready(layout, server) and all(node["ready"] for node in listed if node["state"] != OFF)
     return {
         "name": layout.name,
         "running": running,
-        "ready": running and _ready(layout, server) and all(node["ready"] for node in nodes),
+        "supervised": supervised,
+        "ready": ready,
         "server": server,
         "store": record.store if record else "",
         "context": context_name(layout.name),
         "dataDir": str(layout.data),
-        "nodes": nodes,
+        "nodes": listed,
         "differences": record.differences if record else (),
         "components": processes,
     }
@@ -65,28 +70,30 @@ def _programs(layout: Layout, name: str) -> list[dict[str, object]]:
     return [_process(f"{name}/{program.name}", found.get(program.name)) for program in machine.programs]
 
 
-def _nodes(layout: Layout, server: str) -> list[dict[str, object]]:
-    """The nodes this cluster was started with, and whether the API server calls them ready."""
+def nodes(layout: Layout, server: str) -> list[dict[str, object]]:
+    """The nodes of a running cluster: whether the API server calls them ready, and their state in a word."""
     address = urlsplit(server)
     admin = Admin(address.hostname or "", address.port or 0, layout.pki, timeout=2.0)
-    found = []
-    for name in _component_names(layout):
-        if layout.node(name).is_dir():
+    found: list[dict[str, object]] = []
+    for spec in layout.specs():
+        name = str(spec["name"])
+        if not spec.get("every") and layout.node(name).is_dir():
             try:
                 _, node = admin.request("GET", f"/api/v1/nodes/{name}")
             except OSError:
                 node = {}
-            found.append({"name": name, "ready": node_ready(node)})
+            ready = not spec.get("off") and node_ready(node)
+            state = OFF if spec.get("off") else "ready" if ready else "not ready"
+            if (layout.node(name) / "partitioned").exists():
+                state += ", cut off from the network"
+            found.append({"name": name, "ready": ready, "state": state})
     admin.close()
     return found
 
 
 def _component_names(layout: Layout) -> list[str]:
-    try:
-        specs = json.loads(layout.components_file.read_bytes())
-        return [str(spec["name"]) for spec in specs if not spec.get("every")]  # a chore runs only now and then
-    except FileNotFoundError:
-        return []
+    """Those that should run: a chore does so only now and then, and a node may be switched off."""
+    return [str(spec["name"]) for spec in layout.specs() if not spec.get("every") and not spec.get("off")]
 
 
 def _ready(layout: Layout, server: str) -> bool:
@@ -128,7 +135,7 @@ def _table(status: dict[str, object]) -> str:
         lines += [f"  {key:8} {status[field]}" for key, field in _FACTS.items()]
         nodes = status["nodes"]
         assert isinstance(nodes, list)
-        lines += [f"  node     {node['name']}: {'ready' if node['ready'] else 'not ready'}" for node in nodes]
+        lines += [f"  node     {node['name']}: {node['state']}" for node in nodes]
         differences = status["differences"]
         assert isinstance(differences, (list, tuple))
         lines += [f"  rootless {each}" for each in differences]
@@ -141,7 +148,9 @@ def _table(status: dict[str, object]) -> str:
 def _state(status: dict[str, object]) -> str:
     """One line about the cluster. Where some processes run and others do not, it names those that do not."""
     if status["running"]:
-        return "ready" if status["ready"] else "running, not ready"
+        state = "ready" if status["ready"] else "running, not ready"
+        hint = flags.command("up", str(status["name"]))
+        return state if status["supervised"] else f"{state}, without its supervisor; {hint} gives it a new one"
     processes = status["components"]
     assert isinstance(processes, list)
     down = [str(process["name"]) for process in processes if not process["running"]]

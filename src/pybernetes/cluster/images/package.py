@@ -20,6 +20,9 @@ from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.images import builtin, oci
 from pybernetes.cluster.images.collected import Collected, base, library_cache
 
+AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
+"""Whom this machine trusts: a package's script makes it, so that it belongs to no package."""
+TLS_LIBRARIES = ("libssl.so", "libgnutls.so")
 # The base system serves maintainer scripts and logins, which a container has not.
 BASE = {"required", "important"}
 
@@ -96,6 +99,9 @@ def image(name: str, names: Sequence[str] = (), command: Sequence[str] = ()) -> 
     entries = [*base(), *(oci.folder(path) for path in recipe.folders)]
     entries += [oci.link(path, target) for path, target in recipe.links.items()]
     entries += [oci.file(path, Path(source)) for path, source in recipe.copies.items() if os.path.isfile(source)]
+    if any(os.path.basename(path).startswith(TLS_LIBRARIES) for path in collected.paths):
+        collected.add(AUTHORITIES)
+        entries += [oci.folder("usr/lib/ssl"), oci.link("usr/lib/ssl/cert.pem", AUTHORITIES)]  # where OpenSSL looks
     entries += collected.entries()
     busybox = builtin.busybox_program()
     if busybox is not None:
@@ -236,5 +242,5 @@ def _shell(busybox: Path) -> list[oci.Entry]:
     commands = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
     return [
         oci.file("usr/bin/busybox", busybox, 0o755),
-        *(oci.link(f"usr/bin/{command}", "busybox") for command in commands if command != "busybox"),
+        *builtin.busybox_commands(busybox, "usr/bin", commands),
     ]

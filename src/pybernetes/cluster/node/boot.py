@@ -23,6 +23,8 @@ from pybernetes.cluster.node.programs import find
 ASK_EVERY = 0.025
 # A program that ended so often while the node booted will not do better the next time.
 ENOUGH_RESTARTS = 3
+NO_NETWORK = "NetworkReady=false"
+"""In the words of kubelets: what only the pods' network is missing for."""
 
 
 class NodeError(ClusterError):
@@ -37,12 +39,20 @@ class Boot:
     """Calling it answers whether the node is Ready, else `trouble` says what is missing."""
 
     def __init__(
-        self, layout: Layout, machine: Machine, admin: Admin, clock: Callable[[], float] = time.monotonic
+        self,
+        layout: Layout,
+        machine: Machine,
+        admin: Admin,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        with_network: bool = True,
     ) -> None:
         self.layout = layout
         self.machine = machine
         self.admin = admin
         self.clock = clock
+        self.with_network = with_network
+        """Without, the pods' network is brought by others, and the node is not Ready until then."""
         self.trouble = "it has not been started"
         self._imports: list[tuple[Path, subprocess.Popen[bytes]]] | None = None
         self._next_question = 0.0
@@ -93,7 +103,8 @@ class Boot:
             return False
         self.trouble = str(node_condition(node).get("message") or "its kubelet has not said that it is ready")
         # What it said before its last start does not count.
-        return node_ready(node) and _boot_of(node) == _read(inside.path(init, KERNEL_BOOT_ID))
+        ready = node_ready(node) or (not self.with_network and NO_NETWORK in self.trouble)
+        return ready and _boot_of(node) == _read(inside.path(init, KERNEL_BOOT_ID))
 
 
 def _boot_of(node: dict[str, object]) -> str | None:

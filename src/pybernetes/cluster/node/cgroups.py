@@ -57,6 +57,21 @@ def hierarchies(mountinfo: str | None = None) -> list[Hierarchy]:
 _PLAIN = {"rw", "ro", "xattr", "clone_children", "nsdelegate", "memory_recursiveprot", "favordynmods", "seclabel"}
 
 
+NEEDED = ("cpu", "memory", "pids")
+"""What limits of pods are made of."""
+
+
+def missing(found: Iterable[Hierarchy]) -> list[str]:
+    """The controllers that pods need and a host with cgroup v2 cannot give them; v1 is as the host has mounted it."""
+    for each in visible(found):
+        if each.version == 2:
+            _delegate(each.mount)
+            with open(f"{each.mount}/cgroup.subtree_control") as file:
+                given = file.read().split()
+            return [name for name in NEEDED if name not in given]
+    return []
+
+
 def visible(found: Iterable[Hierarchy]) -> list[Hierarchy]:
     """The hierarchies a node shall see: v2 alone, or all of v1."""
     found = list(found)

@@ -51,7 +51,7 @@ def runtimes() -> dict[str, str]:
     return {name: path for name, path in found.items() if path is not None}
 
 
-def config(template: Path, registries: Sequence[Path]) -> str:
+def config(template: Path | None, registries: Sequence[Path]) -> str:
     """containerd.toml."""
     found = runtimes()
     handlers = "".join(
@@ -79,7 +79,7 @@ disabled_plugins = [
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/opt/cni/bin"
     conf_dir = "/etc/cni/net.d"
-    conf_template = {json.dumps(str(template))}
+{f"    conf_template = {json.dumps(str(template))}" if template else ""}
     max_conf_num = 1
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = {json.dumps(":".join(str(path) for path in registries))}
@@ -94,7 +94,15 @@ def may_lower_oom_scores() -> bool:
     return capabilities.has("SYS_RESOURCE")
 
 
-def network_template() -> str:
+NO_NETWORK_FILE = "98-noop.conf"
+NO_NETWORK = """{
+  "cniVersion": "1.0.0", "name": "none", "type": "noop"
+}
+"""
+"""`up --network none`: pods of the node's own network only."""
+
+
+def network_template(mtu: int = 0) -> str:
     """A node's CNI configuration, in containerd's template language. Leases go with a power failure, as pods do."""
     bridge = {
         "type": "bridge",
@@ -102,6 +110,8 @@ def network_template() -> str:
         "isGateway": True,
         "hairpinMode": True,
         "ipMasq": False,
+        "addressCheck": True,
+        **({"mtu": mtu} if mtu else {}),
         "ipam": {
             "type": "host-local",
             "dataDir": "/run/cni/networks",
@@ -110,7 +120,8 @@ def network_template() -> str:
         },
     }
     portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
-    text = json.dumps({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, portmap]}, indent=2)
+    bandwidth = {"type": "bandwidth", "capabilities": {"bandwidth": True}}
+    text = json.dumps({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, portmap, bandwidth]}, indent=2)
     ranges = '[{{range $i, $range := .PodCIDRRanges}}{{if $i}}, {{end}}[{"subnet": "{{$range}}"}]{{end}}]'
     return text.replace('"RANGES"', ranges)
 

@@ -14,7 +14,7 @@ SOCKET = "/run/pybernetes/runtime/runtime.sock"
 def command(
     layout: Layout,
     folder: Path,
-    template: Path,
+    template: Path | None,
     registries: Sequence[Path],
     *,
     socket: str = SOCKET,
@@ -32,7 +32,7 @@ def command(
         f"--state={Path(socket).parent}",
         f"--listen={socket}",
         f"--cni-conf-dir={'/etc/cni' if root else folder / 'etc-cni'}/net.d",
-        f"--cni-conf-template={template}",
+        *([f"--cni-conf-template={template}"] if template else []),
         f"--cni-bin-dir={'/opt/cni' if root else folder / 'opt-cni'}/bin",
         f"--images={layout.images}",
         *(f"--registries={path}" for path in registries),

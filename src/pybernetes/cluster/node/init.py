@@ -1,4 +1,4 @@
-"""`pyb node MACHINE_FILE` (internal): a node, as namespaces with an init process in them.
+"""`pyb run-node MACHINE_FILE` (internal): a node, as namespaces with an init process in them.
 
 The process that the supervisor starts goes into new namespaces and forks: the child is PID 1 there, mounts what the
 node has of its own, connects it to the switch and keeps its programs (runtime, kubelet, node-network) running, as
@@ -21,20 +21,22 @@ from pathlib import Path
 
 from pybernetes.cluster import supervisor
 from pybernetes.cluster.node import cgroups, mirror, syscalls
-from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, KERNEL_BOOT_ID, RUN, Machine
+from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, KERNEL_BOOT_ID, PARTITIONED, RUN, Machine
 from pybernetes.cluster.node.netlink import Netlink
 from pybernetes.cluster.node.network import mac
 from pybernetes.cluster.node.programs import PATH
 from pybernetes.cluster.rootless import plain
 
 NAMESPACES = syscalls.NEWNS | syscalls.NEWUTS | syscalls.NEWIPC | syscalls.NEWPID | syscalls.NEWNET | syscalls.NEWCGROUP
-# Of this namespace. Proxy ARP makes the node answer for its pods (network.py says why), at once and not after 0.8 s.
+# Of this namespace. Proxy ARP makes the node answer the host for its pods (network.py says why), at once and not after
+# 0.8 s, but not for those behind a tunnel: that is a device of the same medium.
 SYSCTLS = {
     "net/ipv4/ip_forward": "1",
     "net/ipv4/conf/all/rp_filter": "0",
     "net/ipv4/conf/all/send_redirects": "0",
     "net/ipv4/conf/eth0/send_redirects": "0",
     "net/ipv4/conf/eth0/proxy_arp": "1",
+    "net/ipv4/conf/eth0/medium_id": "1",
     "net/ipv4/neigh/eth0/proxy_delay": "0",
 }
 # Where the kernel has them: what pods of this node send each other passes the packet rules too, else an answer would
@@ -49,24 +51,39 @@ def main(argv: list[str]) -> int:
         return plain.run(machine)
     found = cgroups.hierarchies() if machine.isolation == "root" else []
     cgroups.enter(machine.cgroup, found)
-    with Netlink() as host:
-        host.delete(machine.port)  # The cable of a node that was switched off a moment ago may still be there.
-        syscalls.unshare(NAMESPACES)
-        host.add_cable(machine.port, machine.bridge, os.getpid(), "eth0", mac(machine.address))
+    host = Netlink()  # stays in the network of the switch
+    host.delete(machine.port)  # The cable of a node that was switched off a moment ago may still be there.
+    syscalls.unshare(NAMESPACES)
+    host.add_cable(machine.port, machine.bridge, os.getpid(), "eth0", mac(machine.address))
+    signal.signal(signal.SIGUSR1, lambda *_: _plug(host, machine))
+    _plug(host, machine)
     cgroups.settle(machine.cgroup, found)
     parent = os.pidfd_open(os.getpid())
     init = os.fork()
     if init == 0:
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        host.close()
         return _init(machine, cgroups.visible(found), parent)
     os.close(parent)
     return _wait(init, machine)
+
+
+def _plug(host: Netlink, machine: Machine) -> None:
+    """Switches the node's port of the switch on, or off for a node that is cut off (`pyb node partition`)."""
+    try:
+        if os.path.exists(f"{machine.folder}/{PARTITIONED}"):
+            host.down(machine.port)
+        else:
+            host.up(machine.port)
+    except OSError as error:
+        print(f"cannot switch {machine.port}: {error}", flush=True)
 
 
 def _wait(init: int, machine: Machine) -> int:
     """Serves images until the init process ends, and ends as it does; passes on the request to end."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os.kill(init, signal.SIGTERM))
-    images = mirror.Mirror(mirror.listen(), Path(machine.images))
+    images = mirror.Mirror(mirror.listen(), Path(machine.images), mirror.key_of(Path(machine.folder)))
     ended = os.pidfd_open(init)
     while True:
         poll = select.poll()
@@ -200,7 +217,6 @@ def _connect(machine: Machine) -> None:
                 _write(f"/proc/sys/{name}", value)
         node.up("eth0")
         node.add_route("0.0.0.0/0", "eth0", gateway=machine.gateway)
-        node.add_route(machine.pods, "eth0", source=machine.address)
         # With a MAC of its own: CNI's plugin cannot give one to a bridge that it finds without ports.
         node.add_bridge("cni0", mac(machine.address).replace("0a:58", "0a:59", 1))
         node.up("cni0")

@@ -25,6 +25,8 @@ FILES = {
     "/etc/resolv.conf": "resolv.conf",
 }
 RUN = "/run/pybernetes"
+PARTITIONED = "partitioned"
+"""A file in the node's folder: its port of the switch is off."""
 KERNEL_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 BOOT_ID = f"{RUN}/boot-id"
 """Another one after each start, as on any machine: it is how others notice that a node lost its containers."""

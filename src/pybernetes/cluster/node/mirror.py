@@ -4,6 +4,9 @@ Pods ask for `nginx` more often than for `nginx:1.22.1`, and then a registry is 
 Always). The runtime asks this one first, so what was imported or made here is found, on a machine without a network
 too; what is not here it goes on to ask the registry of the name for (404 means: next, please).
 
+Only who shows the node's key is served: pods on the node's network share its loopback, and may not read images that
+they have no password for. The runtime has the key in `hosts.toml`, which root alone may read.
+
 Served are manifests and blobs, to be read, straight out of the archives. Of OCI's archives nothing is changed, so
 digests are those of the image; docker's older ones have no manifests, so these are made up from what is in them.
 """
@@ -11,22 +14,25 @@ digests are those of the image; docker's older ones have no manifests, so these 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
 import re
+import secrets
 import socket
 import tarfile
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from pybernetes.cluster import files
 from pybernetes.cluster.images import oci
 from pybernetes.cri.embedded.images import archive, compression
 
 ADDRESS = "127.0.0.1"
 PORT = 10247  # beside the kubelet's own on loopback
-HOSTS = f'[host."http://{ADDRESS}:{PORT}"]\n  capabilities = ["pull", "resolve"]\n'
-"""containerd's `_default/hosts.toml`."""
+KEY_FILE = "mirror.key"
+_HEADER = "X-Pybernetes-Mirror-Key"
 _PATH = re.compile(r"/v2/(?P<repository>[a-z0-9._/-]+)/(?P<what>manifests|blobs)/(?P<which>[A-Za-z0-9._:-]+)")
 _IP_FREEBIND = 15
 _LONGEST_HEAD = 64 << 10
@@ -56,6 +62,20 @@ class Contents(NamedTuple):
     names: dict[str, str]
     """The digest of the manifest of each name."""
     blobs: dict[str, Blob]
+
+
+def hosts(key: str) -> str:
+    """containerd's `_default/hosts.toml` for a node with this key."""
+    server = f'[host."http://{ADDRESS}:{PORT}"]'
+    return f'{server}\n  capabilities = ["pull", "resolve"]\n{server[:-1]}.header]\n  {_HEADER} = ["{key}"]\n'
+
+
+def key_of(folder: Path) -> str:
+    """The key of the node with this folder, made if there is none."""
+    path = folder / KEY_FILE
+    if not path.exists():
+        files.write_private(path, secrets.token_hex(32).encode())
+    return path.read_text()
 
 
 class Images:
@@ -159,8 +179,9 @@ class Mirror:
     `descriptors`, which tell of their ends too.
     """
 
-    def __init__(self, listener: socket.socket, folder: Path) -> None:
+    def __init__(self, listener: socket.socket, folder: Path, key: str) -> None:
         self.listener = listener
+        self._key = key
         self._images = Images(folder)
         self._children: dict[int, int] = {}
         """Descriptors of those that are not known to have ended, and their ids."""
@@ -181,7 +202,7 @@ class Mirror:
             child = os.fork()
             if not child:
                 try:
-                    _answer(connection, self._images)
+                    _answer(connection, self._images, self._key)
                 finally:
                     os._exit(0)
             self._children[os.pidfd_open(child)] = child
@@ -205,7 +226,7 @@ def listen() -> socket.socket:
     return listener
 
 
-def _answer(connection: socket.socket, images: Images) -> None:
+def _answer(connection: socket.socket, images: Images, key: str) -> None:
     """One request, one answer."""
     with connection:
         connection.settimeout(30)
@@ -216,8 +237,12 @@ def _answer(connection: socket.socket, images: Images) -> None:
                 if not arrived:
                     return
                 head += arrived
-            method, target, *_ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-            status, headers, blob = _find(images, method, target)
+            first, *others = head.split(b"\r\n\r\n", 1)[0].decode("latin-1").split("\r\n")
+            method, target, *_ = first.split(" ")
+            if _shows(others, key):
+                status, headers, blob = _find(images, method, target)
+            else:
+                status, headers, blob = _problem("401 Unauthorized", "UNAUTHORIZED", "it is the node's runtime's alone")
             lines = [f"HTTP/1.1 {status}", *headers, f"Content-Length: {blob.size}", "Connection: close", "", ""]
             connection.sendall("\r\n".join(lines).encode("latin-1"))
             if method == "HEAD":
@@ -229,6 +254,16 @@ def _answer(connection: socket.socket, images: Images) -> None:
                     connection.sendfile(file, blob.offset, blob.size)
         except (OSError, ValueError):
             return
+
+
+def _shows(headers: list[str], key: str) -> bool:
+    """Whether one of these headers is the node's key."""
+    given = [value.strip() for name, _, value in (each.partition(":") for each in headers) if _same(name, _HEADER)]
+    return len(given) == 1 and hmac.compare_digest(given[0].encode(), key.encode())
+
+
+def _same(name: str, other: str) -> bool:
+    return name.strip().lower() == other.lower()
 
 
 def _find(images: Images, method: str, target: str) -> tuple[str, list[str], Blob]:
@@ -258,6 +293,6 @@ def _find(images: Images, method: str, target: str) -> tuple[str, list[str], Blo
     return "200 OK", [f"Content-Type: {media}", f"Docker-Content-Digest: {found[0]}"], found[1]
 
 
-def _problem(status: str, code: str) -> tuple[str, list[str], Blob]:
-    content = json.dumps({"errors": [{"code": code, "message": "it is not here"}]}).encode()
+def _problem(status: str, code: str, message: str = "it is not here") -> tuple[str, list[str], Blob]:
+    content = json.dumps({"errors": [{"code": code, "message": message}]}).encode()
     return status, ["Content-Type: application/json"], Blob(None, 0, len(content), content)

@@ -2,10 +2,12 @@
 
     host   pybK     10.245.K.1      the API server listens there; the way of the nodes to other networks
     nodes  eth0     10.245.K.2 ...  one address a node
+    Services        10.245.K.128 ...  addresses of type LoadBalancer, announced by a node each
     pods            10.244.0.0/16   (10.128+K-1 for further clusters), a /24 for each node, given by the controllers
 
-Host and nodes take the pods' whole range to be on the switch, and a node answers there (proxy ARP) for the pods it has
-itself. So every pod is reached from everywhere without a route for each node, whoever gives the nodes their ranges.
+Nodes have a route for each other node's pods (`network.overlay`). The host takes the pods' whole range to be on the
+switch, and a node answers there (proxy ARP) for the pods it has itself: it needs no route for each node, whoever gives
+the nodes their ranges.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ from dataclasses import dataclass
 
 NETWORKS = 100
 NODES = 100
+CABLE_MTU = 1500
+KINDS = ("vxlan", "host-gw", "udp", "none", "cni")
+"""`up --network`: how nodes reach each other's pods; `none`: pods have no network; `cni`: others bring it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,11 @@ class Network:
     @property
     def pods(self) -> str:
         return f"10.{244 if self.index == 0 else 127 + self.index}.0.0/16"
+
+    @property
+    def load_balancers(self) -> str:
+        """Where Services of type LoadBalancer get addresses from: behind those of nodes, on the same link."""
+        return f"10.245.{self.index}.128-10.245.{self.index}.254"
 
     @property
     def gateway(self) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybernetes.cluster.admin import Admin
-from pybernetes.cluster.certificates import KUBELET_CLIENT_USER
+from pybernetes.cluster.certificates import INGRESS_USER, KUBELET_CLIENT_USER
 from pybernetes.cluster.components import CLUSTER_DNS_IP
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.cluster.node import containerd
+from pybernetes.cluster.node import containerd, local_volumes
 from pybernetes.cluster.rootless.rights import ANNOTATION
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
@@ -37,7 +37,94 @@ def objects(runtime: str = "containerd") -> list[tuple[str, dict[str, object]]]:
         )
         for name in (containerd.runtimes() if runtime == "containerd" else [runtime])
     ]
-    return [(_RBAC, binding), *classes, *cluster_dns()]
+    return [
+        (_RBAC, binding),
+        *classes,
+        *cluster_dns(),
+        *network_policy(),
+        *load_balancers(),
+        *ingress(),
+        *local_volumes.objects(),
+    ]
+
+
+def network_policy() -> list[tuple[str, dict[str, object]]]:
+    """The right of nodes' network processes to read what NetworkPolicies are about."""
+    group, name = "rbac.authorization.k8s.io", "pybernetes:network-policy"
+    verbs = ["list", "watch"]
+    role: dict[str, object] = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": [
+            {"apiGroups": [""], "resources": ["pods", "namespaces", "nodes"], "verbs": verbs},
+            {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": verbs},
+        ],
+    }
+    binding: dict[str, object] = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "system:kube-proxy"}],
+    }
+    return [(f"/apis/{group}/v1/clusterroles", role), (_RBAC, binding)]
+
+
+def load_balancers() -> list[tuple[str, dict[str, object]]]:
+    """The right of nodes' network processes to see the signs of life of other nodes."""
+    group, name = "rbac.authorization.k8s.io", "pybernetes:load-balancers"
+    role: dict[str, object] = {
+        "apiVersion": f"{group}/v1",
+        "kind": "Role",
+        "metadata": {"name": name},
+        "rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["list", "watch"]}],
+    }
+    binding: dict[str, object] = {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "system:kube-proxy"}],
+    }
+    path = f"/apis/{group}/v1/namespaces/kube-node-lease"
+    return [(f"{path}/roles", role), (f"{path}/rolebindings", binding)]
+
+
+def ingress() -> list[tuple[str, dict[str, object]]]:
+    """The IngressClass `pybernetes`, which is the default, and the rights of its controller."""
+    group, networking = "rbac.authorization.k8s.io", "networking.k8s.io"
+    read = ["get", "list", "watch"]
+    made: dict[str, object] = {
+        "apiVersion": f"{networking}/v1",
+        "kind": "IngressClass",
+        "metadata": {"name": "pybernetes", "annotations": {"ingressclass.kubernetes.io/is-default-class": "true"}},
+        "spec": {"controller": "pybernetes.io/ingress"},
+    }
+    role: dict[str, object] = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": INGRESS_USER},
+        "rules": [
+            {"apiGroups": [networking], "resources": ["ingresses", "ingressclasses"], "verbs": read},
+            {"apiGroups": [networking], "resources": ["ingresses/status"], "verbs": ["patch", "update"]},
+            {"apiGroups": [""], "resources": ["services", "secrets"], "verbs": read},
+            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": read},
+            {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
+            # Who may see its metrics.
+            {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+            {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+        ],
+    }
+    binding: dict[str, object] = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": INGRESS_USER},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": INGRESS_USER},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": INGRESS_USER}],
+    }
+    classes = f"/apis/{networking}/v1/ingressclasses"
+    return [(f"/apis/{group}/v1/clusterroles", role), (_RBAC, binding), (classes, made)]
 
 
 def cluster_dns() -> list[tuple[str, dict[str, object]]]:

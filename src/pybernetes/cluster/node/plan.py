@@ -8,7 +8,7 @@ from zlib import crc32
 
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import DEFAULT_NAME, Layout, Record
-from pybernetes.cluster.node import containerd, fabric, host
+from pybernetes.cluster.node import cgroups, containerd, fabric, host
 from pybernetes.cluster.node.machine import FOLDERS
 from pybernetes.cluster.node.network import NETWORKS, NODES, Network
 from pybernetes.cluster.rootless.rights import rights
@@ -49,11 +49,33 @@ def check(wanted: int | None, runtime: str = "auto", store: str = "sqlite") -> N
 
 def claim(layout: Layout) -> Network:
     """Makes the network of a cluster's nodes on the host; the cluster's record remembers which one it has."""
+    refuse_host()
     record = layout.read_record() or Record(layout.name)
     network = host.claim(layout.data, record.network, first_choice(layout), list(FOLDERS))
     layout.write_record(replace(record, network=network.index))
     fabric.make(network)
     return network
+
+
+def refuse_host(mountinfo: str | None = None) -> None:
+    """Raises ClusterError on a machine whose mounts or cgroups nodes cannot be made of."""
+    if mountinfo is None:
+        with open("/proc/self/mountinfo") as file:
+            mountinfo = file.read()
+    if not any(line.split(" ")[4:5] == ["/"] for line in mountinfo.splitlines()):
+        raise ClusterError(
+            "nodes need / to be a mount point, and it is none, as in a chroot; "
+            "`mount --bind NEWROOT NEWROOT` before the chroot makes it one, --nodes 0 does without"
+        )
+    found = cgroups.hierarchies(mountinfo)
+    if not found:
+        raise ClusterError(f"nodes need cgroups, and none are mounted below {cgroups.MOUNT}; --nodes 0 does without")
+    if missing := cgroups.missing(found):
+        raise ClusterError(
+            f"nodes need the cgroup v2 controllers {', '.join(cgroups.NEEDED)}, and this machine does not give "
+            f"{', '.join(missing)}: see {cgroups.MOUNT}/cgroup.controllers (real-time processes keep cpu back, "
+            f"the kernel's cgroup_disable= any); --nodes 0 does without"
+        )
 
 
 def first_choice(layout: Layout) -> int:

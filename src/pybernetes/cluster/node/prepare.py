@@ -25,12 +25,14 @@ from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, embedded, mirror
 from pybernetes.cluster.node.machine import RUN, Machine, Program
-from pybernetes.cluster.node.network import Network
+from pybernetes.cluster.node.network import CABLE_MTU, Network
 from pybernetes.cluster.node.programs import find
 from pybernetes.cluster.rootless import wayout
 from pybernetes.cluster.rootless.rights import LABEL, Level
 
 KUBELET_PORT = 10250
+PIDS = 4096
+"""Processes and threads of one pod: upstream's kubelet has no limit, and one pod could take all numbers of the node."""
 LONGEST_RUN = 107 - len("/runtime/launcher.sock") - 1
 _SOCKETS = "/tmp/pybernetes"  # where paths are short, for clusters in folders where they are not
 # Nameservers of the host's own loopback are not those of a node; systemd-resolved keeps the real ones there.
@@ -56,9 +58,11 @@ def prepare(
     server_port: int,
     runtime: str = "containerd",
     isolation: Level = "root",
+    name: str = "",
+    kind: str = "vxlan",
 ) -> Machine:
     """Writes the files of a node and answers its description, which is one of them."""
-    name, address = node_name(number), network.address(number)
+    name, address = name or node_name(number), network.address(number)
     folder = layout.node(name)
     for path in (layout.data / "nodes", folder, folder / "pki"):
         files.make_private_folder(path)
@@ -67,7 +71,7 @@ def prepare(
     root, plain = isolation == "root", isolation == "none"
     run = _short_folder(folder / "run") if plain else RUN
     socket = containerd.SOCKET if runtime == "containerd" else f"{run}/runtime/runtime.sock"
-    more: dict[str, object] = {} if root else _without_root(folder)
+    more: dict[str, object] = {"podPidsLimit": PIDS} if root else _without_root(folder)
     if not plain:
         more |= {"clusterDNS": [CLUSTER_DNS_IP]}
     if plain:
@@ -75,10 +79,13 @@ def prepare(
     _write_kubelet(layout, folder, name, f"https://{network.gateway}:{server_port}", socket, more)
     flags = [] if root else [f"--root-dir={folder / 'lib-kubelet'}", f"--node-labels={LABEL}={isolation}"]
     kubelet = Program("kubelet", _kubelet_command(folder, name, address) + flags, str(layout.log(f"{name}-kubelet")))
+    _write_pod_network(folder / "etc-cni" / "net.d", folder / "cni.template", kind)
     program = _write_runtime(layout, folder, name, runtime, socket, root=root, plain_address=address if plain else "")
     programs = [program, kubelet]
     if not plain:  # who has no network of its own may set no rules in it
-        programs.append(_write_node_network(layout, folder, name, f"https://{network.gateway}:{server_port}", network))
+        programs.append(
+            _write_node_network(layout, folder, name, f"https://{network.gateway}:{server_port}", network, kind)
+        )
     machine = Machine(
         name=name,
         folder=str(folder),
@@ -135,6 +142,8 @@ def _kubelet_command(folder: Path, name: str, address: str) -> list[str]:
         f"--kubeconfig={folder / 'kubelet.kubeconfig'}",
         f"--hostname-override={name}",
         f"--node-ip={address}",
+        f"--local-volumes-kubeconfig={folder / 'local-volumes.kubeconfig'}",
+        "--v=2",
     ]
 
 
@@ -163,6 +172,7 @@ def _write_kubelet(
         "authorization": {"mode": "Webhook"},
         "cgroupDriver": "cgroupfs",
         "clusterDomain": CLUSTER_DOMAIN,
+        "enableSystemLogQuery": True,
         "containerRuntimeEndpoint": f"unix://{socket}",
         "failSwapOn": False,
         "port": KUBELET_PORT,
@@ -176,6 +186,8 @@ def _write_kubelet(
     (folder / "etc-kubernetes" / "manifests").mkdir(parents=True, exist_ok=True)
     files.write_private(folder / "kubelet.json", json.dumps(config, indent=2).encode() + b"\n")
     _write_kubeconfig(layout, folder / "kubelet.kubeconfig", server, f"system:node:{name}", own / "client")
+    certificate = layout.pki / certificates.LOCAL_VOLUMES
+    _write_kubeconfig(layout, folder / "local-volumes.kubeconfig", server, certificates.LOCAL_VOLUMES_USER, certificate)
 
 
 def _write_kubeconfig(layout: Layout, path: Path, server: str, name: str, certificate: Path) -> None:
@@ -193,7 +205,7 @@ def _write_kubeconfig(layout: Layout, path: Path, server: str, name: str, certif
     files.write_private(path, json.dumps(kubeconfig, indent=2).encode() + b"\n")
 
 
-def _write_node_network(layout: Layout, folder: Path, name: str, server: str, network: Network) -> Program:
+def _write_node_network(layout: Layout, folder: Path, name: str, server: str, network: Network, kind: str) -> Program:
     """What the node's network process reads; how it is started."""
     kubeconfig, config = folder / "node-network.kubeconfig", folder / "kube-proxy.json"
     _write_kubeconfig(layout, kubeconfig, server, "system:kube-proxy", layout.pki / certificates.PROXY)
@@ -213,6 +225,10 @@ def _write_node_network(layout: Layout, folder: Path, name: str, server: str, ne
         f"--cluster-dns={CLUSTER_DNS_IP}",
         f"--cluster-domain={CLUSTER_DOMAIN}",
         f"--pod-kubeconfig={folder / 'kubelet.kubeconfig'}",
+        "--enforce-network-policy",
+        "--announce-load-balancers",
+        f"--hostname-override={name}",
+        f"--network-backend={'none' if kind == 'cni' else kind}",
     ]
     return Program("node-network", command, str(layout.log(f"{name}-node-network")))
 
@@ -221,23 +237,44 @@ def _write_runtime(
     layout: Layout, folder: Path, name: str, runtime: str, socket: str, *, root: bool, plain_address: str
 ) -> Program:
     """What the node's container runtime reads; how it is started."""
-    template = folder / "cni.template"
-    template.write_text(containerd.network_template())
+    template = folder / "cni.template" if (folder / "cni.template").exists() else None
     own = folder / "certs.d"  # comes last, because `_default` stands for every host that is not there by its name
     files.make_private_folder(own / "_default")
     # Plain processes share the loopback device, so that there is no mirror: the runtime has the archives at hand.
-    (own / "_default" / "hosts.toml").write_text("" if plain_address else mirror.HOSTS)
+    hosts = "" if plain_address else mirror.hosts(mirror.key_of(folder))
+    files.write_private(own / "_default" / "hosts.toml", hosts.encode())
     registries = [layout.registries, Path("/etc/containerd/certs.d"), own]
-    (folder / "etc-cni" / "net.d").mkdir(parents=True, exist_ok=True)
     containerd.link_plugins(folder / "opt-cni" / "bin")
     if runtime == "embedded":
         command = embedded.command(
-            layout, folder, template, registries, socket=socket, root=root, plain_address=plain_address
+            layout,
+            folder,
+            template,
+            registries,
+            socket=socket,
+            root=root,
+            plain_address=plain_address,
         )
         return Program("runtime", command, str(layout.log(f"{name}-runtime")))
     (folder / "containerd.toml").write_text(containerd.config(template, registries))
     command = [find("containerd") or "containerd", "--config", str(folder / "containerd.toml")]
     return Program("containerd", command, str(layout.log(f"{name}-containerd")))
+
+
+def _write_pod_network(conf_dir: Path, template: Path, kind: str) -> None:
+    """The pods' network: a template that the runtime fills in, or none at all, or what others will bring."""
+    from pybernetes.network.overlay.plan import BACKENDS, pod_mtu
+
+    conf_dir.mkdir(parents=True, exist_ok=True)
+    template.unlink(missing_ok=True)
+    # An earlier start may have had another network. What runtimes made of the template ends the pods that are left.
+    filled_in = () if kind in BACKENDS else ("10-pods.conflist", "10-containerd-net.conflist")
+    for name in (containerd.NO_NETWORK_FILE, *filled_in):
+        (conf_dir / name).unlink(missing_ok=True)
+    if kind in BACKENDS:
+        template.write_text(containerd.network_template(pod_mtu(kind, CABLE_MTU)))
+    elif kind == "none":
+        (conf_dir / containerd.NO_NETWORK_FILE).write_text(containerd.NO_NETWORK)
 
 
 def _write_identity(folder: Path, name: str, address: str) -> None:

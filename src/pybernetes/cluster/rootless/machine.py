@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pybernetes.cluster import supervisor
 from pybernetes.cluster.node import syscalls
@@ -31,25 +31,37 @@ def main(argv: list[str]) -> int:
     components_file, own_pid_file, notify = argv[0], argv[1], int(argv[2])
     os.set_inheritable(notify, False)
     with open(components_file) as file:
-        wanted = {each["name"]: each["listen"] for each in json.load(file) if each.get("listen")}
-    listeners = {name: socket.create_server((address, port), backlog=1024) for name, (address, port) in wanted.items()}
+        specs = json.load(file)
+    listeners = {each["name"]: made for each in specs if (made := _listeners(each))}
     outside = os.getpid()
     ours, theirs = socket.socketpair()
     inside = os.fork()
     if not inside:
         ours.close()
-        descriptors = {name: each.fileno() for name, each in listeners.items()}
+        descriptors = {name: tuple(each.fileno() for each in made) for name, made in listeners.items()}
         _inside(theirs, outside, lambda: supervisor.run(components_file, own_pid_file, notify, descriptors))
     theirs.close()
     os.close(notify)
-    for each in listeners.values():
+    for each in [one for made in listeners.values() for one in made]:
         each.close()
     return _outside(ours, inside)
+
+
+def _listeners(spec: dict[str, Any]) -> list[socket.socket]:
+    """The sockets of a component: the one it needs, and those that are offered to it as far as ports are free."""
+    made = [socket.create_server(tuple(spec["listen"]), backlog=1024)] if spec.get("listen") else []
+    for address, port in spec.get("offers", ()):
+        try:
+            made.append(socket.create_server((address, port), backlog=1024))
+        except OSError as error:
+            print(f"{spec['name']} cannot be reached at {address} port {port}: {error.strerror}", flush=True)
+    return made
 
 
 def _outside(line: socket.socket, inside: int) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os.kill(inside, signal.SIGTERM))
+    signal.signal(signal.SIGUSR1, lambda *_: os.kill(inside, signal.SIGUSR1))  # the components file has changed
     if line.recv(1):  # it has its namespaces
         namespaces.map_child(inside, namespaces.ranges(os.geteuid()))
         line.send(b"!")
