@@ -5,7 +5,8 @@
     = 1
 
 `>` is a line of stdout, `!` of stderr, `=` the exit code where it is not 0; `%` at the very end: no line break.
-Each file plays in a namespace of its own, in order, in the folder tests/kubectl/manifests. What differs from run to run
+Each file plays in a namespace of its own, in order, in the folder tests/kubectl/manifests; `$TMP` is an empty folder.
+What differs from run to run
 (ages, times, UIDs, versions, addresses) is replaced before texts are compared.
 """
 
@@ -17,9 +18,11 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "kubectl"
 MANIFESTS = FOLDER / "manifests"
+ENVIRONMENT = {"EDITOR": "sed -i 's/^  k: .*/  k: edited/'"}
 _CHANGING = (
     (r"(?m)^E\d{4}.*\n", ""),
     (r"https://127\.0\.0\.1:\d+", "https://SERVER"),
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+0000 UTC", "TIME"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
     (r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [-+]\d{4}", "TIME"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),

@@ -63,6 +63,7 @@ UNBOUNDED = {
     "client.codec.decoder": "classes of kinds",
     "client.keys._decoder": "classes of kinds",
     "client.keys.resource_of": "classes of kinds",
+    "kubelet.dra.plugin.proto": "versions of the drivers' interface that the kubelet knows",
 }
 
 _WORTH = re.compile(

@@ -117,6 +117,15 @@ META_HAND_WRITTEN = {
 
 MODULES = {"core.v1": CORE, "meta.v1": META}
 
+# Fields that the schemas do not have and a feature adds: module, class -> the feature, the field, its import.
+GATED_FIELDS = {
+    ("meta.v1.objectmeta", "ObjectMeta"): (
+        "INITIALIZERS",
+        "initializers: Initializers | None = None",
+        "from .initializers import Initializers",
+    ),
+}
+
 CLASS_DOCS: dict[str, dict[str, str]] = {
     "core.v1": {
         "Binding": "The scheduler's verdict: this pod goes to that node.",

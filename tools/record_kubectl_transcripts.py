@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kubectl_transcripts import MANIFESTS, config_for, dump, load
+from kubectl_transcripts import ENVIRONMENT, MANIFESTS, config_for, dump, load
 
 import tools
 
@@ -26,17 +26,18 @@ def main() -> None:
             namespace = f"t-{path.stem}"
             config = Path(folder) / "config"
             config_for(server.kubeconfig, namespace, config)
-            environment = {**os.environ, "KUBECONFIG": str(config), "HOME": folder}
+            environment = {**os.environ, "KUBECONFIG": str(config), "HOME": folder, "TMP": folder, **ENVIRONMENT}
             subprocess.run(
                 [kubectl, "create", "namespace", namespace], env=environment, check=True, capture_output=True
             )
             entries = load(path)
             for entry in entries:
-                command = entry.command.replace("kubectl", kubectl, 1)
+                command = kubectl + entry.command.removeprefix("kubectl")
                 done = subprocess.run(
                     ["bash", "-c", command], env=environment, cwd=MANIFESTS, capture_output=True, text=True, timeout=60
                 )
-                entry.stdout, entry.stderr, entry.code = done.stdout, done.stderr, done.returncode
+                entry.stdout, entry.stderr = (text.replace(folder, "$TMP") for text in (done.stdout, done.stderr))
+                entry.code = done.returncode
             path.write_text(dump(entries))
         print(f"{path}: {len(entries)} commands")
 

@@ -16,6 +16,8 @@ from pybernetes.api.base import Struct
 from pybernetes.api.schema import ANY, LIST, MAP, STRUCT, FieldInfo, fields
 
 _NOT_GROWN = frozenset({"managedFields"})
+DEPTH = 2
+"""Levels of an element that is made up. Lists and maps deeper inside have a size of their own in another run."""
 _FORMATS: dict[str, Any] = {
     "byte": "YQ==",
     "date-time": "2024-01-01T00:00:00Z",
@@ -118,11 +120,11 @@ def _many(info: FieldInfo, there: Any, count: int, same: bool) -> Any:
     assert info.items is not None
     if info.kind == MAP:
         sample = next(iter(there.items())) if isinstance(there, dict) and there else None
-        value = sample[1] if sample else _sample(info.items, 0, 3)
+        value = sample[1] if sample else _sample(info.items, 0, DEPTH)
         return {f"k{number}": value for number in range(count)}
     if isinstance(there, list) and there:
         return [deepcopy(there[0]) if same else _renamed(there[0], number) for number in range(count)]
-    return [_sample(info.items, 0 if same else number, 3) for number in range(count)]
+    return [_sample(info.items, 0 if same else number, DEPTH) for number in range(count)]
 
 
 def _renamed(value: Any, number: int) -> Any:

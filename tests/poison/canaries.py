@@ -10,8 +10,10 @@ from node.cluster import Cluster
 from poison.server import Requests
 
 import tools
+from pybernetes.api.times import parse_time
 
 NAMESPACE = "canary"
+MINUTELY = 60.0
 LONGEST = 120.0
 """Seconds that a canary waits for anything before it gives up."""
 
@@ -25,6 +27,7 @@ class Canaries:
         self.rounds: dict[str, Callable[[str], None]] = {
             "deployment": self._deployment,
             "job": self._job,
+            "cron job": self._cron_job,
             "garbage collection": self._garbage_collection,
             "quota": self._quota,
             "namespace deletion": self._namespace_deletion,
@@ -39,6 +42,13 @@ class Canaries:
         pod = {**_named("v1", "Pod", "shell"), "spec": _pod("sleep 100000")}
         self._create(self._path("pods"), pod)
         self._wait("the shell runs", lambda: self._get("pods/shell")["status"].get("phase") == "Running")
+        template = {"spec": {"template": {"spec": {**_pod("true"), "restartPolicy": "Never"}}}}
+        minutely = {
+            **_named("batch/v1", "CronJob", "minutely"),
+            "spec": {"schedule": "* * * * *", "jobTemplate": template},
+        }
+        made = self._create(self._path("cronjobs", "apis/batch/v1"), minutely)
+        self._last_run = parse_time(made["metadata"]["creationTimestamp"])
 
     def run(self) -> dict[str, float]:
         """Do all rounds once; the seconds that each took."""
@@ -72,6 +82,17 @@ class Canaries:
         where = f"jobs/{name}"
         self._wait("the job is done", lambda: self._get(where, "apis/batch/v1")["status"].get("succeeded") == 1)
         self._delete(where, "apis/batch/v1")
+
+    def _cron_job(self, name: str) -> None:
+        """Nothing to wait for: it runs every minute, and its last run must not be longer ago than that."""
+
+        def due() -> bool:
+            last = (self._get("cronjobs/minutely", "apis/batch/v1").get("status") or {}).get("lastScheduleTime")
+            if last:
+                self._last_run = parse_time(last)
+            return time.time() - self._last_run > MINUTELY
+
+        self._wait("the cron job has run in the last minute", lambda: not due())
 
     def _garbage_collection(self, name: str) -> None:
         owner = self._create(self._path("configmaps"), _named("v1", "ConfigMap", name))

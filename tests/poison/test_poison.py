@@ -1,6 +1,6 @@
 """Odd objects of every kind, with watches on every resource, beside ordinary work that must go on.
 
-Short here; `--soak` goes on for an hour, from a seed that it prints.
+Short here; `--soak` goes on for an hour (PYB_SOAK_SECONDS), from a seed that it prints.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import itertools
 import os
 import random
 import re
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,15 +25,17 @@ from poison.server import TABLE, Requests, Watches
 
 from pybernetes.client import config
 from pybernetes.cluster.node import plan
-from tools import wait_until
+from tools import ROOT, wait_until
 
 SHORT = 400
 """Objects in the ordinary run: about four of each kind."""
-SOAK = 3600.0
+SOAK = float(os.environ.get("PYB_SOAK_SECONDS", "3600"))
 SLOWER = 3.0
 """A canary may take so many times its quiet time."""
 GRACE = 10.0
 """Seconds on top of that, because other tests run beside this one and pods are started one after another."""
+LONGEST_VIEW = 600.0
+"""Seconds for kubectl to show everything."""
 BUSY = 0.5
 """Share of a core that a component may use once nothing changes any more."""
 TRACEBACK = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
@@ -88,6 +92,7 @@ def storm(cluster: Cluster, seed: int, count: int, seconds: float) -> None:
             if time.monotonic() > deadline:
                 break
         print(f"{sender.codes} {quiet} {watches.events.total()} events")
+        shown(cluster)
         assert not sender.faults, "\n".join(sender.faults[:10])
         assert not requests.faults, "\n".join(requests.faults[:10])
         assert not watches.ended, "\n".join(watches.ended[:10])
@@ -124,6 +129,33 @@ def send(sender: Requests, odd: objects.Odd) -> None:
     if odd.status is not None:
         sender("PUT", f"{path}/status", {**made, "status": odd.status})
     sender("GET", path, accept=TABLE)
+
+
+def shown(cluster: Cluster) -> None:
+    """kubectl shows all objects of all kinds, as a table and in full."""
+    kinds = {(each.group, each.plural): each for each in STORED if "list" in each.verbs}.values()
+    names = [f"{each.plural}.{each.version}.{each.group}" if each.group else each.plural for each in kinds]
+    names.append(f"{custom.PLURAL}.{custom.VERSION}.{custom.GROUP}")
+    for words in (("get", "-o", "wide"), ("describe",)):
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                ROOT / "src/pybernetes/kubectl/entry.py",
+                *words,
+                "--all-namespaces",
+                ",".join(names),
+            ],
+            env=cluster.environment,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_VIEW,
+            check=False,
+        )
+        assert done.returncode == 0, f"kubectl {words[0]}: {done.stderr[-2000:]}"
+        faults = [line for line in done.stderr.splitlines() if not line.startswith("Warning: ")]
+        assert not faults, "\n".join(faults[:10])
 
 
 def pids(cluster: Cluster) -> dict[str, int | None]:

@@ -24,7 +24,7 @@ SLOW_DISK = """
 import os, sys, time
 from pybernetes.apiserver.command import main
 from pybernetes.store import sqlite, sqlite_file
-sqlite.kernel_syncer = lambda log: None  # a kernel's own sync cannot be slowed down
+sqlite.syncer_for = lambda log, sync: sqlite.ThreadSyncer(sync)  # a kernel's own sync cannot be slowed down
 sqlite.Patience = lambda writing: None  # the loop would wait for the first
 original = sqlite_file.SQLiteFile.sync
 def slowly(self):

@@ -8,19 +8,35 @@ connections holds up other new ones from the same place and nobody else. Who con
 from __future__ import annotations
 
 import asyncio
+import ssl
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from .http import HTTPServer
-from .tls import ServingTLS
+from .pacing import Pace
 
 HANDSHAKE = 10.0
 """Seconds for the first byte of a handshake, and then for the rest of it. Go's server has 10 s for all."""
 _HELLO = 1 << 16  # bytes that are taken before its turn; hellos have a few hundred
 
 
-def securely(server: HTTPServer, tls: ServingTLS) -> Callable[[], asyncio.Protocol]:
+class Server(Protocol):
+    """Makes the protocol of a connection; handshakes take turns in its `hellos`."""
+
+    loop: asyncio.AbstractEventLoop
+    hellos: Pace
+    draining: bool
+
+    def __call__(self) -> asyncio.Protocol: ...
+
+
+class Contexts(Protocol):
+    """Has the context with which those are greeted who have come to an address."""
+
+    def at(self, address: str) -> ssl.SSLContext: ...
+
+
+def securely(server: Server, tls: Contexts) -> Callable[[], asyncio.Protocol]:
     """What to give `create_server` (without `ssl`) to serve by TLS."""
     return lambda: _Hello(server, tls)
 
@@ -28,7 +44,7 @@ def securely(server: HTTPServer, tls: ServingTLS) -> Callable[[], asyncio.Protoc
 class _Hello(asyncio.Protocol):
     """A connection until it is its turn; then TLS takes its place."""
 
-    def __init__(self, server: HTTPServer, tls: ServingTLS) -> None:
+    def __init__(self, server: Server, tls: Contexts) -> None:
         self._server = server
         self._tls = tls
         self._said = b""

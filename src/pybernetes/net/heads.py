@@ -77,3 +77,7 @@ class Heads:
         if len(self._known) >= MOST:
             del self._known[next(iter(self._known))]
         self._known[raw] = head
+
+    def forget(self) -> None:
+        """Drop all heads: what was found out for them may be out of date, and holds what it is about in memory."""
+        self._known.clear()

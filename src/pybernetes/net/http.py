@@ -70,6 +70,9 @@ class _Reasons(dict[int, bytes]):
 
 
 _REASON = _Reasons((status.value, status.phrase.encode()) for status in HTTPStatus)
+
+STRANGERS_BODIES = 32 << 20
+"""Bytes of large bodies that all connections together may hold before it is known whose they are."""
 _CACHING = "no-cache, private"  # what the API says may be kept by nobody, unless the answer itself says otherwise
 
 
@@ -169,6 +172,9 @@ class Connection(asyncio.Protocol):
         self.peer_address = ""
         self.flow = ""
         """Whose requests come this way, as far as somebody above knows: large ones take turns with those of others."""
+        self.stranger = True
+        """Whether nobody above has said yet that it knows whose requests come this way."""
+        self._held = 0  # bytes of large bodies that count against STRANGERS_BODIES
         self._loop = server.loop
         self._parser: Any = httptools.HttpRequestParser(self)
         self._whole: bytes | None = None  # what arrived, when it began a request: perhaps all of one
@@ -213,6 +219,7 @@ class Connection(asyncio.Protocol):
         if tls is not None:
             self.peer_certificate = transport.get_extra_info("peercert")
             self.peer_verified = not unverified(tls)
+            self.stranger = not (self.peer_certificate and self.peer_verified)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.server.connections.discard(self)
@@ -226,6 +233,7 @@ class Connection(asyncio.Protocol):
             self._resume.exception()  # nobody may be waiting
         self._resume = None
         self._waiting.clear()
+        self._release()
         if self._ended is not None and not self.server.draining:
             self._ended()
         elif self._task:
@@ -334,7 +342,21 @@ class Connection(asyncio.Protocol):
         self._body_bytes += len(body)
         if self._body_bytes > self.server.max_body:
             raise _Refused(413, f"Request entity too large: limit is {self.server.max_body}")
+        if self.stranger and self._body_bytes > _BULK:
+            self._hold(len(body))
         self._body.append(body)
+
+    def _hold(self, size: int) -> None:
+        """Counts a part of a large body; 429 if strangers hold as much as they may together."""
+        if self.server.strangers_bytes + size > STRANGERS_BODIES:
+            self._release()
+            raise _Refused(429, "Too many large requests of unknown clients, please try again later.")
+        self._held += size
+        self.server.strangers_bytes += size
+
+    def _release(self) -> None:
+        self.server.strangers_bytes -= self._held
+        self._held = 0
 
     def on_message_complete(self) -> None:
         self._receiving = False
@@ -424,6 +446,8 @@ class Connection(asyncio.Protocol):
             if not self._streaming and not self._upgraded:
                 server.serving -= 1
             self._task = self._request = None
+        if self._held and not self._waiting and not self._receiving:
+            self._release()
         self._streaming = self.lasting = False
         self._active = self._loop.time()
         if self._upgraded:
@@ -560,6 +584,7 @@ class Connection(asyncio.Protocol):
         """Answer what is not a request, or is too large to be one, when its turn has come, and close."""
         self._refused = status, message
         self._receiving = False
+        self._body = []
         if not self._task:
             self._close_with_refusal(status, message)
 
@@ -654,6 +679,8 @@ class HTTPServer:
         self.serving = 0
         """Requests that are being worked on; not those whose answer goes on and on."""
         self.outbox = Outbox(self.loop)
+        self.strangers_bytes = 0
+        """Of large bodies on connections of strangers."""
         self.draining = False
 
     def __call__(self) -> Connection:

@@ -1,4 +1,4 @@
-"""A listening socket that whoever started this process has made for it, as systemd hands them over (LISTEN_FDS).
+"""Listening sockets that whoever started this process has made for it, as systemd hands them over (LISTEN_FDS).
 
 The cluster's supervisor does so where a component lives in a network of its own and is asked from outside of it: a
 socket belongs to the network it was made in, whoever accepts on it.
@@ -14,11 +14,19 @@ FIRST = 3
 VARIABLE = "LISTEN_FDS"
 
 
-def listener() -> socket.socket | None:
-    """The socket, None if there is none; it can be taken once, and children do not get it."""
-    if os.environ.pop(VARIABLE, "") != "1":
-        return None
-    os.set_inheritable(FIRST, False)
-    found = socket.socket(fileno=FIRST)
-    found.setblocking(False)
+def listeners() -> list[socket.socket]:
+    """The sockets; they can be taken once, and children do not get them."""
+    count = os.environ.pop(VARIABLE, "")
+    found = []
+    for number in range(FIRST, FIRST + int(count) if count.isdecimal() else FIRST):
+        os.set_inheritable(number, False)
+        made = socket.socket(fileno=number)
+        made.setblocking(False)
+        found.append(made)
     return found
+
+
+def listener() -> socket.socket | None:
+    """The socket of a program that has one; None if there is none."""
+    found = listeners()
+    return found[0] if found else None
