@@ -193,4 +193,3 @@ def _nothing() -> None:
 
 def _no() -> bool:
     return False
-

@@ -112,7 +112,7 @@ def manager() -> Iterator[CgroupManager]:
         pytest.skip("needs root and cgroup v1")
     hierarchy = detect()
     assert isinstance(hierarchy, CgroupsV1)
-    root = f"/pyb{os.getpid()}"
+    root = f"/pybernetes-hierarchy-{os.getpid()}"  # the node of tests/node may live in this process too
     manager = CgroupManager(hierarchy, root=root, pod_pids_limit=16)
     manager.start(parsed({"cpu": "2", "memory": "1Gi"}), pids=1000)
     yield manager
