@@ -1,10 +1,15 @@
-"""Our kubectl prints what upstream's kubectl v1.36 printed, byte by byte, and ends with the same exit code."""
+"""Our kubectl prints what upstream's kubectl v1.36 printed, byte by byte, and ends with the same exit code.
+
+Each file has an API server of its own, as when it was recorded: API groups, nodes and lists of all namespaces are the
+same whatever other tests left in theirs.
+"""
 
 from __future__ import annotations
 
 import io
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import kubectl_transcripts
@@ -14,6 +19,13 @@ import tools
 from pybernetes.kubectl import main as kubectl
 
 FILES = sorted((kubectl_transcripts.FOLDER / "transcripts").glob("*.txt"))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tools.ApiServer]:
+    """An API server of the test's own."""
+    with tools.api_server(tmp_path / "server") as server:
+        yield server
 
 
 class Runner:
@@ -36,10 +48,10 @@ class Runner:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_commands_print_what_upstreams_kubectl_prints(
-    cluster: tools.ApiServer, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: tools.ApiServer, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     namespace = f"t-{path.stem}"
-    kubectl_transcripts.config_for(cluster.kubeconfig, namespace, tmp_path / "config")
+    kubectl_transcripts.config_for(server.kubeconfig, namespace, tmp_path / "config")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
     monkeypatch.setenv("HOME", str(tmp_path))
     for name, value in kubectl_transcripts.ENVIRONMENT.items():
