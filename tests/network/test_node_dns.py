@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
 
-import pytest
 from network.namespace import network_namespace
 
-import tools
 from pybernetes.network import node_dns
-from pybernetes.network.nftables.client import Nftables
 
 
 def test_a_node_holds_the_address_and_tracks_no_lookup() -> None:
@@ -32,40 +27,3 @@ def test_a_node_holds_the_address_and_tracks_no_lookup() -> None:
             server.sendto(b"!", peer)
             assert client.recv(10) == b"!"
         assert "dport=53" not in node.output("conntrack", "-L")
-
-
-@pytest.mark.parametrize(
-    "removed",
-    [
-        ["nft", "delete", "table", "ip", "node-dns"],
-        ["nft", "flush", "chain", "ip", "node-dns", "output"],
-        ["ip", "address", "delete", "10.96.0.10/32", "dev", "lo"],
-    ],
-)
-async def test_what_others_take_away_is_put_back(removed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_dns, "REPAIR_INTERVAL", 0.01)
-    with network_namespace("nft") as node:
-
-        def keep() -> None:
-            asyncio.run(until_done())
-
-        async def until_done() -> None:
-            task = asyncio.create_task(node_dns.keep("10.96.0.10"))
-            await asyncio.to_thread(done.wait)
-            task.cancel()
-            await asyncio.wait([task])
-
-        def whole() -> bool:
-            with Nftables() as nftables:
-                return node_dns.held(nftables, "10.96.0.10")
-
-        done = threading.Event()
-        thread = threading.Thread(target=node.run, args=(keep,))
-        thread.start()
-        try:
-            for _ in range(2):
-                await asyncio.to_thread(tools.wait_until, lambda: node.run(whole), "it is held")
-                node.output(*removed)
-        finally:
-            done.set()
-            thread.join(10)

@@ -6,6 +6,7 @@ kernel also takes packets of pods and neighbours to services that listen on the 
 
 from __future__ import annotations
 
+from pybernetes.network import keeping
 from pybernetes.network.nftables import expressions as e
 from pybernetes.network.nftables import objects
 from pybernetes.network.nftables.batch import Batch
@@ -19,11 +20,28 @@ _LO = b"lo".ljust(16, b"\0")
 
 def protect() -> None:
     """Make the table anew. Raises OSError."""
+    with Nftables() as nftables:
+        _protect(nftables)
+
+
+async def keep() -> None:
+    """Put the table back whenever somebody takes it away, until cancelled."""
+    await keeping.keep("the rule that protects the node's loopback", held, _protect)
+
+
+def held(nftables: Nftables) -> bool:
+    """Whether the rule is there."""
+    try:
+        return len(nftables.rules(TABLE)) == 1
+    except OSError:
+        return False
+
+
+def _protect(nftables: Nftables) -> None:
     batch = Batch()
     batch.replace_table(TABLE)
     batch.add_chain(TABLE, Chain("prerouting", Hook("filter", objects.PREROUTING, _RAW_PRIORITY)))
     other_link = [e.meta(e.IIFNAME, e.REGISTER), e.compare(e.REGISTER, _LO, e.NOT_EQUAL)]
     loopback = [e.payload(e.NETWORK, 16, 1, e.REGISTER), e.compare(e.REGISTER, b"\x7f")]
     batch.add_rule(TABLE, "prerouting", [*other_link, *loopback, e.verdict(e.DROP)])
-    with Nftables() as nftables:
-        nftables.commit(batch)
+    nftables.commit(batch)

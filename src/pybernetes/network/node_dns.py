@@ -1,19 +1,16 @@
 """The address of cluster DNS on this node: every node has it on its loopback device and answers there itself.
 
 So a lookup never leaves the node. No connection is tracked for it (`notrack`): nothing is translated, and many short
-lookups do not fill the kernel's table. `keep` is woken by the kernel when somebody else takes the address or a rule
-away, and puts both back.
+lookups do not fill the kernel's table. `keep` puts the address and the rules back when somebody else takes them away.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ipaddress
-import logging
-import socket
 
 from pybernetes.cni.netlink.rtnl import Netlink
+from pybernetes.network import keeping
 from pybernetes.network.nftables import expressions as e
 from pybernetes.network.nftables import objects
 from pybernetes.network.nftables.batch import Batch
@@ -23,11 +20,7 @@ from pybernetes.network.nftables.objects import Chain, Hook, Table
 NAME = "node-dns"
 RAW_PRIORITY = -300
 _PORT = (53).to_bytes(2, "big")
-_ADDRESS_GROUPS = 0x10 | 0x100  # notifications about addresses of both IP versions
 _RULES = 4
-REPAIR_INTERVAL = 1.0
-"""Seconds between two repairs: a program that changes the rules all the time must not make us do the same."""
-log = logging.getLogger(__name__)
 
 
 def hold(address: str) -> None:
@@ -38,28 +31,12 @@ def hold(address: str) -> None:
 
 async def keep(address: str) -> None:
     """Hold the address until cancelled, whatever others do. OSError if the kernel refuses it at the start."""
-    loop, changed = asyncio.get_running_loop(), asyncio.Event()
-    with contextlib.ExitStack() as stack:
-        nftables = stack.enter_context(Nftables())
-        addresses = stack.enter_context(
-            socket.socket(
-                socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE
-            )
-        )
-        addresses.bind((0, _ADDRESS_GROUPS))
-        for watched in (nftables.watch(), addresses.fileno()):
-            loop.add_reader(watched, changed.set)
-            stack.callback(loop.remove_reader, watched)
-        _hold(nftables, address)
-        while True:
-            await changed.wait()
-            changed.clear()
-            _drain(addresses)
-            nftables.changes()
-            if not held(nftables, address):
-                log.warning("somebody took away the address of cluster DNS or its rules, they are put back")
-                _hold(nftables, address)
-                await asyncio.sleep(REPAIR_INTERVAL)
+    await keeping.keep(
+        "the address of cluster DNS or its rules",
+        lambda nftables: held(nftables, address),
+        lambda nftables: _hold(nftables, address),
+        groups=keeping.ADDRESSES,
+    )
 
 
 def held(nftables: Nftables, address: str) -> bool:
@@ -78,16 +55,6 @@ def _hold(nftables: Nftables, address: str) -> None:
     with Netlink() as links, contextlib.suppress(FileExistsError):
         links.add_address(links.link("lo").index, ipaddress.ip_interface(address))
     nftables.commit(rules(address))
-
-
-def _drain(notifications: socket.socket) -> None:
-    while True:
-        try:
-            notifications.recv(1 << 16)
-        except BlockingIOError:
-            return
-        except OSError:  # the kernel had no room for all of them: what matters is that there were some
-            continue
 
 
 def table(address: str) -> Table:

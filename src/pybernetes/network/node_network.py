@@ -87,6 +87,7 @@ async def _run(options: argparse.Namespace) -> int:
             pod_informers = InformerFactory(kubelet)
             stack.push_async_callback(pod_informers.stop)
         stack.push_async_callback(tasks.stop)
+        tasks.start("loopback", loopback.keep)
         tasks.start("proxy", lambda: proxy.serve(informers, proxy_config))
         node = proxy.settings(proxy_config).node_name
         if options.enforce_network_policy:
