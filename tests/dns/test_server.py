@@ -124,6 +124,26 @@ async def test_large_answers_are_truncated_over_udp_and_whole_over_tcp() -> None
         assert len(reply.answer[0]) == 100
 
 
+async def test_the_addresses_of_srv_targets_come_along_as_far_as_there_is_room() -> None:
+    made, headless = zone(), "db.shop.svc.cluster.local"
+    targets = [(f"db-{number}.{headless}", f"10.1.0.{number}") for number in range(1, 9)]
+    service = f"_sql._tcp.{headless}"
+    records = [
+        address_record(*each) for name, address in targets for each in ((name, 30, address), (name, 30, "fd00::1"))
+    ]
+    made.replace("shop/db", [*records, *(srv_record(service, 30, 5432, name) for name, _ in targets)])
+    async with serving(Chain(made)) as (_, port):
+        (additional,) = (await ask(port, f"_http._tcp.{WEB}", "SRV")).additional
+        assert additional.to_text() == f"{WEB}. 30 IN A 10.96.0.7"
+        whole = await ask(port, service, "SRV", tcp=True)
+        assert len(whole.answer[0]) == 8
+        assert len(whole.additional) == 16
+        short = await ask(port, service, "SRV", edns=0)
+        assert not short.flags & dns.flags.TC
+        assert len(short.answer[0]) == 8
+        assert short.additional == []
+
+
 async def test_of_several_addresses_another_comes_first_each_time() -> None:
     async with serving(Chain(zone())) as (_, port):
         replies = [await ask(port, "many.shop.svc.cluster.local", tcp=True) for _ in range(8)]

@@ -37,6 +37,8 @@ class Answer:
     bodies: list[Body] = field(default_factory=list)
     packed_at: int = -1
     turn: int = 0
+    additionals: Sequence[Record] = ()
+    """Of answers of the cluster zone alone: their TTL stays as it is."""
 
     def body(self, now: float) -> Body:
         """The records in wire format; call it once for each response."""
@@ -59,7 +61,8 @@ class Answer:
         fixed, turning = answers[:first], answers[first:]
         turns = range(max(1, min(ROTATIONS, len(turning))))
         self.bodies = [
-            pack_records(self.name, [*fixed, *turning[turn:], *turning[:turn]], authorities) for turn in turns
+            pack_records(self.name, [*fixed, *turning[turn:], *turning[:turn]], authorities, self.additionals)
+            for turn in turns
         ]
         self.packed_at = age
 

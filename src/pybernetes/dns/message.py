@@ -206,6 +206,9 @@ class Body(NamedTuple):
     authorities: int
     additionals: int
     wire: bytes
+    """Answers and authorities."""
+    additional: bytes = b""
+    """What is left out first where a response would be too long."""
 
 
 EMPTY = Body(0, 0, 0, b"")
@@ -215,24 +218,33 @@ def pack_records(
     question_name: str, answers: Sequence[Record], authorities: Sequence[Record], additionals: Sequence[Record] = ()
 ) -> Body:
     """The records of a response. An owner that is the name in question is a pointer to it."""
+    wire = _wire(question_name, (*answers, *authorities))
+    return Body(len(answers), len(authorities), len(additionals), wire, _wire(question_name, additionals))
+
+
+def _wire(question_name: str, records: Sequence[Record]) -> bytes:
     wire = bytearray()
-    for record in (*answers, *authorities, *additionals):
+    for record in records:
         wire += b"\xc0\x0c" if record.name == question_name else pack_name(record.name)
         wire += _RECORD.pack(record.type, IN, record.ttl, len(record.data))
         wire += record.data
-    return Body(len(answers), len(authorities), len(additionals), bytes(wire))
+    return bytes(wire)
 
 
 def respond(query: Query, rcode: int, body: Body = EMPTY, *, authoritative: bool = False, limit: int = 0) -> bytes:
-    """A response. With a `limit` one that is longer has no records and says that it is truncated."""
+    """A response. One that is longer than a `limit` loses its additional records; if it still is, all of its records,
+    and says that it is truncated."""
     flags = QR | RA | (query.flags & (RD | CD | 0x7800)) | (AA if authoritative else 0) | rcode & 0xF
     opt = b""
     if query.edns >= 0:
         opt = b"\0" + _RECORD.pack(OPT, MAXIMUM_SIZE, (rcode >> 4) << 24 | (0x8000 if query.do else 0), 0)
-    if limit and 12 + len(query.question) + len(body.wire) + len(opt) > limit:
+    size = 12 + len(query.question) + len(body.wire) + len(opt)
+    if limit and size > limit:
         flags, body = flags | TC, EMPTY
+    elif limit and size + len(body.additional) > limit:
+        body = body._replace(additionals=0, additional=b"")
     header = _HEADER.pack(query.id, flags, 1, body.answers, body.authorities, body.additionals + (1 if opt else 0))
-    return header + query.question + body.wire + opt
+    return header + query.question + body.wire + body.additional + opt
 
 
 def reject(data: bytes) -> bytes | None:

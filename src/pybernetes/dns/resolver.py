@@ -156,7 +156,7 @@ class Resolver:
             if chain.pods == pods.INSECURE or self.pod_names.namespace(address) == namespace:
                 answers = (record,) if kind in (record.type, ANY) else ()
                 return Answer(NOERROR, True, name, answers, () if answers else (zone.soa(),))
-        return Answer(found.rcode, True, name, found.answers, found.authorities)
+        return Answer(found.rcode, True, name, found.answers, found.authorities, additionals=found.additionals)
 
     def _forwarders(self) -> list[Forwarder]:
         return [chain.forwarder for chain in self.chains.values() if chain.forwarder]

@@ -11,7 +11,22 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .message import ANY, CNAME, NOERROR, NS, NXDOMAIN, SOA, Record, name_record, soa_record, text_record
+from .message import (
+    AAAA,
+    ANY,
+    CNAME,
+    NOERROR,
+    NS,
+    NXDOMAIN,
+    SOA,
+    SRV,
+    A,
+    Record,
+    name_record,
+    read_name,
+    soa_record,
+    text_record,
+)
 from .records import VERSION
 
 REVERSE = ("in-addr.arpa", "ip6.arpa")
@@ -27,6 +42,8 @@ class Found(NamedTuple):
     authorities: tuple[Record, ...] = ()
     outside: str = ""
     """The name outside of the zone that the last CNAME leads to."""
+    additionals: tuple[Record, ...] = ()
+    """The addresses of the targets of SRV records, so that a client need not ask for them."""
 
 
 class Zone:
@@ -96,7 +113,7 @@ class Zone:
             alias = _of_type(held or {}, CNAME)
             if found or not alias or kind == CNAME:
                 answers = (*chain, *found)
-                return Found(NOERROR, answers, () if found else (self.soa(),))
+                return Found(NOERROR, answers, () if found else (self.soa(),), "", self._addresses_of_targets(found))
             chain.append(alias[0])
             name = _target(alias[0])
             if not self.covers(name):
@@ -106,6 +123,11 @@ class Zone:
     def soa(self) -> Record:
         """The zone's SOA; its serial is the generation."""
         return soa_record(self.name, self.ttl, self.generation)
+
+    def _addresses_of_targets(self, records: tuple[Record, ...]) -> tuple[Record, ...]:
+        targets = dict.fromkeys(read_name(each.data, 6)[0] for each in records if each.type == SRV)
+        held = [self._names.get(target, {}) for target in targets]
+        return tuple(dict.fromkeys(each for one in held for kind in (A, AAAA) for each in _of_type(one, kind)))
 
     def _is_pod_namespace(self, name: str) -> bool:
         """Pods' names are computed, not kept: `NAMESPACE.pod.ZONE` exists if a Service's namespace does."""
@@ -138,6 +160,4 @@ def _of_type(held: dict[str, tuple[Record, ...]], kind: int) -> tuple[Record, ..
 
 
 def _target(alias: Record) -> str:
-    from .message import read_name
-
     return read_name(alias.data, 0)[0]
