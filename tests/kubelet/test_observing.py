@@ -11,7 +11,7 @@ import pytest
 from pybernetes.cri import v1 as cri
 from pybernetes.kubelet import labels
 from pybernetes.kubelet.observing import observed_container, observed_sandbox
-from pybernetes.kubelet.restored import restored_pod
+from pybernetes.kubelet.pod.restored import restored_pod
 from pybernetes.kubelet.termination_message import last_log_lines, read_message
 from pybernetes.kubelet.types import ContainerState, ObservedPod, PodRef
 

@@ -10,8 +10,8 @@ from pybernetes.client.clock import FakeClock
 from pybernetes.client.metrics import Registry
 from pybernetes.kubelet.manager_metrics import ManagerMetrics
 from pybernetes.kubelet.node_metrics import NodeMetrics
+from pybernetes.kubelet.pod.workers import PodState, PodWork
 from pybernetes.kubelet.pod_metrics import PodMetrics
-from pybernetes.kubelet.podworkers import PodState, PodWork
 from pybernetes.kubelet.types import PodRef
 
 

@@ -22,7 +22,7 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.cri import v1 as cri
 from pybernetes.kubelet import apparmor, security
 from pybernetes.kubelet.config_error import ConfigError
-from pybernetes.kubelet.refusal import PodRefused
+from pybernetes.kubelet.pod.refusal import PodRefused
 from pybernetes.kubelet.sysctls import SysctlAdmission, SysctlPatternError, normalize
 
 

@@ -18,8 +18,8 @@ from pybernetes.api.core.v1 import (
     PodStatus,
 )
 from pybernetes.client.keys import copy
-from pybernetes.kubelet.active_deadline import seconds_left
 from pybernetes.kubelet.container_status import StartFailure
+from pybernetes.kubelet.pod.active_deadline import seconds_left
 from pybernetes.kubelet.status import Eviction, StatusFacts, generate_status, sort_ips
 from pybernetes.kubelet.types import ObservedPod, replace
 

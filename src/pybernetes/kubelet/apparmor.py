@@ -11,7 +11,7 @@ from typing import Final
 from pybernetes.api.core.containers import all_containers
 from pybernetes.api.core.v1 import AppArmorProfile, Pod, PodSpec
 
-from .refusal import PodRefused
+from .pod.refusal import PodRefused
 from .types import AnyContainer
 
 REASON: Final = "AppArmor"

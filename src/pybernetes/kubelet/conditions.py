@@ -10,8 +10,8 @@ from pybernetes.api.core.v1 import Container, ContainerStatus, Pod, PodCondition
 from pybernetes.api.quote import quote
 
 from .phase import FAILED, SUCCEEDED
-from .pod_actions import sandbox_changed
-from .restarts import ALL_CONTAINERS_RESTARTING, all_removed, should_restart_all
+from .pod.actions import sandbox_changed
+from .pod.restarts import ALL_CONTAINERS_RESTARTING, all_removed, should_restart_all
 from .types import ObservedPod
 
 SCHEDULED: Final = "PodScheduled"

@@ -25,8 +25,8 @@ from pybernetes.api.times import rfc3339
 from pybernetes.client.keys import copy
 
 from .phase import RESTARTING_ALL_CONTAINERS
-from .pod_actions import any_container_created
-from .restarts import should_be_restarted
+from .pod.actions import any_container_created
+from .pod.restarts import should_be_restarted
 from .types import ContainerState as State
 from .types import ObservedContainer, ObservedPod
 

@@ -15,11 +15,11 @@ from pybernetes.component import offload
 from .backoff import BackOff
 from .cgroups.manager import CgroupManager
 from .garbage import remove_orphaned_logs
-from .mirrors import Mirrors
 from .pleg import PLEG
-from .pod_intake import PodIntake
-from .podmanager import PodManager
-from .podworkers import PodWorkers
+from .pod.intake import PodIntake
+from .pod.manager import PodManager
+from .pod.mirrors import Mirrors
+from .pod.workers import PodWorkers
 from .resources.actuation import ResizeActuator
 from .resources.allocation import AllocationManager
 from .volumes.manager import VolumeManager

@@ -47,18 +47,15 @@ from .csi.volumes import CSIVolumes
 from .devices.manager import DeviceManager
 from .dra.manager import DRAManager
 from .dra.plugin import TYPE as DRA_PLUGIN
-from .evicting import Evicting
 from .eviction.manager import EvictionManager
 from .extras import container_extras
 from .hooks import Hooks
 from .images import ImageManager
-from .killing import Killer
 from .leftovers import Leftovers
 from .local_volumes import LocalVolumes
 from .logind.watch import LogindWatch
 from .manager_metrics import ManagerMetrics
 from .metrics import KubeletMetrics
-from .mirrors import Mirrors
 from .node_admission import NodeAdmission
 from .node_facts import NodeFacts
 from .node_metrics import NodeMetrics
@@ -70,14 +67,17 @@ from .observing import Observing
 from .oom_watcher import OOMWatcher
 from .pleg import PLEG
 from .plugins.registry import Handler, PluginRegistry
+from .pod.evictor import Evicting
+from .pod.intake import PodIntake
+from .pod.killing import Killer
+from .pod.manager import PodManager
+from .pod.mirrors import Mirrors
+from .pod.syncer import KubeletPodSyncer, Parts
+from .pod.workers import PodWorkers
 from .pod_facts import PodFacts
-from .pod_intake import PodIntake
 from .pod_metrics import PodMetrics
-from .pod_syncer import KubeletPodSyncer, Parts
-from .podmanager import PodManager
 from .podresources.describing import Managers
 from .podresources.server import PodResourcesServer
-from .podworkers import PodWorkers
 from .probes.manager import ProbeManager
 from .probes.prober import Prober
 from .probes.results import ProbeType, Result

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 from pybernetes.api.core.v1 import Node, Pod
 
-from . import admission, apparmor
+from . import apparmor
 from .cpumanager.manager import CPUManager
-from .critical import is_critical
 from .devices.manager import DeviceManager
-from .evicting import Evicting
 from .eviction.manager import EvictionManager
-from .pod_intake import PodIntake
-from .preemption import victims
-from .refusal import PodRefused
+from .pod import admission
+from .pod.critical import is_critical
+from .pod.evictor import Evicting
+from .pod.intake import PodIntake
+from .pod.preemption import victims
+from .pod.refusal import PodRefused
 from .resources.allocation import AllocationManager
 from .shutdown import ShutdownManager
 from .sysctls import SysctlAdmission

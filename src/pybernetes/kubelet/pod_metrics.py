@@ -15,8 +15,8 @@ from pybernetes.client.clock import Clock
 from pybernetes.client.keys import uid_of
 from pybernetes.client.metrics import GaugeFunction, Labels, Registry
 
-from .critical import is_mirror, is_static
-from .podworkers import PodState, PodWork
+from .pod.critical import is_mirror, is_static
+from .pod.workers import PodState, PodWork
 
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _START: Final = (0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800)

@@ -27,10 +27,10 @@ from .container_config import ConfigBuilder
 from .container_status import StartFailure
 from .hashing import hash_container
 from .images import ImageError, ImageManager
-from .killing import Killer, KillFailed
 from .metrics import KubeletMetrics
 from .observing import Observing
-from .pod_actions import RESTARTING_ALL, PodActions
+from .pod.actions import RESTARTING_ALL, PodActions
+from .pod.killing import Killer, KillFailed
 from .starting import Sandbox, Starter, StartFailed
 from .types import ContainerState, ObservedPod, ObservedSandbox, full_name
 from .volumes.base import Volumes

@@ -23,8 +23,8 @@ from .container_config import ConfigBuilder, ContainerExtras
 from .hashing import hash_container
 from .hooks import HookFailed, Hooks
 from .images import ImageError, ImageManager
-from .killing import Killer
-from .pod_actions import FAILED_POST_START
+from .pod.actions import FAILED_POST_START
+from .pod.killing import Killer
 from .types import ContainerState as State
 from .types import ObservedContainer, ObservedPod, full_name
 from .volumes.base import Volumes

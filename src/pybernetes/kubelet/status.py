@@ -13,7 +13,7 @@ from pybernetes.api.core.v1 import ContainerStatus, HostIP, Pod, PodCondition, P
 from . import conditions
 from .container_status import Reporting, Resources, StartFailure, container_statuses
 from .phase import FAILED, is_terminal, phase
-from .restarts import could_restart_all, should_restart_all
+from .pod.restarts import could_restart_all, should_restart_all
 from .types import ObservedPod
 
 

@@ -22,8 +22,8 @@ from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.keys import copy, uid_of
 
 from .container_status import CONTAINER_CREATING, KILLED, POD_INITIALIZING, STATUS_UNKNOWN
-from .critical import is_mirror, is_static
 from .phase import FAILED, PENDING, is_terminal
+from .pod.critical import is_mirror, is_static
 from .status_merge import has_initialized, illegal_transition, merge, patch, shorten, stamp
 
 RETRY_BASE, RETRY_LONGEST = 0.2, 10.0

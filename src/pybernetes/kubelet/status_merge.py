@@ -13,7 +13,7 @@ from pybernetes.client.keys import copy
 
 from . import conditions
 from .phase import is_terminal
-from .restarts import could_restart_all, should_restart
+from .pod.restarts import could_restart_all, should_restart
 from .termination_message import POD_LENGTH
 
 _NOT_OURS: Final = (

@@ -14,7 +14,7 @@ from typing import Final
 from pybernetes.api.core.v1 import Pod
 from pybernetes.api.quote import quote
 
-from .refusal import PodRefused
+from .pod.refusal import PodRefused
 
 REASON: Final = "SysctlForbidden"
 SAFE: Final[dict[str, tuple[int, int]]] = {

@@ -1,6 +1,6 @@
 """What the runtime says of a pod, in the kubelet's words: values that are made in one place and only read elsewhere.
 
-Everything that decides (`pod_actions`, `status`) takes these and the pod, and no connection to the runtime, so that
+Everything that decides (`pod.actions`, `status`) takes these and the pod, and no connection to the runtime, so that
 it can be tested with a line of code.
 """
 

@@ -15,7 +15,7 @@ from pybernetes.kubelet.checkpoints import CorruptCheckpoint
 from pybernetes.kubelet.cpumanager.cpuset import parse_cpus
 from pybernetes.kubelet.cpumanager.manager import CPUManager
 from pybernetes.kubelet.cpumanager.topology import CPU, Topology
-from pybernetes.kubelet.refusal import PodRefused
+from pybernetes.kubelet.pod.refusal import PodRefused
 
 MACHINE = Topology({cpu: CPU(cpu % 4) for cpu in range(8)})
 

@@ -21,7 +21,7 @@ from pybernetes.kubelet.devices import v1beta1
 from pybernetes.kubelet.devices.checkpoint import FILE, Entry, load, save
 from pybernetes.kubelet.devices.manager import DeviceManager
 from pybernetes.kubelet.devices.plugin import PluginError
-from pybernetes.kubelet.refusal import PodRefused
+from pybernetes.kubelet.pod.refusal import PodRefused
 
 GPU = "example.com/gpu"
 

@@ -14,7 +14,7 @@ from pybernetes.kubelet.eviction.manager import EvictionManager
 from pybernetes.kubelet.eviction.ranking import rank
 from pybernetes.kubelet.eviction.thresholds import Level, parse_thresholds
 from pybernetes.kubelet.eviction.usage import ContainerUsage, DiskUsage, PodUsage
-from pybernetes.kubelet.refusal import PodRefused
+from pybernetes.kubelet.pod.refusal import PodRefused
 
 MI = 1 << 20
 GI = 1 << 30

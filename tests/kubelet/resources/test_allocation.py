@@ -12,7 +12,7 @@ from kubelet.pods import changed, container, pod, resources
 from pybernetes.api.core.podrequests import pod_requests
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.clock import FakeClock
-from pybernetes.kubelet.refusal import PodRefused
+from pybernetes.kubelet.pod.refusal import PodRefused
 from pybernetes.kubelet.resources.allocation import STATE_FILE, AllocationManager
 
 

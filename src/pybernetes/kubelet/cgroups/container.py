@@ -13,7 +13,7 @@ from pybernetes.api.core.podrequests import has_pod_level_resources, pod_limits,
 from pybernetes.api.core.podresources import Quantities, parsed, qos_class
 from pybernetes.api.core.v1 import Container, EphemeralContainer, Pod, PodSpec
 
-from ..critical import is_critical
+from ..pod.critical import is_critical
 from .config import QUOTA_PERIOD, UNLIMITED, hugepage_limits, milli_cpu_to_quota, milli_cpu_to_shares
 from .oom import oom_score_adj
 

@@ -1,7 +1,7 @@
 """A machine whose cgroups are not ours (`cgroupsPerQOS: false`, as without root): pods have none, so none are limited.
 
 What was wanted is remembered, so that a resize comes to an end; nothing is enforced, which is said to whom it concerns
-(`pod_syncer`).
+(`pod.syncer`).
 """
 
 from __future__ import annotations

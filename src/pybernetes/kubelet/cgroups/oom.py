@@ -12,7 +12,7 @@ from pybernetes.api.core.podrequests import has_pod_level_resources
 from pybernetes.api.core.podresources import aggregate_container_requests, is_sidecar, parsed, qos_class
 from pybernetes.api.core.v1 import Container, EphemeralContainer, Pod, PodSpec
 
-from ..critical import is_node_critical
+from ..pod.critical import is_node_critical
 
 GUARANTEED: Final = -997
 BEST_EFFORT: Final = 1000

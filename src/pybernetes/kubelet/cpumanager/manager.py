@@ -18,7 +18,7 @@ from pybernetes.api.core.podresources import is_sidecar, parsed, qos_class
 from pybernetes.api.core.v1 import Container, Pod, PodSpec
 from pybernetes.client.keys import uid_of
 
-from ..refusal import PodRefused
+from ..pod.refusal import PodRefused
 from .assignment import take_cpus
 from .cpuset import CPUs, format_cpus, parse_cpus
 from .state import CPUState

@@ -21,7 +21,7 @@ from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.keys import uid_of
 from pybernetes.component import klog
 
-from ..refusal import PodRefused
+from ..pod.refusal import PodRefused
 from ..types import AnyContainer
 from . import checkpoint, v1beta1
 from .checkpoint import NO_NODE, Entry

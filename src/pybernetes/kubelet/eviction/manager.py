@@ -19,8 +19,8 @@ from pybernetes.api.core.v1 import Pod, PodCondition, PodSpec, Taint
 from pybernetes.client.clock import Clock
 from pybernetes.client.keys import uid_of
 
-from ..critical import is_critical
-from ..refusal import PodRefused
+from ..pod.critical import is_critical
+from ..pod.refusal import PodRefused
 from .limits import exceeded, has_limits
 from .ranking import eviction_message, rank
 from .thresholds import (

@@ -18,7 +18,7 @@ from pybernetes.api.core.v1 import Pod, PodCondition, PodSpec
 from pybernetes.api.times import Clock
 from pybernetes.client.keys import uid_of
 
-from ..refusal import PodRefused
+from ..pod.refusal import PodRefused
 from . import summary
 from .amounts import amounts, resizable, with_resources
 from .conditions import INFEASIBLE, ResizeConditions

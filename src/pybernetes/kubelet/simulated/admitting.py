@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from pybernetes.api.core.v1 import Node, Pod, PodCondition
 
-from .. import admission
-from ..critical import is_critical
 from ..events import PREEMPTING
 from ..eviction.manager import admit as admit_under_pressure
-from ..preemption import MESSAGE, disruption, victims
-from ..refusal import PodRefused
+from ..pod import admission
+from ..pod.critical import is_critical
+from ..pod.preemption import MESSAGE, disruption, victims
+from ..pod.refusal import PodRefused
 from ..status import Eviction
 
 Doomed = tuple[str, Eviction, PodCondition]

@@ -23,7 +23,7 @@ from ..backoff import CRASH_LOOP_BASE, CRASH_LOOP_LONGEST, BackOff
 from ..events import container_reference
 from ..eviction.manager import REASON as EVICTED
 from ..phase import is_terminal
-from ..refusal import PodRefused, refused_status
+from ..pod.refusal import PodRefused, refused_status
 from ..resources.amounts import resizable, same
 from ..status import Eviction
 from ..status_manager import StatusManager

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Pod, PodSpec
 
-from ..killing import MINIMUM_GRACE
+from ..pod.killing import MINIMUM_GRACE
 from ..types import ObservedContainer, find_container
 from .hooks import hook
 from .settings import Behaviour

@@ -19,13 +19,13 @@ from pybernetes.api.times import format_duration, rfc3339
 from pybernetes.client.events import NORMAL, WARNING
 
 from .. import events
-from ..active_deadline import EXCEEDED, seconds_left
 from ..backoff import BackOff
 from ..container_status import StartFailure
 from ..hashing import hash_container
-from ..killing import grace_period
 from ..phase import is_terminal
-from ..pod_actions import FAILED_POST_START, PodActions, compute_pod_actions
+from ..pod.actions import FAILED_POST_START, PodActions, compute_pod_actions
+from ..pod.active_deadline import EXCEEDED, seconds_left
+from ..pod.killing import grace_period
 from ..runtime_manager import CRASH_LOOP_BACK_OFF, backoff_key
 from ..starting import POST_START_HOOK_ERROR
 from ..status import Eviction, StatusFacts, generate_status

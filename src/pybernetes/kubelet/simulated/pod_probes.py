@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.v1 import Pod
 
-from ..pod_actions import Verdicts
+from ..pod.actions import Verdicts
 from ..probes.results import ProbeType
 from ..types import ObservedContainer, ObservedPod, find_container
 from .probing import Answers, Asked, Probed, ready_after

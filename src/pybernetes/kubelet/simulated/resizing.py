@@ -8,7 +8,7 @@ from pybernetes.api.core.v1 import ContainerStatus, Pod, PodCondition, PodStatus
 from pybernetes.client.clock import Clock
 from pybernetes.client.keys import uid_of
 
-from ..refusal import PodRefused
+from ..pod.refusal import PodRefused
 from ..resources import summary
 from ..resources.amounts import with_resources
 from ..resources.conditions import PENDING, ResizeConditions

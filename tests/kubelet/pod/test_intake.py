@@ -9,8 +9,8 @@ from typing import Any, cast
 from kubelet.observed import pod
 from waiting import wait_for
 
-from pybernetes.kubelet.pod_intake import PodIntake
-from pybernetes.kubelet.podmanager import PodManager
+from pybernetes.kubelet.pod.intake import PodIntake
+from pybernetes.kubelet.pod.manager import PodManager
 
 ONE = "{containers: [{name: a, image: i}]}"
 

@@ -21,29 +21,29 @@ from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.remote import Runtime
 
+from ..cgroups.manager import CgroupManager
+from ..container_status import StartFailure
+from ..dra.claims import ClaimError
+from ..images import ImageManager
+from ..objects import Objects
+from ..phase import PENDING, RUNNING, is_terminal
+from ..pleg import PLEG
+from ..probes.manager import ProbeManager
+from ..probes.results import Result, Results
+from ..runtime_manager import RuntimeManager, SyncResult
+from ..status import StatusFacts, generate_status
+from ..status_manager import StatusManager
+from ..types import ObservedPod, ObservedSandbox, PodRef, replace
+from ..volumes.base import VolumeError, Volumes
+from ..volumes.manager import VolumeManager
 from . import active_deadline
-from .cgroups.manager import CgroupManager
-from .container_status import StartFailure
+from .actions import RESIZE, KeepAsItIs, PodActions, Verdicts, compute_pod_actions
 from .critical import is_static
-from .dra.claims import ClaimError
-from .images import ImageManager
 from .killing import Killer, KillFailed
 from .mirrors import Mirrors
-from .objects import Objects
-from .phase import PENDING, RUNNING, is_terminal
-from .pleg import PLEG
-from .pod_actions import RESIZE, KeepAsItIs, PodActions, Verdicts, compute_pod_actions
-from .podworkers import PodWork, RetryLater
-from .probes.manager import ProbeManager
-from .probes.results import Result, Results
 from .restarts import should_restart_all
 from .restored import restored_pod
-from .runtime_manager import RuntimeManager, SyncResult
-from .status import StatusFacts, generate_status
-from .status_manager import StatusManager
-from .types import ObservedPod, ObservedSandbox, PodRef, replace
-from .volumes.base import VolumeError, Volumes
-from .volumes.manager import VolumeManager
+from .workers import PodWork, RetryLater
 
 RETRY: Final = 10.0
 """Seconds, and up to half as many more, until a container that could not be started is tried again; upstream's."""
@@ -102,7 +102,7 @@ class Parts:
 
 
 class KubeletPodSyncer:
-    """Does the work for pods (`podworkers.PodSyncer`)."""
+    """Does the work for pods (`pod.workers.PodSyncer`)."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

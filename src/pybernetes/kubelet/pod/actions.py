@@ -13,9 +13,9 @@ from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Container, EphemeralContainer, Pod, PodSpec
 
-from .hashing import hash_container
+from ..hashing import hash_container
+from ..types import ContainerState, ObservedContainer, ObservedPod
 from .restarts import RESTART_ALL, matching_rule, restarts_on_failure, should_be_restarted
-from .types import ContainerState, ObservedContainer, ObservedPod
 
 # why a container is killed; the grace period may depend on it
 UNKNOWN = "Unknown"

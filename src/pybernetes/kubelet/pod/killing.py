@@ -15,11 +15,11 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
-from . import events
-from .hooks import HookFailed, Hooks
-from .pod_actions import LIVENESS_PROBE, STARTUP_PROBE, UNKNOWN
+from .. import events
+from ..hooks import HookFailed, Hooks
+from ..types import ObservedContainer, ObservedPod, find_container, full_name
+from .actions import LIVENESS_PROBE, STARTUP_PROBE, UNKNOWN
 from .termination_order import TerminationOrder
-from .types import ObservedContainer, ObservedPod, find_container, full_name
 
 MINIMUM_GRACE: Final = 2
 """Seconds that every container gets to end by itself; upstream's."""

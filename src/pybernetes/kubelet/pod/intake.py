@@ -11,16 +11,16 @@ from pybernetes.client.events import WARNING, EventRecorder
 from pybernetes.client.keys import copy, key_of, uid_of
 from pybernetes.component import klog
 
-from . import labels
-from .conditions import BY_KUBELET
+from .. import labels
+from ..conditions import BY_KUBELET
+from ..phase import is_terminal
+from ..pod_metrics import PodMetrics
+from ..resources.allocation import AllocationManager
+from ..status_manager import StatusManager
 from .critical import is_mirror, is_static
-from .phase import is_terminal
-from .pod_metrics import PodMetrics
-from .podmanager import PodManager
-from .podworkers import PodState, PodWorkers
+from .manager import PodManager
 from .refusal import PodRefused, refused_status
-from .resources.allocation import AllocationManager
-from .status_manager import StatusManager
+from .workers import PodState, PodWorkers
 
 log = logging.getLogger(__name__)
 

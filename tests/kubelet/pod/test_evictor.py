@@ -12,8 +12,8 @@ from kubelet.observed import pod
 from pybernetes.api.core.v1 import Pod, PodStatus
 from pybernetes.client.clock import JumpingClock
 from pybernetes.client.events import EventRecorder
-from pybernetes.kubelet.evicting import Evicting, KillTimedOut
-from pybernetes.kubelet.podworkers import PodWorkers
+from pybernetes.kubelet.pod.evictor import Evicting, KillTimedOut
+from pybernetes.kubelet.pod.workers import PodWorkers
 
 ONE = "{containers: [{name: a, image: i}], terminationGracePeriodSeconds: 30}"
 

@@ -7,8 +7,8 @@ from kubelet.observed import pod
 
 from pybernetes.api.core.v1 import Node, NodeSpec, NodeStatus, Taint
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.kubelet.admission import admit, fits
-from pybernetes.kubelet.refusal import PodRefused
+from pybernetes.kubelet.pod.admission import admit, fits
+from pybernetes.kubelet.pod.refusal import PodRefused
 
 NODE = Node(
     metadata=ObjectMeta(name="worker", labels={"zone": "a", "kubernetes.io/os": "linux"}),

@@ -6,13 +6,7 @@ import pytest
 from kubelet.observed import observed, pod
 
 from pybernetes.kubelet.hashing import fnv32a
-from pybernetes.kubelet.pod_actions import (
-    LIVENESS_PROBE,
-    STARTUP_PROBE,
-    PodActions,
-    Verdicts,
-    compute_pod_actions,
-)
+from pybernetes.kubelet.pod.actions import LIVENESS_PROBE, STARTUP_PROBE, PodActions, Verdicts, compute_pod_actions
 from pybernetes.kubelet.types import ObservedPod, ObservedSandbox, replace
 
 TWO = "{containers: [{name: a, image: i}, {name: b, image: i}]}"

@@ -17,10 +17,10 @@ from pybernetes.client.clock import Clock
 from pybernetes.client.events import WARNING, EventRecorder
 from pybernetes.client.keys import uid_of
 
-from .events import EXCEEDED_GRACE_PERIOD, PREEMPTING
-from .phase import FAILED, SUCCEEDED
-from .podworkers import PodWorkers
+from ..events import EXCEEDED_GRACE_PERIOD, PREEMPTING
+from ..phase import FAILED, SUCCEEDED
 from .preemption import MESSAGE, disruption
+from .workers import PodWorkers
 
 SHORTEST_WAIT: Final = 10.0
 """Seconds that a pod's end is waited for at least; else one and a half times its grace period. Upstream's."""

@@ -6,7 +6,7 @@ import pytest
 from kubelet.pods import container, pod
 
 from pybernetes.api.core.v1 import Node, NodeStatus, Pod
-from pybernetes.kubelet.preemption import victims
+from pybernetes.kubelet.pod.preemption import victims
 
 NODE = Node(status=NodeStatus(allocatable={"cpu": "4", "memory": "4Gi", "pods": "5"}))
 

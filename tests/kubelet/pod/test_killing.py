@@ -14,8 +14,8 @@ from pybernetes.client.events import EventRecorder
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 from pybernetes.kubelet.hooks import HookFailed, Hooks
-from pybernetes.kubelet.killing import Killer, KillFailed, grace_period
-from pybernetes.kubelet.pod_actions import LIVENESS_PROBE, STARTUP_PROBE, UNKNOWN
+from pybernetes.kubelet.pod.actions import LIVENESS_PROBE, STARTUP_PROBE, UNKNOWN
+from pybernetes.kubelet.pod.killing import Killer, KillFailed, grace_period
 from pybernetes.kubelet.types import find_container
 
 

@@ -11,7 +11,7 @@ from kubelet.observed import pod
 
 from pybernetes.api.core.v1 import PodStatus
 from pybernetes.client.clock import JumpingClock
-from pybernetes.kubelet.podworkers import PodState, PodWork, PodWorkers, RetryLater, effective_grace
+from pybernetes.kubelet.pod.workers import PodState, PodWork, PodWorkers, RetryLater, effective_grace
 from pybernetes.kubelet.types import PodRef
 
 ONE = "{containers: [{name: a, image: i}], terminationGracePeriodSeconds: 30}"
