@@ -12,7 +12,7 @@ from pybernetes.api.core.defaults.pod import default_pod
 from pybernetes.api.core.v1 import Pod
 from pybernetes.api.yaml import yaml_to_json
 from pybernetes.kubelet.hashing import hash_container
-from pybernetes.kubelet.types import (
+from pybernetes.kubelet.runtime.types import (
     ContainerState,
     ObservedContainer,
     ObservedPod,

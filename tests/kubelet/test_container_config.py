@@ -28,7 +28,7 @@ from pybernetes.cri import v1 as cri
 from pybernetes.kubelet.cgroups.container import ContainerSettings
 from pybernetes.kubelet.config_error import ConfigError
 from pybernetes.kubelet.container_config import ConfigBuilder, ContainerExtras, ImageUser, Settings
-from pybernetes.kubelet.node_facts import NodeFacts
+from pybernetes.kubelet.node.facts import NodeFacts
 from pybernetes.kubelet.volumes.base import MountedVolume, Volumes
 
 Events = list[tuple[str, str]]

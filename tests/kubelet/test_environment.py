@@ -38,7 +38,7 @@ from pybernetes.kubelet.downward import format_map
 from pybernetes.kubelet.env_file import EnvFileError, variable_of
 from pybernetes.kubelet.environment import Environments
 from pybernetes.kubelet.expansion import TooLong, expand_known, expand_subpath
-from pybernetes.kubelet.node_facts import NodeFacts
+from pybernetes.kubelet.node.facts import NodeFacts
 from pybernetes.kubelet.service_links import service_environment
 from pybernetes.kubelet.volumes.base import MountedVolume
 

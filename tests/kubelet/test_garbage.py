@@ -19,7 +19,7 @@ from pybernetes.kubelet.garbage import (
     remove_orphaned_logs,
 )
 from pybernetes.kubelet.pulled_images import PulledImages
-from pybernetes.kubelet.types import replace
+from pybernetes.kubelet.runtime.types import replace
 
 TWO = pod("{containers: [{name: a, image: i}, {name: b, image: i}]}")
 

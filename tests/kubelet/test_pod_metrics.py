@@ -12,7 +12,7 @@ from pybernetes.kubelet.manager_metrics import ManagerMetrics
 from pybernetes.kubelet.node_metrics import NodeMetrics
 from pybernetes.kubelet.pod.workers import PodState, PodWork
 from pybernetes.kubelet.pod_metrics import PodMetrics
-from pybernetes.kubelet.types import PodRef
+from pybernetes.kubelet.runtime.types import PodRef
 
 
 def _pod(uid: str = "u1", **spec: Any) -> Pod:

@@ -12,10 +12,10 @@ from pybernetes.client.clock import SystemClock
 from pybernetes.cri.errors import CRIError
 from pybernetes.kubelet.cgroups.hierarchy import detect
 from pybernetes.kubelet.cgroups.manager import CgroupManager
-from pybernetes.kubelet.commands import CommandFailed, CommandTimedOut, run_in_container
+from pybernetes.kubelet.runtime.exec_command import CommandFailed, CommandTimedOut, run_in_container
+from pybernetes.kubelet.runtime.types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
 from pybernetes.kubelet.stats.provider import StatsProvider
 from pybernetes.kubelet.stats.usage import reader
-from pybernetes.kubelet.types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
 
 
 async def test_commands_end_fail_take_too_long_or_cannot_run(machine: Machine) -> None:

@@ -16,8 +16,8 @@ from pybernetes.api.authentication.v1 import SelfSubjectReview
 from pybernetes.client import config
 from pybernetes.client.client import Client
 from pybernetes.client.clock import JumpingClock, SystemClock
-from pybernetes.kubelet.bootstrap import bootstrap
-from pybernetes.kubelet.certificates import CLIENT_SIGNER, CertificateStore, Pair, Rotation
+from pybernetes.kubelet.node.bootstrap import bootstrap
+from pybernetes.kubelet.node.certificates import CLIENT_SIGNER, CertificateStore, Pair, Rotation
 
 
 async def _who(kubeconfig: Path) -> tuple[str | None, list[str]]:

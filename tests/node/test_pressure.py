@@ -18,7 +18,7 @@ from node.cluster import Cluster
 from node.pods import Namespace, container, pod
 
 import tools
-from pybernetes.kubelet.allocatable import meminfo
+from pybernetes.kubelet.node.allocatable import meminfo
 
 MI = 1 << 20
 SLEEP = "trap 'exit 0' TERM; sleep 3600 & wait"

@@ -12,7 +12,7 @@ from pybernetes.api.core.containers import all_containers
 from pybernetes.api.core.v1 import AppArmorProfile, Pod, PodSpec
 
 from .pod.refusal import PodRefused
-from .types import AnyContainer
+from .runtime.types import AnyContainer
 
 REASON: Final = "AppArmor"
 ANNOTATION: Final = "container.apparmor.security.beta.kubernetes.io/"

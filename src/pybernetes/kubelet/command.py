@@ -143,7 +143,7 @@ def _newest(settings: clientconfig.Config, cert_dir: Path) -> clientconfig.Confi
     """With the certificate that was got last, if it is good for longer than the kubeconfig's."""
     if not settings.client_certificate_data or not (cert_dir / "kubelet-client-current.pem").exists():
         return settings
-    from .certificates import CertificateStore, Pair
+    from .node.certificates import CertificateStore, Pair
 
     pair = CertificateStore(cert_dir, "kubelet-client").load()
     if pair is None or pair.life[1] <= Pair(settings.client_certificate_data, settings.client_key_data).life[1]:
@@ -153,7 +153,7 @@ def _newest(settings: clientconfig.Config, cert_dir: Path) -> clientconfig.Confi
 
 async def _rotate_client(kubelet: Kubelet, settings: clientconfig.Config, kubeconfig: str) -> None:
     await asyncio.sleep(LATER)  # what is needed for it takes 10 MB and is not needed at the start
-    from .certificates import CLIENT_SIGNER, CertificateStore, Pair, Rotation
+    from .node.certificates import CLIENT_SIGNER, CertificateStore, Pair, Rotation
 
     transport = kubelet.client.transport
 
@@ -180,7 +180,7 @@ async def _rotate_client(kubelet: Kubelet, settings: clientconfig.Config, kubeco
 
 
 async def _rotate_serving(kubelet: Kubelet) -> None:
-    from .certificates import SERVING_SIGNER, CertificateStore, Rotation
+    from .node.certificates import SERVING_SIGNER, CertificateStore, Rotation
 
     await kubelet.reporter.registered.wait()
     settings = kubelet.settings
@@ -199,8 +199,8 @@ async def _rotate_serving(kubelet: Kubelet) -> None:
 
 
 async def _bootstrap(options: Options, name: str, cert_dir: Path, clock: SystemClock) -> None:
-    from .bootstrap import bootstrap
-    from .certificates import CertificateStore
+    from .node.bootstrap import bootstrap
+    from .node.certificates import CertificateStore
 
     if not options.kubeconfig:
         raise ValueError("--bootstrap-kubeconfig needs --kubeconfig: where to write what it brings")

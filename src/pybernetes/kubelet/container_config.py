@@ -18,16 +18,17 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quote import quote
 from pybernetes.component import offload
 
-from . import labels, mounts, security
+from . import mounts, security
 from .cgroups.container import ContainerSettings, linux_resources, overhead_resources, sandbox_resources
 from .config_error import ConfigError
 from .dns import ClusterDNS, DNSError, pod_dns
 from .environment import Environments, check_size, string_size
 from .expansion import MAX_STRING, TooLong, expand_known
 from .hostname import HostnameError, kernel_hostname, pod_hostname
-from .node_facts import NodeFacts
+from .node.facts import NodeFacts
 from .objects import Objects
-from .types import AnyContainer
+from .runtime import labels
+from .runtime.types import AnyContainer
 from .volumes.base import Volumes
 from .volumes.image import ImageMounts
 from .wording import why

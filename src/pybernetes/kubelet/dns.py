@@ -14,7 +14,7 @@ from typing import Final
 from pybernetes.api.core.v1 import Pod, PodDNSConfigOption, PodSpec
 from pybernetes.api.quote import quote
 
-from .types import full_name
+from .runtime.types import full_name
 
 # the API's own limits (validation of dnsConfig)
 MAX_NAMESERVERS: Final = 3

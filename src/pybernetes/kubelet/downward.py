@@ -18,8 +18,8 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quantity import Quantity, parse
 from pybernetes.api.quote import quote
 
-from .node_facts import NodeFacts
-from .types import AnyContainer
+from .node.facts import NodeFacts
+from .runtime.types import AnyContainer
 
 _DEFAULTED: Final = ("cpu", "memory", "ephemeral-storage")
 _ONE: Final = Quantity(1)

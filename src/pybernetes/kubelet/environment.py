@@ -23,11 +23,11 @@ from .config_error import ConfigError
 from .downward import DownwardError, field_value, resource_value
 from .env_file import EnvFileError, variable_of
 from .expansion import MAX_STRING, TooLong, expand_known
-from .labels import CONFIG_SOURCE
-from .node_facts import NodeFacts
+from .node.facts import NodeFacts
 from .objects import Objects
+from .runtime.labels import CONFIG_SOURCE
+from .runtime.types import AnyContainer
 from .service_links import service_environment
-from .types import AnyContainer
 from .volumes.base import Volumes
 from .volumes.safeopen import read_inside
 from .wording import why

@@ -20,7 +20,7 @@ from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
 from .pulled_images import PulledImages
-from .types import ObservedContainer, ObservedPod
+from .runtime.types import ObservedContainer, ObservedPod
 
 CONTAINERS_EVERY: Final = 60.0
 IMAGES_EVERY: Final = 300.0

@@ -17,9 +17,9 @@ from pybernetes.client.clock import Clock
 from pybernetes.client.events import WARNING, EventRecorder
 from pybernetes.cri.errors import CRIError
 
-from .commands import CommandFailed, CommandRunner, CommandTimedOut, run_in_container
 from .events import LIFECYCLE_HTTP_FALLBACK
-from .types import AnyContainer, full_name
+from .runtime.exec_command import CommandFailed, CommandRunner, CommandTimedOut, run_in_container
+from .runtime.types import AnyContainer, full_name
 
 MAX_BODY: Final = 10 * 1024  # upstream's
 

@@ -15,13 +15,13 @@ from pybernetes.component import offload
 from .backoff import BackOff
 from .cgroups.manager import CgroupManager
 from .garbage import remove_orphaned_logs
-from .pleg import PLEG
 from .pod.intake import PodIntake
 from .pod.manager import PodManager
 from .pod.mirrors import Mirrors
 from .pod.workers import PodWorkers
 from .resources.actuation import ResizeActuator
 from .resources.allocation import AllocationManager
+from .runtime.pleg import PLEG
 from .volumes.manager import VolumeManager
 
 EVERY: Final = 30.0

@@ -28,7 +28,6 @@ from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
 from . import apparmor, upkeep
-from .allocatable import read_machine
 from .backoff import CRASH_LOOP_BASE, BackOff
 from .cgroups.container import ContainerSettings
 from .cgroups.hierarchy import CgroupError, detect
@@ -56,16 +55,15 @@ from .local_volumes import LocalVolumes
 from .logind.watch import LogindWatch
 from .manager_metrics import ManagerMetrics
 from .metrics import KubeletMetrics
-from .node_admission import NodeAdmission
-from .node_facts import NodeFacts
+from .node.admission import NodeAdmission
+from .node.allocatable import read_machine
+from .node.facts import NodeFacts
+from .node.oom_watcher import OOMWatcher
+from .node.reporter import NodeReporter
+from .node.status import new_node
+from .node.view import NodeView
 from .node_metrics import NodeMetrics
-from .node_reporter import NodeReporter
-from .node_view import NodeView
-from .nodestatus import new_node
 from .objects import objects_for
-from .observing import Observing
-from .oom_watcher import OOMWatcher
-from .pleg import PLEG
 from .plugins.registry import Handler, PluginRegistry
 from .pod.evictor import Evicting
 from .pod.intake import PodIntake
@@ -74,7 +72,6 @@ from .pod.manager import PodManager
 from .pod.mirrors import Mirrors
 from .pod.syncer import KubeletPodSyncer, Parts
 from .pod.workers import PodWorkers
-from .pod_facts import PodFacts
 from .pod_metrics import PodMetrics
 from .podresources.describing import Managers
 from .podresources.server import PodResourcesServer
@@ -84,9 +81,12 @@ from .probes.results import ProbeType, Result
 from .pulled_images import PulledImages
 from .resources.actuation import ResizeActuator, ResizeError
 from .resources.allocation import AllocationManager
-from .runtime_class import runtime_handler
-from .runtime_manager import RuntimeManager
-from .runtime_state import RuntimeState
+from .runtime.manager import RuntimeManager
+from .runtime.pleg import PLEG
+from .runtime.pod_observer import Observing
+from .runtime.runtime_class import runtime_handler
+from .runtime.state import RuntimeState
+from .runtime.types import ObservedPod
 from .settings import KubeletSettings
 from .sources.following import Source, static_sources
 from .starting import Starter
@@ -94,10 +94,10 @@ from .stats.claims import claims_of
 from .stats.provider import StatsProvider
 from .stats.runtime_usage import RuntimeUsage
 from .stats.usage import UsageReader, reader
-from .status_manager import StatusManager
+from .status.facts import PodFacts
+from .status.manager import StatusManager
 from .sysctls import SysctlAdmission
 from .tokens import Tokens
-from .types import ObservedPod
 from .volumes.image import ImageMounts
 from .volumes.manager import VolumeManager
 

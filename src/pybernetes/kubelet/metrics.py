@@ -16,9 +16,9 @@ from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 from pybernetes.version import GIT_VERSION
 
-from . import labels
 from .node_metrics import NodeMetrics
-from .types import ObservedPod
+from .runtime import labels
+from .runtime.types import ObservedPod
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # Prometheus's own
 _OPERATION_SECONDS: Final = tuple(0.005 * 2.5**power for power in range(14))

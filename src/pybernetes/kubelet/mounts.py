@@ -15,7 +15,7 @@ from . import hosts
 from .config_error import ConfigError
 from .expansion import expand_subpath
 from .hostname import Hostname
-from .types import AnyContainer
+from .runtime.types import AnyContainer
 from .volumes import subpath
 from .volumes.base import MountedVolume, Volumes
 from .wording import why

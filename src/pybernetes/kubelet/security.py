@@ -27,7 +27,7 @@ from pybernetes.cri.hidden import MASKED_PATHS, READONLY_PATHS
 
 from . import apparmor
 from .config_error import ConfigError
-from .types import AnyContainer, full_name
+from .runtime.types import AnyContainer, full_name
 
 if TYPE_CHECKING:
     from pybernetes.cri import v1 as cri

@@ -143,7 +143,7 @@ def serving_certificate(kubelet: Kubelet) -> tuple[Path, Path]:
     certificate, key = settings.cert_dir / "kubelet.crt", settings.cert_dir / "kubelet.key"
     if config.server_tls_bootstrap:
         certificate = key = settings.cert_dir / "kubelet-server-current.pem"
-    from .certificates import load_pair
+    from .node.certificates import load_pair
 
     if load_pair(certificate, key) is None:
         from pybernetes import pki

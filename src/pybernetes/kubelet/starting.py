@@ -25,8 +25,8 @@ from .hooks import HookFailed, Hooks
 from .images import ImageError, ImageManager
 from .pod.actions import FAILED_POST_START
 from .pod.killing import Killer
-from .types import ContainerState as State
-from .types import ObservedContainer, ObservedPod, full_name
+from .runtime.types import ContainerState as State
+from .runtime.types import ObservedContainer, ObservedPod, full_name
 from .volumes.base import Volumes
 
 # reasons of a container's waiting state

@@ -15,7 +15,7 @@ from .eviction.thresholds import parse_thresholds
 from .garbage import ContainerCollector, ImageCollector
 from .housekeeping import Housekeeping
 from .logrotation import LogRotator
-from .shutdown import ShutdownManager, periods
+from .node.shutdown import ShutdownManager, periods
 from .written_files import WrittenFiles
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pybernetes.cri import v1 as cri
-from pybernetes.kubelet import labels
 from pybernetes.kubelet.cgroups.config import CgroupConfig
 from pybernetes.kubelet.cgroups.none import NoCgroups
+from pybernetes.kubelet.runtime import labels
 from pybernetes.kubelet.stats.runtime_usage import RuntimeUsage
 
 

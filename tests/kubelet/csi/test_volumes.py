@@ -30,7 +30,7 @@ from pybernetes.kubelet.csi import attachments, expansion, stats
 from pybernetes.kubelet.csi.attachments import Attachments
 from pybernetes.kubelet.csi.drivers import Drivers
 from pybernetes.kubelet.csi.volumes import CSIVolumes
-from pybernetes.kubelet.node_facts import NodeFacts
+from pybernetes.kubelet.node.facts import NodeFacts
 from pybernetes.kubelet.stats.claims import claims_of
 from pybernetes.kubelet.stats.disk import PodDisk
 from pybernetes.kubelet.volumes.base import VolumeError

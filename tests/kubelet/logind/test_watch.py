@@ -19,7 +19,7 @@ from pybernetes.api.core.v1 import Pod, PodCondition
 from pybernetes.client.clock import SystemClock
 from pybernetes.kubelet.logind.bus import Bus, BusError
 from pybernetes.kubelet.logind.watch import LOGIND, LogindWatch
-from pybernetes.kubelet.shutdown import ShutdownManager
+from pybernetes.kubelet.node.shutdown import ShutdownManager
 
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">

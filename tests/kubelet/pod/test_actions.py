@@ -7,7 +7,7 @@ from kubelet.observed import observed, pod
 
 from pybernetes.kubelet.hashing import fnv32a
 from pybernetes.kubelet.pod.actions import LIVENESS_PROBE, STARTUP_PROBE, PodActions, Verdicts, compute_pod_actions
-from pybernetes.kubelet.types import ObservedPod, ObservedSandbox, replace
+from pybernetes.kubelet.runtime.types import ObservedPod, ObservedSandbox, replace
 
 TWO = "{containers: [{name: a, image: i}, {name: b, image: i}]}"
 WITH_INIT = "{initContainers: [{name: i1, image: i}, {name: i2, image: i}], containers: [{name: a, image: i}]}"

@@ -16,7 +16,7 @@ from pybernetes.cri.remote import Runtime
 from pybernetes.kubelet.hooks import HookFailed, Hooks
 from pybernetes.kubelet.pod.actions import LIVENESS_PROBE, STARTUP_PROBE, UNKNOWN
 from pybernetes.kubelet.pod.killing import Killer, KillFailed, grace_period
-from pybernetes.kubelet.types import find_container
+from pybernetes.kubelet.runtime.types import find_container
 
 
 class World:

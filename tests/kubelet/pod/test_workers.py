@@ -12,7 +12,7 @@ from kubelet.observed import pod
 from pybernetes.api.core.v1 import PodStatus
 from pybernetes.client.clock import JumpingClock
 from pybernetes.kubelet.pod.workers import PodState, PodWork, PodWorkers, RetryLater, effective_grace
-from pybernetes.kubelet.types import PodRef
+from pybernetes.kubelet.runtime.types import PodRef
 
 ONE = "{containers: [{name: a, image: i}], terminationGracePeriodSeconds: 30}"
 DELETED = "2026-01-01T00:00:00Z"

@@ -23,8 +23,8 @@ from pybernetes.kubelet.cgroups.container import ContainerSettings
 from pybernetes.kubelet.cgroups.hierarchy import CgroupError
 from pybernetes.kubelet.resources.actuation import ResizeActuator, ResizeError
 from pybernetes.kubelet.resources.reporting import allocated_resources, container_resources, pod_resources
-from pybernetes.kubelet.types import ContainerState as State
-from pybernetes.kubelet.types import ObservedContainer, ObservedPod, PodRef
+from pybernetes.kubelet.runtime.types import ContainerState as State
+from pybernetes.kubelet.runtime.types import ObservedContainer, ObservedPod, PodRef
 
 MI = 1 << 20
 GI = 1 << 30

@@ -25,7 +25,7 @@ from pybernetes.api.core.v1 import (
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
-from pybernetes.kubelet import labels
+from pybernetes.kubelet.runtime import labels
 from pybernetes.net.channels import STDERR, STDOUT
 from pybernetes.net.duplex import Duplex, dial, join
 from pybernetes.net.http import HTTPServer, Request, Response

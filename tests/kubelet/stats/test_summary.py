@@ -9,6 +9,7 @@ import msgspec
 
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.clock import FakeClock
+from pybernetes.kubelet.runtime.types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
 from pybernetes.kubelet.stats.cadvisor import cadvisor_metrics
 from pybernetes.kubelet.stats.cgroup_details import Details, DeviceIO
 from pybernetes.kubelet.stats.disk import EMPTY_DIR, ImageStore, PodDisk, Volume
@@ -19,7 +20,6 @@ from pybernetes.kubelet.stats.sampler import Sampler
 from pybernetes.kubelet.stats.summary import Facts, summary
 from pybernetes.kubelet.stats.usage import Pressure, Usage
 from pybernetes.kubelet.stats.volumes import volume_metrics
-from pybernetes.kubelet.types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
 
 NOW = 1_700_000_000.0
 IDLE = Usage(cpu=0, memory=2048, working_set=1024, rss=512, memory_limit=4096, processes=3)

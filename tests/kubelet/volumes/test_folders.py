@@ -27,7 +27,7 @@ from pybernetes.api.quantity import parse
 from pybernetes.client.clock import FakeClock
 from pybernetes.component.removal import remove_tree
 from pybernetes.cri.mounting import bind, is_mount_point, mounts, unmount
-from pybernetes.kubelet.node_facts import NodeFacts
+from pybernetes.kubelet.node.facts import NodeFacts
 from pybernetes.kubelet.tokens import Tokens
 from pybernetes.kubelet.volumes import empty_dir, host_path, subpath
 from pybernetes.kubelet.volumes.contents import nested_mount_points

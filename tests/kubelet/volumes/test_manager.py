@@ -61,7 +61,7 @@ from pybernetes.api.quantity import parse
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
 from pybernetes.cri.mounting import mount, mounts, unmount
-from pybernetes.kubelet.node_facts import NodeFacts
+from pybernetes.kubelet.node.facts import NodeFacts
 from pybernetes.kubelet.objects import WatchedObjects
 from pybernetes.kubelet.volumes.base import VolumeError
 from pybernetes.kubelet.volumes.manager import VolumeManager

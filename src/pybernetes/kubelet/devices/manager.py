@@ -22,7 +22,7 @@ from pybernetes.client.keys import uid_of
 from pybernetes.component import klog
 
 from ..pod.refusal import PodRefused
-from ..types import AnyContainer
+from ..runtime.types import AnyContainer
 from . import checkpoint, v1beta1
 from .checkpoint import NO_NODE, Entry
 from .plugin import Device, Plugin, PluginError

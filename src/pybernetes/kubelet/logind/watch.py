@@ -17,7 +17,7 @@ from typing import Final
 
 from pybernetes.client.clock import Clock
 
-from ..shutdown import ShutdownManager
+from ..node.shutdown import ShutdownManager
 from . import wire
 from .bus import SYSTEM_BUS, Bus, BusError
 

@@ -1,6 +1,6 @@
 """What is to be done for a pod, from what is wanted and what there is: a pure function, so every case is a test.
 
-The order in which the actions are carried out (`runtime_manager`): kill the pod or single containers, make the
+The order in which the actions are carried out (`runtime.manager`): kill the pod or single containers, make the
 sandbox, start ephemeral containers, then init containers, then containers.
 """
 
@@ -14,7 +14,7 @@ from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Container, EphemeralContainer, Pod, PodSpec
 
 from ..hashing import hash_container
-from ..types import ContainerState, ObservedContainer, ObservedPod
+from ..runtime.types import ContainerState, ObservedContainer, ObservedPod
 from .restarts import RESTART_ALL, matching_rule, restarts_on_failure, should_be_restarted
 
 # why a container is killed; the grace period may depend on it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pybernetes.api.core.v1 import Pod, PodStatus
 from pybernetes.api.times import parse_time
 
-from ..status import Eviction
+from ..status.pod_status import Eviction
 
 EXCEEDED = Eviction("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from pybernetes.api.core.v1 import Pod
 
-from .. import labels
+from ..runtime import labels
 
 SYSTEM_CRITICAL_PRIORITY: Final = 2_000_000_000
 

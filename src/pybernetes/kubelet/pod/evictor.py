@@ -18,7 +18,7 @@ from pybernetes.client.events import WARNING, EventRecorder
 from pybernetes.client.keys import uid_of
 
 from ..events import EXCEEDED_GRACE_PERIOD, PREEMPTING
-from ..phase import FAILED, SUCCEEDED
+from ..status.phase import FAILED, SUCCEEDED
 from .preemption import MESSAGE, disruption
 from .workers import PodWorkers
 

@@ -11,12 +11,12 @@ from pybernetes.client.events import WARNING, EventRecorder
 from pybernetes.client.keys import copy, key_of, uid_of
 from pybernetes.component import klog
 
-from .. import labels
-from ..conditions import BY_KUBELET
-from ..phase import is_terminal
 from ..pod_metrics import PodMetrics
 from ..resources.allocation import AllocationManager
-from ..status_manager import StatusManager
+from ..runtime import labels
+from ..status.conditions import BY_KUBELET
+from ..status.manager import StatusManager
+from ..status.phase import is_terminal
 from .critical import is_mirror, is_static
 from .manager import PodManager
 from .refusal import PodRefused, refused_status

@@ -17,7 +17,7 @@ from pybernetes.cri.remote import Runtime
 
 from .. import events
 from ..hooks import HookFailed, Hooks
-from ..types import ObservedContainer, ObservedPod, find_container, full_name
+from ..runtime.types import ObservedContainer, ObservedPod, find_container, full_name
 from .actions import LIVENESS_PROBE, STARTUP_PROBE, UNKNOWN
 from .termination_order import TerminationOrder
 

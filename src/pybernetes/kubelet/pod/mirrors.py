@@ -13,7 +13,7 @@ from pybernetes.api.meta.v1 import OwnerReference
 from pybernetes.client.client import Client
 from pybernetes.client.keys import copy
 
-from .. import labels
+from ..runtime import labels
 from .manager import PodManager
 
 log = logging.getLogger(__name__)

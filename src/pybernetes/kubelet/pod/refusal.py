@@ -5,7 +5,7 @@ from __future__ import annotations
 from pybernetes.api.core.podresources import qos_class
 from pybernetes.api.core.v1 import Pod, PodStatus
 
-from ..phase import FAILED
+from ..status.phase import FAILED
 
 
 class PodRefused(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.v1 import Container, ContainerRestartRule, Pod, PodSpec, PodStatus
 
-from ..types import ContainerState, ObservedPod
+from ..runtime.types import ContainerState, ObservedPod
 
 RESTART_ALL = "RestartAllContainers"
 ALL_CONTAINERS_RESTARTING = "AllContainersRestarting"

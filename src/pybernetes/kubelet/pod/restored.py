@@ -13,8 +13,8 @@ import msgspec
 from pybernetes.api.core.v1 import Container, ContainerPort, Lifecycle, LifecycleHandler, Pod, PodSpec, PodStatus
 from pybernetes.api.meta.v1 import ObjectMeta
 
-from .. import labels
-from ..types import ObservedContainer, ObservedPod
+from ..runtime import labels
+from ..runtime.types import ObservedContainer, ObservedPod
 
 T = TypeVar("T")
 

@@ -22,18 +22,18 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.remote import Runtime
 
 from ..cgroups.manager import CgroupManager
-from ..container_status import StartFailure
 from ..dra.claims import ClaimError
 from ..images import ImageManager
 from ..objects import Objects
-from ..phase import PENDING, RUNNING, is_terminal
-from ..pleg import PLEG
 from ..probes.manager import ProbeManager
 from ..probes.results import Result, Results
-from ..runtime_manager import RuntimeManager, SyncResult
-from ..status import StatusFacts, generate_status
-from ..status_manager import StatusManager
-from ..types import ObservedPod, ObservedSandbox, PodRef, replace
+from ..runtime.manager import RuntimeManager, SyncResult
+from ..runtime.pleg import PLEG
+from ..runtime.types import ObservedPod, ObservedSandbox, PodRef, replace
+from ..status.container_status import StartFailure
+from ..status.manager import StatusManager
+from ..status.phase import PENDING, RUNNING, is_terminal
+from ..status.pod_status import StatusFacts, generate_status
 from ..volumes.base import VolumeError, Volumes
 from ..volumes.manager import VolumeManager
 from . import active_deadline

@@ -19,8 +19,8 @@ from typing import Final, Protocol
 from pybernetes.api.core.v1 import Pod, PodStatus
 from pybernetes.client.clock import Clock, Timer
 
-from ..phase import is_terminal
-from ..types import PodRef
+from ..runtime.types import PodRef
+from ..status.phase import is_terminal
 
 RESYNC: Final = 60.0
 """Seconds after which a pod is looked at although nothing was heard; upstream's `--sync-frequency`."""

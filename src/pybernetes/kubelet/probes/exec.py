@@ -7,8 +7,8 @@ from typing import Final
 from pybernetes.api.core.v1 import Container
 from pybernetes.cri.errors import CRIError
 
-from ..commands import CommandFailed, CommandRunner, CommandTimedOut, run_in_container
 from ..expansion import TooLong, expand_known
+from ..runtime.exec_command import CommandFailed, CommandRunner, CommandTimedOut, run_in_container
 from .outcome import Outcome, ProbeError, Verdict
 
 MAX_OUTPUT: Final = 10 * 1024  # upstream's

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pybernetes.api.intstr import IntOrString
 from pybernetes.api.quote import quote
 
-from ..types import AnyContainer
+from ..runtime.types import AnyContainer
 from .outcome import ProbeError
 
 

@@ -8,9 +8,9 @@ from typing import Final
 from pybernetes.api.core.v1 import Container, Pod, Probe
 from pybernetes.client.events import WARNING, EventRecorder
 
-from ..commands import CommandRunner
 from ..events import PROBE_WARNING, UNHEALTHY, container_reference
-from ..types import full_name
+from ..runtime.exec_command import CommandRunner
+from ..runtime.types import full_name
 from .outcome import Outcome, ProbeError, Verdict
 from .ports import resolve_port
 from .results import ProbeType, Result

@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 from pybernetes.api.core.v1 import HTTPGetAction
 from pybernetes.version import GIT_VERSION
 
-from ..types import AnyContainer
+from ..runtime.types import AnyContainer
 from .dialing import address
 from .ports import resolve_port
 

@@ -21,7 +21,7 @@ from pybernetes.client.keys import copy, uid_of
 from ..cgroups.config import CgroupConfig
 from ..cgroups.container import ContainerSettings, linux_resources
 from ..cgroups.hierarchy import CgroupError
-from ..types import AnyContainer, ObservedContainer, ObservedPod, PodRef
+from ..runtime.types import AnyContainer, ObservedContainer, ObservedPod, PodRef
 from .amounts import Amounts, with_resources
 from .plan import ResizePlan, Resource, Update, in_progress, plan_resize
 from .reporting import container_resources

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from pybernetes.api.core.v1 import Container, Pod, PodSpec
 
 from ..cgroups.config import quota_to_milli_cpu
-from ..types import ObservedContainer, ObservedPod
+from ..runtime.types import ObservedContainer, ObservedPod
 from .amounts import Amounts, amounts, container_amounts, resizable
 from .reporting import MIN_MILLI_CPU_LIMIT, linux_resources_of
 from .state import PodResources

@@ -12,7 +12,7 @@ from pybernetes.api.types import Quantity as QuantityField
 from pybernetes.client.keys import copy
 
 from ..cgroups.config import MIN_SHARES, CgroupConfig, quota_to_milli_cpu, shares_to_milli_cpu
-from ..types import AnyContainer, ObservedContainer
+from ..runtime.types import AnyContainer, ObservedContainer
 
 MIN_MILLI_CPU_LIMIT: Final = 10
 """The least quota (1 ms in 100) as CPU: below, what a cgroup says is not what was asked for."""

@@ -15,7 +15,7 @@ from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import REQUEST_TIMEOUT
 from pybernetes.net.http import Response
 
-from ..types import find_container
+from ..runtime.types import find_container
 from .answers import Refused, json
 from .streaming import running_container
 

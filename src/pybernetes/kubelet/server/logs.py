@@ -14,7 +14,7 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.net.http import Response
 
-from ..types import find_container
+from ..runtime.types import find_container
 from .answers import Refused
 from .log_lines import Selection, moment
 from .log_reader import LogError, open_log, read_log

@@ -15,7 +15,7 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.net.http import Response
 
-from .. import labels
+from ..runtime import labels
 from .answers import Refused, json
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from pybernetes.net.tunnel import pass_tunnel, tunneled
 from pybernetes.net.upgrading import Target, UpgradeFailed, pass_on
 from pybernetes.net.websocket import is_upgrade, is_websocket
 
-from .. import labels
-from ..types import find_container
+from ..runtime import labels
+from ..runtime.types import find_container
 from .answers import Refused, json, text
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from ..pod import admission
 from ..pod.critical import is_critical
 from ..pod.preemption import MESSAGE, disruption, victims
 from ..pod.refusal import PodRefused
-from ..status import Eviction
+from ..status.pod_status import Eviction
 
 Doomed = tuple[str, Eviction, PodCondition]
 """The uid of a pod that must go, why, and what its status says of that."""

@@ -22,11 +22,11 @@ from pybernetes.client.keys import copy, resource_of, uid_of
 from ..backoff import CRASH_LOOP_BASE, CRASH_LOOP_LONGEST, BackOff
 from ..events import container_reference
 from ..eviction.manager import REASON as EVICTED
-from ..phase import is_terminal
 from ..pod.refusal import PodRefused, refused_status
 from ..resources.amounts import resizable, same
-from ..status import Eviction
-from ..status_manager import StatusManager
+from ..status.manager import StatusManager
+from ..status.phase import is_terminal
+from ..status.pod_status import Eviction
 from .addresses import Addresses
 from .admitting import Admitting
 from .behaviour import Rule, same_wishes, unknown

@@ -21,12 +21,12 @@ from pybernetes.net.serving import RemoteCommand, accept_command, failed
 from pybernetes.net.tunnel import tunneled
 from pybernetes.net.websocket import is_websocket
 
+from ..runtime.types import ObservedContainer
 from ..server.answers import Refused, json
 from ..server.log_lines import moment
 from ..server.logs import selected, wanted_log
 from ..server.server import Call
 from ..server.streaming import place, ports_of, stream_options, upgrade_required
-from ..types import ObservedContainer
 from .answers import Command, Line, Log
 from .behaviour import PREFIX
 from .pod import SimulatedPod

@@ -9,7 +9,7 @@ from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Pod, PodSpec
 
 from ..pod.killing import MINIMUM_GRACE
-from ..types import ObservedContainer, find_container
+from ..runtime.types import ObservedContainer, find_container
 from .hooks import hook
 from .settings import Behaviour
 

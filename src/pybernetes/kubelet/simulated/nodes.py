@@ -22,9 +22,9 @@ from pybernetes.client.informer import Informer
 from pybernetes.client.keys import Key
 from pybernetes.version import GIT_VERSION
 
-from ..allocatable import Machine
-from ..node_reporter import NodeReporter
-from ..nodestatus import NodeFindings, new_node
+from ..node.allocatable import Machine
+from ..node.reporter import NodeReporter
+from ..node.status import NodeFindings, new_node
 from .behaviour import Rule, node_behaviour
 from .identities import Identities
 from .settings import NodeBehaviour

@@ -20,16 +20,24 @@ from pybernetes.client.events import NORMAL, WARNING
 
 from .. import events
 from ..backoff import BackOff
-from ..container_status import StartFailure
 from ..hashing import hash_container
-from ..phase import is_terminal
 from ..pod.actions import FAILED_POST_START, PodActions, compute_pod_actions
 from ..pod.active_deadline import EXCEEDED, seconds_left
 from ..pod.killing import grace_period
-from ..runtime_manager import CRASH_LOOP_BACK_OFF, backoff_key
+from ..runtime.manager import CRASH_LOOP_BACK_OFF, backoff_key
+from ..runtime.types import (
+    ContainerState,
+    ObservedContainer,
+    ObservedPod,
+    ObservedSandbox,
+    PodRef,
+    find_container,
+    full_name,
+)
 from ..starting import POST_START_HOOK_ERROR
-from ..status import Eviction, StatusFacts, generate_status
-from ..types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef, find_container, full_name
+from ..status.container_status import StartFailure
+from ..status.phase import is_terminal
+from ..status.pod_status import Eviction, StatusFacts, generate_status
 from .behaviour import Rule, behaviour
 from .ending import stops
 from .hooks import hook

@@ -10,7 +10,7 @@ from pybernetes.api.core.v1 import Pod
 
 from ..pod.actions import Verdicts
 from ..probes.results import ProbeType
-from ..types import ObservedContainer, ObservedPod, find_container
+from ..runtime.types import ObservedContainer, ObservedPod, find_container
 from .probing import Answers, Asked, Probed, ready_after
 from .settings import Behaviour
 

@@ -14,7 +14,7 @@ from ..resources.amounts import with_resources
 from ..resources.conditions import PENDING, ResizeConditions
 from ..resources.plan import plan_resize
 from ..resources.state import PodResources, resources_of
-from ..types import ObservedPod
+from ..runtime.types import ObservedPod
 
 Tell = Callable[[Pod, str, str, str], None]
 """`tell(pod, type, reason, message)`: an event."""

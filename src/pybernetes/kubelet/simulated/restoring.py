@@ -11,7 +11,7 @@ from pybernetes.api.core.v1 import ContainerStateTerminated, ContainerStatus, Po
 from pybernetes.api.times import parse_time
 
 from ..hashing import hash_container
-from ..types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox
+from ..runtime.types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox
 
 
 def new_id() -> str:

@@ -20,7 +20,7 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
 from pybernetes.net.http import HTTPServer, Request, Response
 
-from ..types import ObservedPod
+from ..runtime.types import ObservedPod
 from .pod import SimulatedPod
 
 if TYPE_CHECKING:

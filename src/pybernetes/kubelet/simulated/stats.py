@@ -12,10 +12,10 @@ from typing import Final
 
 from pybernetes.api.core.v1 import Pod
 
+from ..runtime.types import ObservedContainer, find_container
 from ..stats.network import Interface
 from ..stats.sampler import INTERVAL, SHORTEST, ContainerSample, NodeSample, PodSample, Sample
 from ..stats.usage import Usage
-from ..types import ObservedContainer, find_container
 from . import usage
 from .pod import SimulatedPod
 

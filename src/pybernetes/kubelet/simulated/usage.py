@@ -10,7 +10,7 @@ from typing import Final
 from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.podresources import quantity
 
-from ..types import ObservedContainer
+from ..runtime.types import ObservedContainer
 from .curves import Curve, Moved, constant
 from .settings import Behaviour
 

@@ -19,7 +19,7 @@ from pybernetes.api.normalize import normalizer
 from pybernetes.api.quote import quote
 from pybernetes.api.yaml import YAMLProblem, yaml_to_json
 
-from .. import labels
+from ..runtime import labels
 from .invalid import InvalidManifest
 
 _UID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")

@@ -10,9 +10,9 @@ from pathlib import Path
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.clock import Clock
 
-from ..allocatable import max_pids, meminfo, running_tasks
 from ..cgroups.manager import CgroupManager
-from ..types import ObservedPod
+from ..node.allocatable import max_pids, meminfo, running_tasks
+from ..runtime.types import ObservedPod
 from .cadvisor import cadvisor_metrics
 from .cgroup_details import details_reader
 from .disk import Disk, FilesystemRuntime, PodDisk, log_folder

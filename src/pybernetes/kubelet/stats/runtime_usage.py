@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 from typing import Any, Protocol
 
-from .. import labels
-from ..allocatable import meminfo
 from ..cgroups.manager import PREFIX
+from ..node.allocatable import meminfo
+from ..runtime import labels
 from .usage import Usage
 
 _TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")

@@ -13,7 +13,7 @@ from typing import Final
 
 from pybernetes.client.clock import Clock
 
-from ..types import ObservedContainer, ObservedPod
+from ..runtime.types import ObservedContainer, ObservedPod
 from .usage import Usage, UsageReader
 
 INTERVAL: Final = 10.0

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from ..allocatable import meminfo
 from ..cgroups.hierarchy import CgroupError, Mounts, find_mounts
+from ..node.allocatable import meminfo
 
 NO_LIMIT: Final = 1 << 62
 _MOST: Final = 16384

@@ -10,7 +10,7 @@ from pybernetes.api import errors
 from pybernetes.api.core.v1 import ConfigMap, Pod, PodSpec, Secret
 from pybernetes.client.keys import uid_of
 
-from ..types import all_containers
+from ..runtime.types import all_containers
 from .atomic_writer import Payload, write
 from .base import MountedVolume
 from .empty_dir import wrap

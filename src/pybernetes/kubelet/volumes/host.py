@@ -12,10 +12,10 @@ from pybernetes.client.client import Client
 from pybernetes.client.keys import uid_of
 from pybernetes.component import offload
 
-from ..node_facts import NodeFacts
+from ..node.facts import NodeFacts
 from ..objects import Objects
+from ..runtime.types import all_containers
 from ..tokens import Tokens
-from ..types import all_containers
 
 if TYPE_CHECKING:
     from ..csi.volumes import CSIVolumes

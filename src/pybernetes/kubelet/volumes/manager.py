@@ -25,10 +25,10 @@ from pybernetes.component.removal import remove_tree
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.mounting import mounts, unmount
 
-from ..node_facts import NodeFacts
+from ..node.facts import NodeFacts
 from ..objects import Objects
+from ..runtime.types import all_containers
 from ..tokens import TokenError, Tokens
-from ..types import all_containers
 from ..wording import why
 from . import config_map, downward_api, empty_dir, host_path, image, persistent_volume_claim, projected, secret, subpath
 from .base import MountedVolume, ProcessingError, StepError, VolumeError, Volumes

@@ -13,7 +13,7 @@ from pybernetes.api.core.v1 import (
     PodIP,
     PodStatus,
 )
-from pybernetes.kubelet.status_merge import illegal_transition, merge, patch, shorten, stamp
+from pybernetes.kubelet.status.merge import illegal_transition, merge, patch, shorten, stamp
 
 NOW, BEFORE = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 

@@ -8,7 +8,7 @@ from typing import Any
 from pybernetes.client.clock import FakeClock
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
-from pybernetes.kubelet.runtime_state import EVERY, RuntimeState
+from pybernetes.kubelet.runtime.state import EVERY, RuntimeState
 
 
 class FakeRuntime:

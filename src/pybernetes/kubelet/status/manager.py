@@ -21,10 +21,10 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.keys import copy, uid_of
 
+from ..pod.critical import is_mirror, is_static
 from .container_status import CONTAINER_CREATING, KILLED, POD_INITIALIZING, STATUS_UNKNOWN
+from .merge import has_initialized, illegal_transition, merge, patch, shorten, stamp
 from .phase import FAILED, PENDING, is_terminal
-from .pod.critical import is_mirror, is_static
-from .status_merge import has_initialized, illegal_transition, merge, patch, shorten, stamp
 
 RETRY_BASE, RETRY_LONGEST = 0.2, 10.0
 MAKING: Final = 1.0

@@ -24,11 +24,11 @@ from pybernetes.api.core.v1 import (
 from pybernetes.api.times import rfc3339
 from pybernetes.client.keys import copy
 
+from ..pod.actions import any_container_created
+from ..pod.restarts import should_be_restarted
+from ..runtime.types import ContainerState as State
+from ..runtime.types import ObservedContainer, ObservedPod
 from .phase import RESTARTING_ALL_CONTAINERS
-from .pod.actions import any_container_created
-from .pod.restarts import should_be_restarted
-from .types import ContainerState as State
-from .types import ObservedContainer, ObservedPod
 
 CONTAINER_CREATING: Final = "ContainerCreating"
 POD_INITIALIZING: Final = "PodInitializing"

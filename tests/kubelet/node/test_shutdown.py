@@ -12,8 +12,8 @@ from kubelet.pods import container, pod
 
 from pybernetes.api.core.v1 import Pod, PodCondition
 from pybernetes.client.clock import FakeClock
+from pybernetes.kubelet.node.shutdown import ShutdownManager, group_by_priority, periods
 from pybernetes.kubelet.pod.refusal import PodRefused
-from pybernetes.kubelet.shutdown import ShutdownManager, group_by_priority, periods
 
 CRITICAL = 2_000_000_000
 

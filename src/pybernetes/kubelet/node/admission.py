@@ -9,20 +9,20 @@ from dataclasses import dataclass
 
 from pybernetes.api.core.v1 import Node, Pod
 
-from . import apparmor
-from .cpumanager.manager import CPUManager
-from .devices.manager import DeviceManager
-from .eviction.manager import EvictionManager
-from .pod import admission
-from .pod.critical import is_critical
-from .pod.evictor import Evicting
-from .pod.intake import PodIntake
-from .pod.preemption import victims
-from .pod.refusal import PodRefused
-from .resources.allocation import AllocationManager
+from .. import apparmor
+from ..cpumanager.manager import CPUManager
+from ..devices.manager import DeviceManager
+from ..eviction.manager import EvictionManager
+from ..pod import admission
+from ..pod.critical import is_critical
+from ..pod.evictor import Evicting
+from ..pod.intake import PodIntake
+from ..pod.preemption import victims
+from ..pod.refusal import PodRefused
+from ..resources.allocation import AllocationManager
+from ..runtime.types import full_name
+from ..sysctls import SysctlAdmission
 from .shutdown import ShutdownManager
-from .sysctls import SysctlAdmission
-from .types import full_name
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from pybernetes.api.core.podconditions import find_pod_condition
 from pybernetes.api.core.podresources import qos_class
 from pybernetes.api.core.v1 import ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus
 
+from ..pod.restarts import could_restart_all, should_restart_all
+from ..runtime.types import ObservedPod
 from . import conditions
 from .container_status import Reporting, Resources, StartFailure, container_statuses
 from .phase import FAILED, is_terminal, phase
-from .pod.restarts import could_restart_all, should_restart_all
-from .types import ObservedPod
 
 
 @dataclass(frozen=True, slots=True)

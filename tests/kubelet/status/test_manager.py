@@ -25,7 +25,7 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, FakeClock, JumpingClock, SystemClock
 from pybernetes.client.keys import copy, uid_of
-from pybernetes.kubelet.status_manager import MAKING, StatusManager
+from pybernetes.kubelet.status.manager import MAKING, StatusManager
 
 
 class Kubelet:

@@ -16,7 +16,7 @@ from pybernetes.api.core.podresources import Quantities, parsed
 from pybernetes.api.core.resourcenames import HUGEPAGES_PREFIX, is_hugepages
 from pybernetes.api.quantity import BINARY_SI, Quantity
 
-from .eviction.thresholds import EPHEMERAL_STORAGE, reserved
+from ..eviction.thresholds import EPHEMERAL_STORAGE, reserved
 
 _UUID_FILES: Final = ("sys/class/dmi/id/product_uuid", "proc/device-tree/system-id", "proc/device-tree/vm,uuid")
 _MACHINE_ID_FILES: Final = ("etc/machine-id", "var/lib/dbus/machine-id")

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from pybernetes.client.clock import FakeClock
 from pybernetes.cri import v1 as cri
-from pybernetes.kubelet import labels
-from pybernetes.kubelet.observing import Observing
-from pybernetes.kubelet.pleg import PLEG
-from pybernetes.kubelet.types import PodRef
+from pybernetes.kubelet.runtime import labels
+from pybernetes.kubelet.runtime.pleg import PLEG
+from pybernetes.kubelet.runtime.pod_observer import Observing
+from pybernetes.kubelet.runtime.types import PodRef
 
 LABELS = {labels.POD_UID: "u", labels.POD_NAME: "p", labels.POD_NAMESPACE: "ns", labels.CONTAINER_NAME: "c"}
 

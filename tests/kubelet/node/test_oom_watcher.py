@@ -7,7 +7,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from pybernetes.kubelet.oom_watcher import OOMWatcher
+from pybernetes.kubelet.node.oom_watcher import OOMWatcher
 
 TOTAL = "total-vm:100kB, anon-rss:50kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:40kB oom_score_adj:0\n"
 

@@ -16,11 +16,11 @@ from pybernetes.client.clock import Clock
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
+from ..devices.manager import DeviceManager
+from ..runtime.state import RuntimeState
+from ..settings import KubeletSettings
 from .allocatable import Machine, allocatable, capacity, check_reservation, enforced, reservation
-from .devices.manager import DeviceManager
-from .nodestatus import NodeFindings, status_images
-from .runtime_state import RuntimeState
-from .settings import KubeletSettings
+from .status import NodeFindings, status_images
 
 IMAGES_EVERY: Final = 30.0
 """Seconds for which a list of images is good enough."""

@@ -1,7 +1,7 @@
-"""What the runtime says of a pod, in the kubelet's words: values that are made in one place and only read elsewhere.
+"""Pods as the runtime reports them: `ObservedPod` with its sandboxes and containers, immutable values.
 
-Everything that decides (`pod.actions`, `status`) takes these and the pod, and no connection to the runtime, so that
-it can be tested with a line of code.
+The pure modules (`pod.actions`, `status.pod_status`) take these and the Pod, and no connection to the runtime, so a
+test is one line.
 """
 
 from __future__ import annotations

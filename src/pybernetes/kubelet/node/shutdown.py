@@ -20,8 +20,8 @@ from pybernetes.api.times import parse_time, rfc3339
 from pybernetes.client.clock import Clock
 from pybernetes.component import state_files
 
-from .pod.critical import SYSTEM_CRITICAL_PRIORITY
-from .pod.refusal import PodRefused
+from ..pod.critical import SYSTEM_CRITICAL_PRIORITY
+from ..pod.refusal import PodRefused
 
 REASON: Final = "Terminated"
 MESSAGE: Final = "Pod was terminated in response to imminent node shutdown."

@@ -30,7 +30,7 @@ from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
 from pybernetes.client.keys import copy
 
-from .nodestatus import ATTACH_DETACH, NodeFindings, node_status, same_but_for_heartbeats, same_conditions
+from .status import ATTACH_DETACH, NodeFindings, node_status, same_but_for_heartbeats, same_conditions
 
 LEASES: Final = "kube-node-lease"
 TRIES: Final = 5

@@ -9,10 +9,10 @@ from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Container, ContainerStatus, Pod, PodCondition, PodStatus
 from pybernetes.api.quote import quote
 
+from ..pod.actions import sandbox_changed
+from ..pod.restarts import ALL_CONTAINERS_RESTARTING, all_removed, should_restart_all
+from ..runtime.types import ObservedPod
 from .phase import FAILED, SUCCEEDED
-from .pod.actions import sandbox_changed
-from .pod.restarts import ALL_CONTAINERS_RESTARTING, all_removed, should_restart_all
-from .types import ObservedPod
 
 SCHEDULED: Final = "PodScheduled"
 READY: Final = "Ready"

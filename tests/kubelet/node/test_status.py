@@ -19,15 +19,9 @@ from pybernetes.api.quantity import parse
 from pybernetes.client.client import Client
 from pybernetes.client.clock import JumpingClock
 from pybernetes.client.events import EventBroadcaster
-from pybernetes.kubelet.allocatable import Machine
-from pybernetes.kubelet.node_reporter import NodeReporter
-from pybernetes.kubelet.nodestatus import (
-    NodeFindings,
-    new_node,
-    node_status,
-    same_but_for_heartbeats,
-    status_images,
-)
+from pybernetes.kubelet.node.allocatable import Machine
+from pybernetes.kubelet.node.reporter import NodeReporter
+from pybernetes.kubelet.node.status import NodeFindings, new_node, node_status, same_but_for_heartbeats, status_images
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 MACHINE = Machine(2, 1 << 30, 0, 1000, {}, 1 << 34, "machine", "uuid", "boot")

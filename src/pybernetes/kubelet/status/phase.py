@@ -8,8 +8,8 @@ from typing import Final
 from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Container, ContainerStateTerminated, ContainerStatus, Pod
 
-from .pod.critical import is_static
-from .pod.restarts import should_restart
+from ..pod.critical import is_static
+from ..pod.restarts import should_restart
 
 PENDING: Final = "Pending"
 RUNNING: Final = "Running"

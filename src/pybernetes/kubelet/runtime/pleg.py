@@ -16,7 +16,7 @@ from pybernetes.cri.errors import CRIError
 from pybernetes.cri.events import EventType, container_events
 from pybernetes.cri.remote import Runtime
 
-from .observing import Observing, states_of
+from .pod_observer import Observing, states_of
 from .types import ObservedPod, ObservedSandbox, PodRef
 
 RELIST: Final = 1.0

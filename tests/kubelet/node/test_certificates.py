@@ -11,7 +11,7 @@ import pytest
 from damage import DAMAGES, damage
 
 from pybernetes import pki
-from pybernetes.kubelet.certificates import CertificateStore, Pair
+from pybernetes.kubelet.node.certificates import CertificateStore, Pair
 from pybernetes.kubelet.serving import serving_certificate
 
 

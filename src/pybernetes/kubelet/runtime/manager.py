@@ -20,20 +20,20 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
-from . import events
-from .backoff import BackOff
-from .config_error import ConfigError
-from .container_config import ConfigBuilder
-from .container_status import StartFailure
-from .hashing import hash_container
-from .images import ImageError, ImageManager
-from .metrics import KubeletMetrics
-from .observing import Observing
-from .pod.actions import RESTARTING_ALL, PodActions
-from .pod.killing import Killer, KillFailed
-from .starting import Sandbox, Starter, StartFailed
+from .. import events
+from ..backoff import BackOff
+from ..config_error import ConfigError
+from ..container_config import ConfigBuilder
+from ..hashing import hash_container
+from ..images import ImageError, ImageManager
+from ..metrics import KubeletMetrics
+from ..pod.actions import RESTARTING_ALL, PodActions
+from ..pod.killing import Killer, KillFailed
+from ..starting import Sandbox, Starter, StartFailed
+from ..status.container_status import StartFailure
+from ..volumes.base import Volumes
+from .pod_observer import Observing
 from .types import ContainerState, ObservedPod, ObservedSandbox, full_name
-from .volumes.base import Volumes
 
 CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
 log = logging.getLogger(__name__)

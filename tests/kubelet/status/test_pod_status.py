@@ -18,10 +18,10 @@ from pybernetes.api.core.v1 import (
     PodStatus,
 )
 from pybernetes.client.keys import copy
-from pybernetes.kubelet.container_status import StartFailure
 from pybernetes.kubelet.pod.active_deadline import seconds_left
-from pybernetes.kubelet.status import Eviction, StatusFacts, generate_status, sort_ips
-from pybernetes.kubelet.types import ObservedPod, replace
+from pybernetes.kubelet.runtime.types import ObservedPod, replace
+from pybernetes.kubelet.status.container_status import StartFailure
+from pybernetes.kubelet.status.pod_status import Eviction, StatusFacts, generate_status, sort_ips
 
 ONE = "{containers: [{name: a, image: i}]}"
 TWO = "{containers: [{name: a, image: i}, {name: b, image: i}]}"

@@ -11,10 +11,10 @@ from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import ContainerState, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
 from pybernetes.client.keys import copy
 
+from ..pod.restarts import could_restart_all, should_restart
+from ..termination_message import POD_LENGTH
 from . import conditions
 from .phase import is_terminal
-from .pod.restarts import could_restart_all, should_restart
-from .termination_message import POD_LENGTH
 
 _NOT_OURS: Final = (
     "resource_claim_statuses",

@@ -11,8 +11,8 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
+from ..termination_message import last_log_lines, read_message
 from . import labels
-from .termination_message import last_log_lines, read_message
 from .types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
 
 _STATES = ("CONTAINER_CREATED", "CONTAINER_RUNNING", "CONTAINER_EXITED", "CONTAINER_UNKNOWN")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pybernetes.api.core.podresources import Quantities
-from pybernetes.kubelet.allocatable import (
+from pybernetes.kubelet.node.allocatable import (
     Machine,
     allocatable,
     capacity,

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pybernetes.api.core.v1 import Pod, PodStatus
 from pybernetes.client.keys import uid_of
 
-from .cgroups.hierarchy import CgroupError
-from .cgroups.manager import CgroupManager
-from .devices.manager import DeviceManager
-from .node_facts import NodeFacts
+from ..cgroups.hierarchy import CgroupError
+from ..cgroups.manager import CgroupManager
+from ..devices.manager import DeviceManager
+from ..node.facts import NodeFacts
+from ..probes.manager import ProbeManager
+from ..resources.actuation import ResizeActuator
+from ..resources.allocation import AllocationManager
+from ..resources.reporting import allocated_resources, pod_resources
+from ..runtime.state import RuntimeState
+from .manager import StatusManager
 from .phase import RUNNING, is_terminal
-from .probes.manager import ProbeManager
-from .resources.actuation import ResizeActuator
-from .resources.allocation import AllocationManager
-from .resources.reporting import allocated_resources, pod_resources
-from .runtime_state import RuntimeState
-from .status import StatusFacts
-from .status_manager import StatusManager
+from .pod_status import StatusFacts
 
 
 @dataclass(slots=True)
