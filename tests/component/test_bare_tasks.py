@@ -55,7 +55,7 @@ ALLOWED: dict[str, tuple[int, str]] = {
     "kubelet/dra/plugin.py": (1, WORK),
     "kubelet/kubelet.py": (1, WORK),
     "kubelet/logind/watch.py": (1, AWAITED),
-    "kubelet/objects.py": (1, LONG),
+    "kubelet/watched_objects.py": (1, LONG),
     "kubelet/plugins/registry.py": (1, AWAITED),
     "kubelet/pod/workers.py": (3, WORK),
     "kubelet/probes/worker.py": (1, LONG),

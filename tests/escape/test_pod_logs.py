@@ -9,7 +9,7 @@ import pytest
 
 from pybernetes.client.clock import FakeClock
 from pybernetes.cri.embedded.logs import LogFile
-from pybernetes.kubelet.logrotation import LogRotator
+from pybernetes.kubelet.container.log_rotation import LogRotator
 from pybernetes.kubelet.server.log_reader import LogError, open_log
 
 TEXT = "2024-01-01T00:00:00.000000000Z stdout F root:x\n"

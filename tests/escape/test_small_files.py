@@ -14,7 +14,7 @@ from escape.conftest import Inside
 from escape.runtimes import ours
 
 from pybernetes.client.clock import FakeClock
-from pybernetes.kubelet.written_files import KEPT, MOST, WrittenFiles, used
+from pybernetes.kubelet.gc.written_files import KEPT, MOST, WrittenFiles, used
 
 FILL = "head -c 20000000 /dev/zero > {path}; stat -c %s {path}"
 

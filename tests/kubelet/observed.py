@@ -11,7 +11,7 @@ from pybernetes.api import gojson, strict
 from pybernetes.api.core.defaults.pod import default_pod
 from pybernetes.api.core.v1 import Pod
 from pybernetes.api.yaml import yaml_to_json
-from pybernetes.kubelet.hashing import hash_container
+from pybernetes.kubelet.container.hash import hash_container
 from pybernetes.kubelet.runtime.types import (
     ContainerState,
     ObservedContainer,

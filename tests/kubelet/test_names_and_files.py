@@ -9,9 +9,9 @@ import pytest
 
 from pybernetes.api.core.v1 import HostAlias, Pod, PodDNSConfig, PodDNSConfigOption, PodSpec
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.kubelet.dns import ClusterDNS, DNSConfig, DNSError, parse_resolv_conf, pod_dns
-from pybernetes.kubelet.hostname import Hostname, HostnameError, kernel_hostname, pod_hostname
-from pybernetes.kubelet.hosts import managed_hosts, write_hosts_file
+from pybernetes.kubelet.container.dns import ClusterDNS, DNSConfig, DNSError, parse_resolv_conf, pod_dns
+from pybernetes.kubelet.container.hostname import Hostname, HostnameError, kernel_hostname, pod_hostname
+from pybernetes.kubelet.container.hosts_file import managed_hosts, write_hosts_file
 
 
 def _pod(name: str = "web", **spec: Any) -> Pod:

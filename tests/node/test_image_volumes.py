@@ -14,7 +14,7 @@ from node.runtimes import only
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.containerd_snapshots import ImageViews
 from pybernetes.cri.mounting import mounts, unmount
-from pybernetes.kubelet.config_error import ConfigError
+from pybernetes.kubelet.container.config_error import ConfigError
 from pybernetes.kubelet.volumes.base import MountedVolume
 from pybernetes.kubelet.volumes.image import ImageMounts
 

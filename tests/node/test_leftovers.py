@@ -17,12 +17,12 @@ from node.runtimes import only
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
-from pybernetes.kubelet.leftovers import Leftovers
+from pybernetes.kubelet.gc.containerd_leftovers import Leftovers
 
 SCRIPT = """
 import asyncio, sys
 from pybernetes.cri.remote import Runtime
-from pybernetes.kubelet.leftovers import Leftovers
+from pybernetes.kubelet.gc.containerd_leftovers import Leftovers
 
 async def main():
     async with Runtime(sys.argv[1]) as runtime:

@@ -15,7 +15,7 @@ import msgspec
 
 from pybernetes.component import state_files
 
-from .hashing import fnv32a
+from .container.hash import fnv32a
 
 
 class CorruptCheckpoint(Exception):

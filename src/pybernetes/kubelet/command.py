@@ -76,7 +76,7 @@ def raise_open_files(wanted: int) -> None:
 
 async def _run(options: Options, config: KubeletConfiguration) -> int:
     from .kubelet import Kubelet
-    from .serving import serve, serve_health, serve_read_only
+    from .servers import serve, serve_health, serve_read_only
 
     raise_open_files(config.max_open_files or MAX_OPEN_FILES)
     clock = SystemClock()

@@ -27,7 +27,7 @@ from pybernetes.cri.containerd_snapshots import ImageViews
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
-from . import apparmor, upkeep
+from . import upkeep
 from .backoff import CRASH_LOOP_BASE, BackOff
 from .cgroups.container import ContainerSettings
 from .cgroups.hierarchy import CgroupError, detect
@@ -35,26 +35,32 @@ from .cgroups.manager import CgroupManager
 from .cgroups.none import NoCgroups
 from .cgroups.v2 import CgroupsV2
 from .config.load import seconds
-from .container_config import ConfigBuilder, ContainerExtras, Settings
+from .container import apparmor
+from .container.config import ConfigBuilder, ContainerExtras, Settings
+from .container.devices import container_extras
+from .container.hooks import Hooks
+from .container.starter import Starter
+from .container.sysctls import SysctlAdmission
 from .cpumanager.manager import CPUManager
 from .csi.attachments import Attachments
 from .csi.csi_node import CSINodeKeeper
 from .csi.drivers import TYPE as CSI_PLUGIN
 from .csi.drivers import Drivers as CSIDrivers
+from .csi.local_driver import LocalVolumes
 from .csi.stats import volumes_of
 from .csi.volumes import CSIVolumes
 from .devices.manager import DeviceManager
 from .dra.manager import DRAManager
 from .dra.plugin import TYPE as DRA_PLUGIN
 from .eviction.manager import EvictionManager
-from .extras import container_extras
-from .hooks import Hooks
-from .images import ImageManager
-from .leftovers import Leftovers
-from .local_volumes import LocalVolumes
+from .gc.containerd_leftovers import Leftovers
+from .images.manager import ImageManager
+from .images.pulled import PulledImages
 from .logind.watch import LogindWatch
-from .manager_metrics import ManagerMetrics
-from .metrics import KubeletMetrics
+from .metrics.kubelet import KubeletMetrics
+from .metrics.managers import ManagerMetrics
+from .metrics.node import NodeMetrics
+from .metrics.pods import PodMetrics
 from .node.admission import NodeAdmission
 from .node.allocatable import read_machine
 from .node.facts import NodeFacts
@@ -62,8 +68,6 @@ from .node.oom_watcher import OOMWatcher
 from .node.reporter import NodeReporter
 from .node.status import new_node
 from .node.view import NodeView
-from .node_metrics import NodeMetrics
-from .objects import objects_for
 from .plugins.registry import Handler, PluginRegistry
 from .pod.evictor import Evicting
 from .pod.intake import PodIntake
@@ -72,13 +76,11 @@ from .pod.manager import PodManager
 from .pod.mirrors import Mirrors
 from .pod.syncer import KubeletPodSyncer, Parts
 from .pod.workers import PodWorkers
-from .pod_metrics import PodMetrics
 from .podresources.describing import Managers
 from .podresources.server import PodResourcesServer
 from .probes.manager import ProbeManager
 from .probes.prober import Prober
 from .probes.results import ProbeType, Result
-from .pulled_images import PulledImages
 from .resources.actuation import ResizeActuator, ResizeError
 from .resources.allocation import AllocationManager
 from .runtime.manager import RuntimeManager
@@ -87,19 +89,18 @@ from .runtime.pod_observer import Observing
 from .runtime.runtime_class import runtime_handler
 from .runtime.state import RuntimeState
 from .runtime.types import ObservedPod
+from .service_account_tokens import Tokens
 from .settings import KubeletSettings
 from .sources.following import Source, static_sources
-from .starting import Starter
 from .stats.claims import claims_of
 from .stats.provider import StatsProvider
 from .stats.runtime_usage import RuntimeUsage
 from .stats.usage import UsageReader, reader
 from .status.facts import PodFacts
 from .status.manager import StatusManager
-from .sysctls import SysctlAdmission
-from .tokens import Tokens
 from .volumes.image import ImageMounts
 from .volumes.manager import VolumeManager
+from .watched_objects import objects_for
 
 RESIZE_RETRY = 10.0
 """Seconds after which a resize that failed is tried again."""

@@ -8,15 +8,16 @@ from pybernetes.client.keys import uid_of
 from pybernetes.cri import v1 as cri
 
 from .config.load import seconds
-from .container_config import pod_logs_folder
+from .container.config import pod_logs_folder
+from .container.log_rotation import LogRotator
 from .eviction.manager import EvictionManager
 from .eviction.source import NodeSource
 from .eviction.thresholds import parse_thresholds
-from .garbage import ContainerCollector, ImageCollector
-from .housekeeping import Housekeeping
-from .logrotation import LogRotator
+from .gc.containers import ContainerCollector
+from .gc.images import ImageCollector
+from .gc.orphaned_pods import Housekeeping
+from .gc.written_files import WrittenFiles
 from .node.shutdown import ShutdownManager, periods
-from .written_files import WrittenFiles
 
 if TYPE_CHECKING:
     from .kubelet import Kubelet

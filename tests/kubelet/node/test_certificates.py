@@ -12,7 +12,7 @@ from damage import DAMAGES, damage
 
 from pybernetes import pki
 from pybernetes.kubelet.node.certificates import CertificateStore, Pair
-from pybernetes.kubelet.serving import serving_certificate
+from pybernetes.kubelet.servers import serving_certificate
 
 
 def _pair(name: str = "system:node:n") -> Pair:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kubelet.observed import observed, pod
 
-from pybernetes.kubelet.hashing import fnv32a
+from pybernetes.kubelet.container.hash import fnv32a
 from pybernetes.kubelet.pod.actions import LIVENESS_PROBE, STARTUP_PROBE, PodActions, Verdicts, compute_pod_actions
 from pybernetes.kubelet.runtime.types import ObservedPod, ObservedSandbox, replace
 

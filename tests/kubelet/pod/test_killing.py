@@ -13,7 +13,7 @@ from pybernetes.client.clock import JumpingClock
 from pybernetes.client.events import EventRecorder
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
-from pybernetes.kubelet.hooks import HookFailed, Hooks
+from pybernetes.kubelet.container.hooks import HookFailed, Hooks
 from pybernetes.kubelet.pod.actions import LIVENESS_PROBE, STARTUP_PROBE, UNKNOWN
 from pybernetes.kubelet.pod.killing import Killer, KillFailed, grace_period
 from pybernetes.kubelet.runtime.types import find_container

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from pybernetes.cri import v1 as cri
+from pybernetes.kubelet.container.termination_message import last_log_lines, read_message
 from pybernetes.kubelet.pod.restored import restored_pod
 from pybernetes.kubelet.runtime import labels
 from pybernetes.kubelet.runtime.pod_observer import observed_container, observed_sandbox
 from pybernetes.kubelet.runtime.types import ContainerState, ObservedPod, PodRef
-from pybernetes.kubelet.termination_message import last_log_lines, read_message
 
 
 def status(folder: Path, **more: Any) -> Any:

@@ -27,14 +27,14 @@ from pybernetes.api.quantity import parse
 from pybernetes.client.clock import FakeClock
 from pybernetes.component.removal import remove_tree
 from pybernetes.cri.mounting import bind, is_mount_point, mounts, unmount
+from pybernetes.kubelet.error_text import why
 from pybernetes.kubelet.node.facts import NodeFacts
-from pybernetes.kubelet.tokens import Tokens
+from pybernetes.kubelet.service_account_tokens import Tokens
 from pybernetes.kubelet.volumes import empty_dir, host_path, subpath
 from pybernetes.kubelet.volumes.contents import nested_mount_points
 from pybernetes.kubelet.volumes.host import Host, fs_user
 from pybernetes.kubelet.volumes.ownership import set_group
 from pybernetes.kubelet.volumes.safeopen import make_folders_beneath
-from pybernetes.kubelet.wording import why
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 ALLOCATABLE = {"memory": parse("1Gi")}

@@ -62,9 +62,9 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
 from pybernetes.cri.mounting import mount, mounts, unmount
 from pybernetes.kubelet.node.facts import NodeFacts
-from pybernetes.kubelet.objects import WatchedObjects
 from pybernetes.kubelet.volumes.base import VolumeError
 from pybernetes.kubelet.volumes.manager import VolumeManager
+from pybernetes.kubelet.watched_objects import WatchedObjects
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 

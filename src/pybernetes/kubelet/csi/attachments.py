@@ -17,8 +17,8 @@ from pybernetes.api.core.v1 import Node
 from pybernetes.api.storage.v1 import VolumeAttachment
 from pybernetes.client.client import Client
 
+from ..error_text import why
 from ..volumes.base import StepError
-from ..wording import why
 from .source import Source
 
 WAIT_SECONDS: Final = 123.0

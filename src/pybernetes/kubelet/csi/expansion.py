@@ -17,8 +17,8 @@ from pybernetes.client.keys import key_of, uid_of
 from pybernetes.csi import v1
 from pybernetes.csi.errors import CSIError
 
+from ..error_text import why
 from ..volumes.base import StepError
-from ..wording import why
 from . import source
 from .drivers import NotRegistered
 from .source import Source

@@ -29,11 +29,11 @@ from pybernetes.csi import v1
 from pybernetes.csi.client import CSIClient
 from pybernetes.csi.errors import CSIError
 
-from ..tokens import TokenError, Tokens
+from ..error_text import why
+from ..service_account_tokens import TokenError, Tokens
 from ..volumes.base import MountedVolume, StepError
 from ..volumes.host import fs_group
 from ..volumes.ownership import set_group
-from ..wording import why
 from . import expansion, source
 from .attachments import Attachments
 from .drivers import Drivers, NotRegistered

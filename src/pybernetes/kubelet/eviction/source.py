@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pybernetes.api.core.v1 import Pod, PodSpec
 from pybernetes.component import offload
 
-from .. import written_files
+from ..gc import written_files
 from ..node.allocatable import max_pids, meminfo, running_tasks
 from ..runtime import labels
 from ..stats.filesystem import Size, file_system, size_of

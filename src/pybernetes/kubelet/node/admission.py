@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from pybernetes.api.core.v1 import Node, Pod
 
-from .. import apparmor
+from ..container import apparmor
+from ..container.sysctls import SysctlAdmission
 from ..cpumanager.manager import CPUManager
 from ..devices.manager import DeviceManager
 from ..eviction.manager import EvictionManager
@@ -21,7 +22,6 @@ from ..pod.preemption import victims
 from ..pod.refusal import PodRefused
 from ..resources.allocation import AllocationManager
 from ..runtime.types import full_name
-from ..sysctls import SysctlAdmission
 from .shutdown import ShutdownManager
 
 log = logging.getLogger(__name__)

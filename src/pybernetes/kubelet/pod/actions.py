@@ -13,7 +13,7 @@ from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Container, EphemeralContainer, Pod, PodSpec
 
-from ..hashing import hash_container
+from ..container.hash import hash_container
 from ..runtime.types import ContainerState, ObservedContainer, ObservedPod
 from .restarts import RESTART_ALL, matching_rule, restarts_on_failure, should_be_restarted
 

@@ -11,7 +11,7 @@ from pybernetes.client.events import WARNING, EventRecorder
 from pybernetes.client.keys import copy, key_of, uid_of
 from pybernetes.component import klog
 
-from ..pod_metrics import PodMetrics
+from ..metrics.pods import PodMetrics
 from ..resources.allocation import AllocationManager
 from ..runtime import labels
 from ..status.conditions import BY_KUBELET

@@ -16,7 +16,7 @@ from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
 from .. import events
-from ..hooks import HookFailed, Hooks
+from ..container.hooks import HookFailed, Hooks
 from ..runtime.types import ObservedContainer, ObservedPod, find_container, full_name
 from .actions import LIVENESS_PROBE, STARTUP_PROBE, UNKNOWN
 from .termination_order import TerminationOrder

@@ -23,8 +23,7 @@ from pybernetes.cri.remote import Runtime
 
 from ..cgroups.manager import CgroupManager
 from ..dra.claims import ClaimError
-from ..images import ImageManager
-from ..objects import Objects
+from ..images.manager import ImageManager
 from ..probes.manager import ProbeManager
 from ..probes.results import Result, Results
 from ..runtime.manager import RuntimeManager, SyncResult
@@ -36,6 +35,7 @@ from ..status.phase import PENDING, RUNNING, is_terminal
 from ..status.pod_status import StatusFacts, generate_status
 from ..volumes.base import VolumeError, Volumes
 from ..volumes.manager import VolumeManager
+from ..watched_objects import Objects
 from . import active_deadline
 from .actions import RESIZE, KeepAsItIs, PodActions, Verdicts, compute_pod_actions
 from .critical import is_static

@@ -7,7 +7,7 @@ from typing import Final
 from pybernetes.api.core.v1 import Container
 from pybernetes.cri.errors import CRIError
 
-from ..expansion import TooLong, expand_known
+from ..container.expansion import TooLong, expand_known
 from ..runtime.exec_command import CommandFailed, CommandRunner, CommandTimedOut, run_in_container
 from .outcome import Outcome, ProbeError, Verdict
 

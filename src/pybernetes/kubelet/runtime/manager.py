@@ -22,14 +22,14 @@ from pybernetes.cri.remote import Runtime
 
 from .. import events
 from ..backoff import BackOff
-from ..config_error import ConfigError
-from ..container_config import ConfigBuilder
-from ..hashing import hash_container
-from ..images import ImageError, ImageManager
-from ..metrics import KubeletMetrics
+from ..container.config import ConfigBuilder
+from ..container.config_error import ConfigError
+from ..container.hash import hash_container
+from ..container.starter import Sandbox, Starter, StartFailed
+from ..images.manager import ImageError, ImageManager
+from ..metrics.kubelet import KubeletMetrics
 from ..pod.actions import RESTARTING_ALL, PodActions
 from ..pod.killing import Killer, KillFailed
-from ..starting import Sandbox, Starter, StartFailed
 from ..status.container_status import StartFailure
 from ..volumes.base import Volumes
 from .pod_observer import Observing

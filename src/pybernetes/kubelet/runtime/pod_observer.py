@@ -11,7 +11,7 @@ from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
-from ..termination_message import last_log_lines, read_message
+from ..container.termination_message import last_log_lines, read_message
 from . import labels
 from .types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
 

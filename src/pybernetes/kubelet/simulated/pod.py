@@ -20,7 +20,8 @@ from pybernetes.client.events import NORMAL, WARNING
 
 from .. import events
 from ..backoff import BackOff
-from ..hashing import hash_container
+from ..container.hash import hash_container
+from ..container.starter import POST_START_HOOK_ERROR
 from ..pod.actions import FAILED_POST_START, PodActions, compute_pod_actions
 from ..pod.active_deadline import EXCEEDED, seconds_left
 from ..pod.killing import grace_period
@@ -34,7 +35,6 @@ from ..runtime.types import (
     find_container,
     full_name,
 )
-from ..starting import POST_START_HOOK_ERROR
 from ..status.container_status import StartFailure
 from ..status.phase import is_terminal
 from ..status.pod_status import Eviction, StatusFacts, generate_status

@@ -10,7 +10,7 @@ from pybernetes.api.core.containers import AnyContainer, all_containers
 from pybernetes.api.core.v1 import ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 from pybernetes.api.times import parse_time
 
-from ..hashing import hash_container
+from ..container.hash import hash_container
 from ..runtime.types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox
 
 

@@ -217,7 +217,7 @@ def kubelet_server(
     """The server of one node's kubelet; who may ask is judged as every kubelet does it."""
     from pybernetes.client.metrics import Registry
 
-    from ..metrics import KubeletMetrics
+    from ..metrics.kubelet import KubeletMetrics
     from ..server.authn import Authenticator
     from ..server.authz import WebhookAuthorizer
     from ..server.server import KubeletServer

@@ -18,7 +18,7 @@ from pybernetes.component import offload
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 
-from .. import written_files
+from ..gc import written_files
 from .filesystem import FileSystem, Size, file_system, size_of
 
 KEEP_LAYERS: Final = 10.0

@@ -11,8 +11,8 @@ from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import ContainerState, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
 from pybernetes.client.keys import copy
 
+from ..container.termination_message import POD_LENGTH
 from ..pod.restarts import could_restart_all, should_restart
-from ..termination_message import POD_LENGTH
 from . import conditions
 from .phase import is_terminal
 

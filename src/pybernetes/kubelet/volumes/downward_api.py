@@ -8,7 +8,7 @@ from typing import Final
 
 from pybernetes.api.core.v1 import DownwardAPIVolumeFile, DownwardAPIVolumeSource, Pod, Volume
 
-from ..downward import DownwardError, metadata_field, resource_value
+from ..container.downward_api import DownwardError, metadata_field, resource_value
 from .atomic_writer import File, Payload
 from .base import MountedVolume
 from .contents import NO_MODE, show

@@ -13,9 +13,9 @@ from pybernetes.client.keys import uid_of
 from pybernetes.component import offload
 
 from ..node.facts import NodeFacts
-from ..objects import Objects
 from ..runtime.types import all_containers
-from ..tokens import Tokens
+from ..service_account_tokens import Tokens
+from ..watched_objects import Objects
 
 if TYPE_CHECKING:
     from ..csi.volumes import CSIVolumes

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from pybernetes.api.core.v1 import ImageVolumeSource, Pod, Volume
 from pybernetes.cri.mounting import MS_BIND, MS_RDONLY, MS_REC, MS_REMOUNT, is_mount_point, mount
 
-from ..config_error import ConfigError
-from ..wording import why
+from ..container.config_error import ConfigError
+from ..error_text import why
 from .base import MountedVolume
 from .host import Host
 

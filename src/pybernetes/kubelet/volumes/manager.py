@@ -25,11 +25,11 @@ from pybernetes.component.removal import remove_tree
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.mounting import mounts, unmount
 
+from ..error_text import why
 from ..node.facts import NodeFacts
-from ..objects import Objects
 from ..runtime.types import all_containers
-from ..tokens import TokenError, Tokens
-from ..wording import why
+from ..service_account_tokens import TokenError, Tokens
+from ..watched_objects import Objects
 from . import config_map, downward_api, empty_dir, host_path, image, persistent_volume_claim, projected, secret, subpath
 from .base import MountedVolume, ProcessingError, StepError, VolumeError, Volumes
 from .host import Host

@@ -23,8 +23,8 @@ from pybernetes.api.core.v1 import (
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.keys import uid_of
 
+from ..error_text import why
 from ..runtime.types import all_containers
-from ..wording import why
 from . import host_path, local
 from .base import MountedVolume, ProcessingError, StepError
 from .host import Host

@@ -7,8 +7,8 @@ from typing import Final
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import Pod, ProjectedVolumeSource, ServiceAccountTokenProjection, Volume, VolumeProjection
 
-from ..tokens import TokenError
-from ..wording import why
+from ..error_text import why
+from ..service_account_tokens import TokenError
 from . import config_map, downward_api, secret
 from .atomic_writer import File, Payload
 from .base import MountedVolume
