@@ -3,190 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from csi.mock_driver import MockDriver
+from csi.controllers import NAME, SELECTED, ZONE, Disk
 from waiting import wait_for
 
-from pybernetes.api import errors
-from pybernetes.api.core.v1 import Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Secret
+from pybernetes.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim, Secret
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.api.storage.v1 import CSINode, StorageClass, VolumeAttachment
-from pybernetes.client import config
-from pybernetes.client.client import Client
-from pybernetes.client.clock import SystemClock
-from pybernetes.client.events import EventBroadcaster
-from pybernetes.client.informers import InformerFactory
+from pybernetes.api.storage.v1 import CSINode, VolumeAttachment
 from pybernetes.csi import v1
 from pybernetes.csi.client import CSIClient
-from pybernetes.csi.controller import loop
-from pybernetes.csi.controller.attacher import Attacher
-from pybernetes.csi.controller.loop import Context
-from pybernetes.csi.controller.provisioner import Provisioner
-from pybernetes.csi.controller.resizer import Resizer
 from pybernetes.csi.driver import serving
 from pybernetes.csi.errors import CSIError
 from pybernetes.csi.node.liveness import Liveness
-from tools import ApiServer
-
-NAME = "mock.example.com"
-PROVISIONER = "volume.kubernetes.io/storage-provisioner"
-SELECTED = "volume.kubernetes.io/selected-node"
-ZONE = "topology.mock.example.com/zone"
-_numbers = itertools.count(1)
-
-
-class Disk(MockDriver):
-    """Notes volumes by name, and says of their size what it is told to."""
-
-    topology_keys = (ZONE,)
-    node_expansion = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.volumes: dict[str, int] = {}
-        self.less = 0
-
-    async def create_volume(self, request: Any) -> Any:
-        await self.noted("CreateVolume", request)
-        self.volumes[request.name] = request.capacity_range.required_bytes
-        size = request.capacity_range.required_bytes - self.less
-        response = v1.CreateVolumeResponse(volume={"volume_id": request.name, "capacity_bytes": size})
-        response.volume.volume_context["color"] = request.parameters.get("color", "")
-        response.volume.accessible_topology.add().segments[ZONE] = "east"
-        return response
-
-    async def delete_volume(self, request: Any) -> Any:
-        await self.noted("DeleteVolume", request)
-        self.volumes.pop(request.volume_id, None)
-        return v1.DeleteVolumeResponse()
-
-    async def controller_expand_volume(self, request: Any) -> Any:
-        await self.noted("ControllerExpandVolume", request)
-        size = request.capacity_range.required_bytes
-        return v1.ControllerExpandVolumeResponse(capacity_bytes=size, node_expansion_required=self.node_expansion)
-
-
-class Cluster:
-    def __init__(self, client: Client, space: str, driver: Disk) -> None:
-        self.client, self.space, self.driver = client, space, driver
-        self.cls = f"class-{space}"
-
-    async def make_class(self, **more: Any) -> None:
-        spec = {"metadata": {"name": self.cls}, "provisioner": NAME, "allowVolumeExpansion": True, **more}
-        await self.client.create(msgspec.convert(spec, StorageClass))
-
-    async def claim(self, name: str, size: str = "1Gi", node: str = "", **spec: Any) -> PersistentVolumeClaim:
-        """A claim as the binder leaves it to the provisioner."""
-        annotations = {PROVISIONER: NAME, **({SELECTED: node} if node else {})}
-        wanted = {"accessModes": ["ReadWriteOnce"], "storageClassName": self.cls, **spec}
-        wanted["resources"] = {"requests": {"storage": size}}
-        metadata = {"name": name, "namespace": self.space, "annotations": annotations}
-        return await self.client.create(msgspec.convert({"metadata": metadata, "spec": wanted}, PersistentVolumeClaim))
-
-    async def volume(self, claim: PersistentVolumeClaim) -> PersistentVolume:
-        assert claim.metadata is not None
-        name = f"pvc-{claim.metadata.uid}"
-        async with asyncio.timeout(30):
-            while True:
-                found = [
-                    each for each in (await self.client.list(PersistentVolume)).items if each.metadata.name == name
-                ]
-                if found:
-                    return found[0]
-                await asyncio.sleep(0.05)
-
-    async def bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        """What the binder does."""
-        assert claim.metadata is not None
-        assert volume.metadata is not None
-        name = claim.metadata.name or ""
-        await self.client.patch(PersistentVolumeClaim, name, {"spec": {"volumeName": volume.metadata.name}}, self.space)
-        status = {"phase": "Bound", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
-        await self.client.patch(PersistentVolumeClaim, name, {"status": status}, self.space, subresource="status")
-
-    async def until(self, kind: Any, name: str, condition: Any) -> Any:
-        """The object, or None, as soon as the condition is true for it."""
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    found = await self.client.get(kind, name)
-                except errors.NotFound:
-                    found = None
-                if condition(found):
-                    return found
-                await asyncio.sleep(0.02)
-
-    async def events(self, reason: str) -> list[str]:
-        async with asyncio.timeout(30):
-            while True:
-                found = (await self.client.list(Event, self.space)).items
-                messages = [
-                    each.message or each.note or "" if hasattr(each, "note") else each.message or ""
-                    for each in found
-                    if each.reason == reason
-                ]
-                if messages:
-                    return messages
-                await asyncio.sleep(0.05)
-
-
-@pytest.fixture
-def start(cluster: ApiServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setattr(loop, "FIRST_RETRY", 0.05)
-    with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
-
-        @asynccontextmanager
-        async def started(driver: Disk | None = None, node: str = "") -> AsyncIterator[Cluster]:
-            driver = driver or Disk()
-            space = f"provisioner-{next(_numbers)}"
-            async with AsyncExitStack() as stack:
-                client = await stack.enter_async_context(Client(config.load(cluster.kubeconfig)))
-                await client.create(Namespace(metadata=ObjectMeta(name=space)))
-                address = await stack.enter_async_context(serving(driver, Path(folder) / "csi.sock"))
-                calls = await stack.enter_async_context(CSIClient(address))
-                clock = SystemClock()
-                informers = InformerFactory(client, clock=clock)
-                events = EventBroadcaster(client, clock, "test")
-                context = Context(client, informers, events, clock, calls, NAME, node)
-                runs = (events.run, Provisioner(context).run, Resizer(context).run, Attacher(context).run)
-                informers.start()
-                stack.push_async_callback(informers.stop)
-                tasks = [asyncio.create_task(each()) for each in runs]
-                made = Cluster(client, space, driver)
-                try:
-                    yield made
-                finally:
-                    for task in tasks:
-                        task.cancel()
-                    await asyncio.gather(*tasks, return_exceptions=True)
-                    await _clean(client, made)
-
-        yield started
-
-
-async def _clean(client: Client, made: Cluster) -> None:
-    for claim in (await client.list(PersistentVolumeClaim, made.space)).items:
-        name = claim.metadata.name or ""
-        await client.delete(PersistentVolumeClaim, name, made.space)
-        with contextlib.suppress(errors.NotFound):
-            await client.patch(PersistentVolumeClaim, name, {"metadata": {"finalizers": None}}, made.space)
-    for volume in (await client.list(PersistentVolume)).items:
-        name = volume.metadata.name or ""
-        await client.delete(PersistentVolume, name)
-        with contextlib.suppress(errors.NotFound):
-            await client.patch(PersistentVolume, name, {"metadata": {"finalizers": None}})
-    for kind, name in ((StorageClass, made.cls), (Node, f"n-{made.space}"), (CSINode, f"n-{made.space}")):
-        if any(each.metadata.name == name for each in (await client.list(kind)).items):
-            await client.delete(kind, name)
 
 
 async def test_a_claim_gets_a_volume_with_all_that_its_class_says(start: Any) -> None:
@@ -295,11 +128,6 @@ async def test_a_selected_node_decides_and_a_full_one_is_given_back_to_the_sched
             {},
             "driver mock.example.com does not support cloning",
         ),
-        (
-            {"dataSourceRef": {"apiGroup": "example.com", "kind": "Backup", "name": "b"}},
-            {},
-            "a populator of that kind has to fill the volume",
-        ),
     ],
 )
 async def test_a_claim_or_class_that_cannot_be_served_is_told_why(
@@ -309,6 +137,14 @@ async def test_a_claim_or_class_that_cannot_be_served_is_told_why(
         await cluster.make_class(parameters=parameters)
         await cluster.claim("data", **spec)
         assert text in (await cluster.events("ProvisioningFailed"))[0]
+        assert cluster.driver.calls == []
+
+
+async def test_a_claim_that_a_populator_fills_is_left_to_it(start: Any) -> None:
+    async with start() as cluster:
+        await cluster.make_class()
+        await cluster.claim("data", dataSourceRef={"apiGroup": "example.com", "kind": "Backup", "name": "b"})
+        assert "Assuming an external populator" in (await cluster.events("Provisioning"))[0]
         assert cluster.driver.calls == []
 
 
@@ -375,7 +211,7 @@ async def test_a_volume_is_attached_and_detached_by_orders_that_a_restart_does_n
 
 
 async def test_a_driver_that_is_not_ready_fails_its_probe() -> None:
-    class Sick(MockDriver):
+    class Sick(Disk):
         ready = False
 
         async def probe(self, request: Any) -> Any:

@@ -1,6 +1,7 @@
 """`pyb csi NAME`: what runs beside a CSI driver, in the foreground: upstream's sidecars, for the driver at a socket.
 
-pyb csi provisioner|attacher|resizer|snapshotter --csi-address=SOCKET [--kubeconfig=FILE] [--node-name=NODE]
+pyb csi provisioner|attacher|resizer|snapshotter|health-monitor --csi-address=SOCKET [--kubeconfig=FILE]
+    [--node-name=NODE]
 pyb csi registrar --csi-address=SOCKET --kubelet-registration-path=PATH [--plugin-registration-path=FOLDER]
 pyb csi liveness --csi-address=SOCKET [--address=ADDRESS] [--port=9808]
 """
@@ -9,11 +10,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pybernetes.client import component
 from pybernetes.client import config as clientconfig
@@ -27,9 +29,19 @@ from pybernetes.component.tasks import Tasks
 from .client import CSIClient
 from .errors import CSIError
 
+if TYPE_CHECKING:
+    from .controller.loop import Context
+
 PROGRAM = "pyb-csi"
 DRIVER_WITHIN = 30.0
 """Seconds that the driver may take to come up, before a sidecar ends and is started again."""
+
+
+class Worker(Protocol):
+    """A controller beside a driver."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
 
 
 def main(argv: list[str]) -> int:
@@ -57,14 +69,21 @@ def _parser() -> argparse.ArgumentParser:
     for name, help in (
         ("provisioner", "make volumes for claims, and delete those that are released"),
         ("attacher", "attach volumes to nodes, and detach them"),
-        ("resizer", "make volumes larger for claims that ask for more"),
+        ("resizer", "make volumes larger for claims that ask for more, and give them other VolumeAttributesClasses"),
         ("snapshotter", "make snapshots of volumes, and delete them"),
+        ("health-monitor", "report sick volumes as events of their claims"),
     ):
         controller = add(name, help, _controller)
         controller.add_argument("--kubeconfig", default="", help="how to reach the API server; else as a pod does")
         controller.add_argument("--node-name", default="", help="work for this node's volumes alone")
         controller.add_argument("--leader-election", action="store_true", help="work only while holding the Lease")
         controller.add_argument("--leader-election-namespace", default="kube-system")
+        if name == "provisioner":
+            controller.add_argument("--extra-create-metadata", action="store_true", help="name the claim to the driver")
+            controller.add_argument("--enable-capacity", action="store_true", help="keep CSIStorageCapacity objects")
+            controller.add_argument("--capacity-namespace", default=os.environ.get("NAMESPACE", "kube-system"))
+        if name == "health-monitor":
+            controller.add_argument("--monitor-interval", type=float, default=60.0, help="seconds between two looks")
     registrar = add("registrar", "make the driver known to the kubelet", _registrar)
     registrar.add_argument(
         "--kubelet-registration-path", required=True, help="the driver's socket, as the kubelet sees it"
@@ -93,19 +112,39 @@ async def _name_of(driver: CSIClient) -> str:
     return str(name)
 
 
-async def _controller(options: argparse.Namespace) -> int:
-    from .controller.attacher import Attacher
-    from .controller.loop import Context
-    from .controller.provisioner import Provisioner
-    from .controller.resizer import Resizer
-    from .controller.snapshotter import Snapshotter
+def _workers(options: argparse.Namespace, context: Context) -> list[Worker]:
+    """The controllers of one command; only their modules are imported."""
+    match options.name:
+        case "provisioner":
+            from .controller.provisioner import Provisioner
 
-    kinds: dict[str, Callable[[Context], Any]] = {
-        "provisioner": Provisioner,
-        "attacher": Attacher,
-        "resizer": Resizer,
-        "snapshotter": Snapshotter,
-    }
+            provisioner = Provisioner(context, extra_metadata=options.extra_create_metadata)
+            if not options.enable_capacity:
+                return [provisioner]
+            from .controller.capacities import Capacities
+
+            return [provisioner, Capacities(context, options.capacity_namespace)]
+        case "attacher":
+            from .controller.attacher import Attacher
+
+            return [Attacher(context)]
+        case "resizer":
+            from .controller.modifier import Modifier
+            from .controller.resizer import Resizer
+
+            return [Resizer(context), Modifier(context)]
+        case "snapshotter":
+            from .controller.snapshotter import Snapshotter
+
+            return [Snapshotter(context)]
+    from .controller.health import HealthMonitor
+
+    return [HealthMonitor(context, options.monitor_interval)]
+
+
+async def _controller(options: argparse.Namespace) -> int:
+    from .controller.loop import Context
+
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         driver = await stack.enter_async_context(CSIClient(options.csi_address))
@@ -116,7 +155,7 @@ async def _controller(options: argparse.Namespace) -> int:
         informers = InformerFactory(client.for_component("informers"), clock=clock)
         events = EventBroadcaster(client.for_component("events"), clock)
         context = Context(client, informers, events, clock, driver, name, options.node_name)
-        worker = kinds[options.name](context)
+        workers = _workers(options, context)
         tasks = Tasks(PROGRAM)
         stack.push_async_callback(tasks.stop)
         stack.push_async_callback(informers.stop)
@@ -124,7 +163,9 @@ async def _controller(options: argparse.Namespace) -> int:
 
         async def work() -> None:
             informers.start()
-            await worker.run()
+            async with asyncio.TaskGroup() as group:
+                for each in workers:
+                    group.create_task(each.run())
 
         if options.leader_election:
             elector = component.elector(

@@ -114,7 +114,7 @@ class Driver:
     volume_mount_group: ClassVar[bool] = False
     """The driver itself gives a volume to the pod's group, when it is staged or published."""
     volume_condition: ClassVar[bool] = False
-    """Statistics of volumes say whether they are healthy."""
+    """Statistics and lists of volumes say whether they are healthy."""
     expands_online: ClassVar[bool] = True
     """A volume can grow while a pod uses it."""
 
@@ -158,6 +158,8 @@ class Driver:
         names = [name for method, name in _CONTROLLER.items() if self.has(method)]
         if self.clones:
             names.append("CLONE_VOLUME")
+        if self.volume_condition and (self.has("list_volumes") or self.has("controller_get_volume")):
+            names.append("VOLUME_CONDITION")
         if names and self.single_node_multi_writer:
             names.append("SINGLE_NODE_MULTI_WRITER")
         response = v1.ControllerGetCapabilitiesResponse()

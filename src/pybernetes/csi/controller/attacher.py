@@ -6,11 +6,10 @@ finalizer is there before the driver is called, and goes after ControllerUnpubli
 
 from __future__ import annotations
 
-import base64
 from typing import Any, Final
 
 from pybernetes.api import errors
-from pybernetes.api.core.v1 import PersistentVolume, Secret, SecretReference
+from pybernetes.api.core.v1 import PersistentVolume
 from pybernetes.api.storage.v1 import CSINode, VolumeAttachment
 from pybernetes.api.times import rfc3339
 from pybernetes.client.keys import Key, key_of
@@ -90,7 +89,7 @@ class Attacher:
                 node_id=await self._node_id(found),
                 volume_capability=wanted[0] if wanted else None,
                 readonly=bool(spec.csi.read_only) and v1.ControllerRPC.PUBLISH_READONLY in self._controller,
-                secrets=await self._secret(spec.csi.controller_publish_secret_ref),
+                secrets=await self._context.secret(spec.csi.controller_publish_secret_ref),
                 volume_context=spec.csi.volume_attributes or None,
             )
         except (CSIError, errors.APIError, ValueError) as error:
@@ -114,7 +113,7 @@ class Attacher:
                     within=ATTACH_SECONDS,
                     volume_id=csi.volume_handle,
                     node_id=await self._node_id(found),
-                    secrets=await self._secret(csi.controller_publish_secret_ref),
+                    secrets=await self._context.secret(csi.controller_publish_secret_ref),
                 )
             except (CSIError, errors.APIError, ValueError) as error:
                 if not (isinstance(error, CSIError) and error.code == "NotFound"):
@@ -141,12 +140,6 @@ class Attacher:
             if each.name == self._context.name and each.node_id:
                 return each.node_id
         raise ValueError(f"CSINode {name} does not contain driver {self._context.name}")
-
-    async def _secret(self, reference: SecretReference | None) -> dict[str, str] | None:
-        if reference is None:
-            return None
-        found = await self._context.client.get(Secret, reference.name or "", reference.namespace or "")
-        return {key: base64.b64decode(value).decode() for key, value in (found.data or {}).items()}
 
     def _error(self, error: Exception) -> dict[str, str]:
         return {"message": str(error), "time": rfc3339(self._context.clock.now())}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from pybernetes.api import errors
 from pybernetes.api.base import Kind
+from pybernetes.api.core.v1 import Secret, SecretReference
 from pybernetes.client.backoff import ItemBackoff
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
@@ -42,6 +44,13 @@ class Context:
     """The driver's."""
     node: str = ""
     """With a node, only what is on this node: the driver has no controller beside those of its nodes."""
+
+    async def secret(self, reference: SecretReference | None) -> dict[str, str] | None:
+        """The contents of a Secret; None without a reference. Raises APIError or ValueError."""
+        if reference is None:
+            return None
+        found = await self.client.get(Secret, reference.name or "", reference.namespace or "")
+        return {key: base64.b64decode(value).decode() for key, value in (found.data or {}).items()}
 
 
 class Loop:

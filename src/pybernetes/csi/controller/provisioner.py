@@ -8,7 +8,6 @@ so that whatever a crash cuts off is found again by the next try.
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 from hashlib import sha256
 from typing import Any, Final
@@ -20,7 +19,6 @@ from pybernetes.api.core.v1 import (
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
     PersistentVolumeSpec,
-    Secret,
     SecretReference,
 )
 from pybernetes.api.core.volumebinding import SELECTED_NODE, annotations_of, claim_class
@@ -33,7 +31,7 @@ from pybernetes.csi import v1
 from ..errors import CSIError
 from . import requests, topology
 from .loop import Context, Loop
-from .sources import ContentSources, SourceError
+from .sources import ContentSources, ForPopulator, SourceError
 
 STORAGE_PROVISIONER: Final = (
     "volume.kubernetes.io/storage-provisioner",
@@ -49,8 +47,9 @@ log = logging.getLogger(__name__)
 class Provisioner:
     """Claims to volumes, and released volumes to nothing."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, *, extra_metadata: bool = False) -> None:
+        """`extra_metadata`: the driver gets the names of claim and volume as parameters."""
+        self._context, self._extra_metadata = context, extra_metadata
         self._recorder = context.events.recorder(f"{context.name}_{context.node or 'provisioner'}")
         informers = context.informers
         self.claims = informers.informer(PersistentVolumeClaim)
@@ -134,6 +133,10 @@ class Provisioner:
         except (ValueError, SourceError) as error:
             self._failed(claim, found, str(error))
             return getattr(error, "retry_after", None)
+        except ForPopulator as error:
+            message = f"Assuming an external populator will provision the volume ({error})"
+            self._recorder.event(claim, NORMAL, "Provisioning", message)
+            return None
         except _NotYet as error:
             log.info("%s: %s", key, error)
             return NOT_YET
@@ -146,8 +149,8 @@ class Provisioner:
                 name=request.name,
                 capacity_range=v1.CapacityRange(required_bytes=request.size),
                 volume_capabilities=request.capabilities,
-                parameters=request.parameters,
-                secrets=await self.secret(request.secrets.get("provisioner")),
+                parameters=request.parameters | (requests.claim_metadata(claim) if self._extra_metadata else {}),
+                secrets=await self._context.secret(request.secrets.get("provisioner")),
                 volume_content_source=source,
                 accessibility_requirements=where,
                 mutable_parameters=await self._mutable_parameters(claim),
@@ -207,7 +210,7 @@ class Provisioner:
             problem = "the driver has ignored the source of the volume"
         if problem:
             if volume.volume_id:
-                secrets = await self.secret(request.secrets.get("provisioner"))
+                secrets = await self._context.secret(request.secrets.get("provisioner"))
                 await self._context.driver.call("DeleteVolume", volume_id=volume.volume_id, secrets=secrets)
             self._failed(claim, found, problem)
             raise CSIError("OutOfRange", problem)
@@ -263,13 +266,6 @@ class Provisioner:
         message = f"failed to provision volume with StorageClass {quote(name)}: {problem}"
         self._recorder.event(claim, WARNING, "ProvisioningFailed", message)
 
-    async def secret(self, reference: SecretReference | None) -> dict[str, str] | None:
-        """The contents of a Secret; raises APIError or ValueError."""
-        if reference is None:
-            return None
-        found = await self._context.client.get(Secret, reference.name or "", reference.namespace or "")
-        return {key: base64.b64decode(value).decode() for key, value in (found.data or {}).items()}
-
     # -- deleting
 
     def _ours(self, volume: PersistentVolume) -> bool:
@@ -320,7 +316,7 @@ class Provisioner:
                 name=name, namespace=annotations.get(f"{requests.DELETION_SECRET}namespace", "")
             )
         try:
-            secrets = await self.secret(reference)
+            secrets = await self._context.secret(reference)
             await self._context.driver.call("DeleteVolume", volume_id=csi.volume_handle, secrets=secrets)
         except (CSIError, errors.APIError) as error:
             self._recorder.event(volume, WARNING, "VolumeFailedDelete", str(error))

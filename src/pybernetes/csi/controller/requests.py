@@ -78,11 +78,28 @@ def request_for(claim: PersistentVolumeClaim, found: StorageClass, *, single_nod
     return Request(
         name=name,
         size=wanted_size(claim).value(),
-        parameters={key: value for key, value in parameters.items() if not key.startswith(PREFIX) and key != "fstype"},
+        parameters=drivers_parameters(found),
         capabilities=capabilities(modes, block, fs_type, found.mount_options or (), single_node_multi_writer),
         fs_type="" if block else fs_type,
         secrets=secrets,
     )
+
+
+def drivers_parameters(found: StorageClass) -> dict[str, str]:
+    """The parameters of a class that are the driver's own."""
+    return {
+        key: value for key, value in (found.parameters or {}).items() if not key.startswith(PREFIX) and key != "fstype"
+    }
+
+
+def claim_metadata(claim: PersistentVolumeClaim) -> dict[str, str]:
+    """What a provisioner with --extra-create-metadata adds to the parameters."""
+    metadata = claim.metadata or ObjectMeta()
+    return {
+        f"{PREFIX}pvc/name": metadata.name or "",
+        f"{PREFIX}pvc/namespace": metadata.namespace or "",
+        f"{PREFIX}pv/name": volume_name(claim),
+    }
 
 
 def capabilities(

@@ -6,11 +6,10 @@ the claim's status: done, or waiting for the node to expand the file system (the
 
 from __future__ import annotations
 
-import base64
 from typing import Any, Final
 
 from pybernetes.api import errors
-from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Secret
+from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from pybernetes.api.core.volumebinding import volume_size, wanted_size
 from pybernetes.api.quantity import parse
 from pybernetes.api.quote import quote
@@ -150,11 +149,6 @@ class Resizer:
         spec = volume.spec
         assert spec is not None
         assert spec.csi is not None
-        reference = spec.csi.controller_expand_secret_ref
-        secrets = None
-        if reference is not None:
-            found = await self._context.client.get(Secret, reference.name or "", reference.namespace or "")
-            secrets = {key: base64.b64decode(value).decode() for key, value in (found.data or {}).items()}
         block = spec.volume_mode == "Block"
         modes = list(spec.access_modes or ())[:1]
         capability = capabilities(modes, block, spec.csi.fs_type or "", spec.mount_options or (), self._multi)
@@ -162,7 +156,7 @@ class Resizer:
             "ControllerExpandVolume",
             volume_id=spec.csi.volume_handle,
             capacity_range=v1.CapacityRange(required_bytes=size),
-            secrets=secrets,
+            secrets=await self._context.secret(spec.csi.controller_expand_secret_ref),
             volume_capability=capability[0] if capability else None,
         )
         return response.capacity_bytes or size, bool(response.node_expansion_required)

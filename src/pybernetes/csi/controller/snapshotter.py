@@ -8,13 +8,12 @@ when both name each other.
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 from collections.abc import Callable
 from typing import Any, Final
 
 from pybernetes.api import errors
-from pybernetes.api.core.v1 import ObjectReference, PersistentVolume, PersistentVolumeClaim, Secret
+from pybernetes.api.core.v1 import ObjectReference, PersistentVolume, PersistentVolumeClaim, SecretReference
 from pybernetes.api.resources import Resource
 from pybernetes.api.times import rfc3339
 from pybernetes.client.events import NORMAL, WARNING
@@ -349,8 +348,7 @@ class Snapshotter:
         name, namespace = (annotations.get(f"{DELETION_SECRET}{part}") for part in ("name", "namespace"))
         if not name:
             return None
-        found = await self._client.get(Secret, name, namespace or "")
-        return {key: base64.b64decode(value).decode() for key, value in (found.data or {}).items()}
+        return await self._context.secret(SecretReference(name=name, namespace=namespace))
 
     async def _delete_content(self, content: Json) -> float | None:
         if CONTENT_BOUND not in (content["metadata"].get("finalizers") or []):

@@ -24,6 +24,10 @@ class SourceError(Exception):
         self.retry_after = retry_after
 
 
+class ForPopulator(Exception):
+    """The data source is neither a snapshot nor a claim: a populator of its kind makes the volume."""
+
+
 class ContentSources:
     """Looks up data sources."""
 
@@ -31,7 +35,7 @@ class ContentSources:
         self._context = context
 
     async def of(self, claim: PersistentVolumeClaim, capabilities: set[int]) -> Any:
-        """The VolumeContentSource of a claim; None if it has none. Raises `SourceError`."""
+        """The VolumeContentSource of a claim; None if it has none. Raises `SourceError`, `ForPopulator`."""
         spec = claim.spec
         source = spec.data_source_ref or spec.data_source if spec else None
         if source is None:
@@ -45,7 +49,7 @@ class ContentSources:
             return await self._snapshot(namespace, name, capabilities)
         if (group, kind) == ("", "PersistentVolumeClaim"):
             return await self._claim(claim, namespace, name, capabilities)
-        raise SourceError(f"data source {kind}.{group} {name}: a populator of that kind has to fill the volume", None)
+        raise ForPopulator(f"data source {kind}.{group} {name}")
 
     async def _snapshot(self, namespace: str, name: str, capabilities: set[int]) -> Any:
         driver = self._context.name

@@ -27,7 +27,9 @@ from pybernetes.component.tasks import Tasks
 
 from ...client import CSIClient
 from ...controller import snapshot_crds, snapshot_objects
+from ...controller.health import HealthMonitor
 from ...controller.loop import Context
+from ...controller.modifier import Modifier
 from ...controller.provisioner import Provisioner
 from ...controller.resizer import Resizer
 from ...controller.snapshotter import Snapshotter
@@ -87,15 +89,17 @@ async def _run(options: argparse.Namespace) -> int:
         events = EventBroadcaster(client.for_component("events"), clock, options.node_name)
         context = Context(client, informers, events, clock, calls, NAME, options.node_name)
         provisioner = Provisioner(context)
+        here = _here(labels.get(TOPOLOGY, options.node_name))
         informers.start()
         stack.push_async_callback(informers.stop)
         tasks = Tasks(PROGRAM)
         stack.push_async_callback(tasks.stop)
-        here = _here(labels.get(TOPOLOGY, options.node_name))
         runs: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
             "events": events.run,
             "provisioner": provisioner.run,
             "resizer": Resizer(context, here).run,
+            "modifier": Modifier(context, here).run,
+            "health monitor": HealthMonitor(context).run,
             "snapshotter": partial(_snapshots, client, Snapshotter(context, here)),
         }
         for name, run in runs.items():

@@ -189,6 +189,7 @@ class LocalDriver(Driver):
         response = v1.ListVolumesResponse(next_token=token)
         for entry in entries:
             made = response.entries.add(volume={"volume_id": entry.id, "capacity_bytes": entry.size})
+            made.status.volume_condition.CopyFrom(await _blocking(self._condition, entry))
             made.volume.accessible_topology.add().segments.update(self.topology)
         return response
 
@@ -361,10 +362,7 @@ class LocalDriver(Driver):
         path = Path(request.volume_path)
         if not os.path.lexists(path):
             raise not_found(f"volume {entry.id} is not published at {path}")
-        condition = v1.VolumeCondition(abnormal=False, message="volume is healthy")
-        if not self._path(entry).exists():
-            condition = v1.VolumeCondition(abnormal=True, message="the data of the volume is gone")
-        response = v1.NodeGetVolumeStatsResponse(volume_condition=condition)
+        response = v1.NodeGetVolumeStatsResponse(volume_condition=self._condition(entry))
         if entry.kind == BLOCK:
             response.usage.add(unit=v1.VolumeUsage.BYTES, total=entry.size)
             return response
@@ -385,6 +383,11 @@ class LocalDriver(Driver):
         return response
 
     # -- both
+
+    def _condition(self, entry: Entry) -> Any:
+        if self._path(entry).exists():
+            return v1.VolumeCondition(abnormal=False, message="volume is healthy")
+        return v1.VolumeCondition(abnormal=True, message="the data of the volume is gone")
 
     def _volume(self, id: str) -> Entry:
         entry = self.volumes.get(id)
