@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from pybernetes.api import pem
@@ -39,3 +41,17 @@ def test_headers_are_read() -> None:
 def test_what_is_no_certificate_is_refused() -> None:
     with pytest.raises(pem.PEMError, match="x509: malformed certificate"):
         pem.check_certificate(b"hello")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"-----BEGIN A-----\n", b"-----BEGIN A:B-----\n", b"-----BEGIN A-----\nK: v\n", b"-----BEGIN A-----\nYQ==\n"],
+)
+@pytest.mark.parametrize(
+    "end", [b"", b"-----END A-----", b"-----END B-----\n", b"-----END A-----" + b" " * 5000 + b"x"]
+)
+def test_many_beginnings_take_time_in_proportion(line: bytes, end: bytes) -> None:
+    """One request of 500 KB held up the whole server for 20 s."""
+    began = time.thread_time()
+    list(pem.blocks(line * 8000 + end))
+    assert time.thread_time() - began < 0.5

@@ -13,6 +13,13 @@ from typing import Any
 
 SHORT = 256  # characters up to which what grows with a power of the length is no matter
 
+MOST_WORK = 50_000_000
+"""Instructions of a pattern times bytes of a text, for patterns with many: RE2 takes 10 ns each when it cannot keep
+what it has found out (half a second). Beyond that nothing is found."""
+MANY_INSTRUCTIONS = 1000
+MEMORY = 2 << 20
+"""Bytes for one pattern; a quarter of RE2's default. Larger patterns take seconds to compile, and are refused."""
+
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
@@ -45,13 +52,19 @@ class Linear:
         """The first match, or None."""
         if self._quick is not None and len(text) <= SHORT:
             return self._quick.search(text)
-        return self._compiled().search(text)
+        compiled = self._compiled()
+        if _too_much(compiled, text):
+            return None
+        return compiled.search(text)
 
     def finditer(self, text: str) -> Iterator[Any]:
         """All matches that do not overlap."""
         if self._quick is not None and len(text) <= SHORT:
             return self._quick.finditer(text)
-        found: Iterator[Any] = self._compiled().finditer(text)
+        compiled = self._compiled()
+        if _too_much(compiled, text):
+            return iter(())
+        found: Iterator[Any] = compiled.finditer(text)
         return found
 
     def _compiled(self) -> Any:
@@ -60,8 +73,14 @@ class Linear:
 
             options = re2.Options()
             options.log_errors = False
+            options.max_mem = MEMORY
             self._re2 = re2.compile(self._pattern, options)
         return self._re2
+
+
+def _too_much(compiled: Any, text: str) -> bool:
+    size = compiled.programsize
+    return bool(size > MANY_INSTRUCTIONS and size * len(text) > MOST_WORK)
 
 
 def guarded(pattern: str, translated: str, compiled: re.Pattern[str]) -> re.Pattern[str] | Linear:

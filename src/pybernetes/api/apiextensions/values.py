@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..field import FieldError, Path, invalid, not_supported, required, too_long, too_many, type_invalid
+from ..field import NOT_SUPPORTED, FieldError, Path, invalid, not_supported, required, too_long, too_many, type_invalid
 from ..quote import json, number, quote
+from .enumerations import Enumeration
 from .formats import CHECKS, has_format
 from .patterns import compile_pattern
 from .v1 import JSONSchemaProps
 
 _INT_RANGES = {"int32": 1 << 31, "int64": 1 << 63}
 MAX_FLOAT32: Final = float((1 << 128) - (1 << 104))
+MOST_ERRORS: Final = 10_000
+"""Errors of one value that are looked for, about; an answer has room for fewer."""
 _CLOSE: Final = 1e-9  # upstream's measure for what is a whole number but for its rounding
 
 
@@ -58,6 +61,10 @@ class _Checker:
     def __init__(self, path: Path | None, int_or_string: bool) -> None:
         self._path = path
         self._int_or_string = int_or_string
+        self._enums: dict[int, Enumeration] = {}
+        """By the identity of the schema, which the caller holds while this checks."""
+        self._listed: dict[int, str] = {}
+        """What an error says about the values of an enumeration, likewise."""
 
     def check(self, value: Any, schema: JSONSchemaProps, name: str, old: Any = NEW) -> Result:
         result = self.alone(value, schema, name, old)
@@ -136,10 +143,18 @@ class _Checker:
         return self._wrong_type(name, ",".join(types), found) if types else None
 
     def _enum(self, value: Any, schema: JSONSchemaProps, name: str) -> Result:
-        if not schema.enum or any(_enumerated(value, each) for each in schema.enum):
+        if not schema.enum:
             return Result()
-        values = [each if isinstance(each, str) else json(each) for each in schema.enum]
-        return Result([not_supported(self._at(name), value, values)])
+        allowed = self._enums.get(id(schema))
+        if allowed is None:
+            allowed = self._enums[id(schema)] = Enumeration(schema.enum)
+        if value in allowed:
+            return Result()
+        listed = self._listed.get(id(schema))
+        if listed is None:
+            values = [each if isinstance(each, str) else json(each) for each in schema.enum]
+            listed = self._listed[id(schema)] = not_supported(None, None, values).detail
+        return Result([FieldError(NOT_SUPPORTED, self._at(name), value, listed)])
 
     def _string(self, value: str, schema: JSONSchemaProps, name: str) -> Result:
         if schema.max_length is not None and len(value) > schema.max_length:
@@ -191,6 +206,8 @@ class _Checker:
             for index, each in enumerate(value):
                 was = before.get(_key(each, schema), NEW) if before else NEW
                 result.merge(self.check(each, schema.items, f"{name}[{index}]", was))
+                if len(result.errors) >= MOST_ERRORS:
+                    break
         if schema.min_items is not None and len(value) < schema.min_items:
             detail = f"{name} in body should have at least {schema.min_items} items"
             result.errors.append(invalid(self._at(name), len(value), detail))
@@ -215,6 +232,8 @@ class _Checker:
                 result.errors.append(invalid(self._at(name), key, detail))
             elif isinstance(others, JSONSchemaProps):
                 result.merge(self.check(each, others, f"{name}.{key}", before.get(key, NEW)))
+            if len(result.errors) >= MOST_ERRORS:
+                return result
         for key, each_schema in properties.items():
             if key in value:
                 was = before.get(key, NEW) if name or key not in ("apiVersion", "kind") else NEW
@@ -327,13 +346,6 @@ def _key(item: Any, schema: JSONSchemaProps) -> str:
 
 def _same(value: Any, other: Any) -> bool:
     return value == other and isinstance(value, bool) == isinstance(other, bool)
-
-
-def _enumerated(value: Any, each: Any) -> bool:
-    """Whether a value is one of an enumeration's: null never is, and a fraction is cut off for a whole number."""
-    if type(value) is float and type(each) is int:
-        return int(value) == each
-    return value is not None and _same(value, each)
 
 
 def _is_multiple(value: int | float, factor: float) -> bool:

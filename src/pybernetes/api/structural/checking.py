@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..apiextensions.enumerations import frozen
 from ..apiextensions.formats import CHECKS, has_format
 from ..apiextensions.patterns import compile_pattern
 from ..apiextensions.v1 import JSONSchemaProps
@@ -53,8 +54,8 @@ def _checks(schema: JSONSchemaProps, without: tuple[str, ...]) -> list[Check]:
         excluded = schema.not_
         checks.append(lambda value: bool(validate_value(value, excluded)))
     if schema.enum:
-        allowed = [(type(each), each) for each in schema.enum]
-        checks.append(lambda value: (type(value), value) in allowed)
+        allowed = frozenset([(type(each), frozen(each)) for each in schema.enum])
+        checks.append(lambda value: (type(value), frozen(value)) in allowed)
     return checks
 
 

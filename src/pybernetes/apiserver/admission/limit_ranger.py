@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pybernetes.api.core.podresources import (
@@ -35,6 +35,8 @@ ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _MAX_MILLI: Final = MAX_INT64 // 1000
 _POD_LEVEL: Final = ("cpu", "memory")
 _NONE: Final = Quantity(0)
+MAX_ADDED: Final = 50_000
+"""Requests and limits that are added to one pod; with so many the pod would be too large to be stored."""
 
 
 class LimitRanger(Plugin):
@@ -49,15 +51,26 @@ class LimitRanger(Plugin):
         self.sleep_without("", "v1", "limitranges")
 
     def admit(self, attributes: Attributes) -> None:
+        if attributes.resource.plural != "pods":
+            return
+        added = 0
         for limit_range in self._ranges(attributes):
-            if attributes.resource.plural == "pods":
-                _set_defaults(attributes.new, limit_range)
+            added += _set_defaults(attributes.new, limit_range, MAX_ADDED - added)
+            if added > MAX_ADDED:
+                raise forbidden(attributes, f"limit ranges would add more than {MAX_ADDED} requests and limits to it")
 
     def validate(self, attributes: Attributes) -> None:
-        for limit_range in self._ranges(attributes):
+        ranges = self._ranges(attributes)
+        if not ranges:
+            return
+        judge: Callable[[LimitRangeItem], Iterator[str]]
+        if attributes.resource.plural == "pods":
+            judge = _PodUsage(attributes.new).errors
+        else:
+            judge = partial(_claim_errors, attributes.new)
+        for limit_range in ranges:
             items = (limit_range.spec.limits if limit_range.spec else None) or ()
-            judge = _pod_errors if attributes.resource.plural == "pods" else _claim_errors
-            errors = [error for item in items for error in judge(attributes.new, item)]
+            errors = [error for item in items for error in judge(item)]
             if errors:
                 raise forbidden(attributes, aggregate(errors))
 
@@ -80,8 +93,11 @@ class LimitRanger(Plugin):
 # -- defaults ---------------------------------------------------------------------------------------------------
 
 
-def _set_defaults(pod: Pod, limit_range: LimitRange) -> None:
-    """Fill in what containers do not say, and note in the pod what was filled in."""
+def _set_defaults(pod: Pod, limit_range: LimitRange, most: int) -> int:
+    """Fill in what containers do not say, and note in the pod what was filled in.
+
+    Returns how many requests and limits were added; stops behind `most` of them.
+    """
     requests: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     for item in (limit_range.spec.limits if limit_range.spec else None) or ():
@@ -89,45 +105,70 @@ def _set_defaults(pod: Pod, limit_range: LimitRange) -> None:
             requests.update(item.default_request or {})
             limits.update(item.default or {})
     if not requests and not limits:
-        return
+        return 0
     spec = pod.spec or PodSpec()
     notes: list[str] = []
-    for container in spec.containers or ():
-        notes += _fill(container, requests, limits, "container")
-    for container in spec.init_containers or ():
-        notes += _fill(container, requests, limits, "init container")
+    count = 0
+    for what, containers in (("container", spec.containers), ("init container", spec.init_containers)):
+        for container in containers or ():
+            for added, note in _fill(container, requests, limits, what):
+                count += added
+                notes.append(note)
+            if count > most:
+                return count
     if notes:
         meta = pod.metadata = pod.metadata or ObjectMeta()
         text = f"LimitRanger plugin set: {'; '.join(notes)}"
         meta.annotations = {**(meta.annotations or {}), ANNOTATION: text}
+    return count
 
 
-def _fill(container: Container, requests: Mapping[str, Any], limits: Mapping[str, Any], what: str) -> Iterator[str]:
+def _fill(
+    container: Container, requests: Mapping[str, Any], limits: Mapping[str, Any], what: str
+) -> Iterator[tuple[int, str]]:
     resources = container.resources = container.resources or ResourceRequirements()
     for field, defaults in (("request", requests), ("limit", limits)):
         present = getattr(resources, f"{field}s") or {}
         added = sorted(defaults.keys() - present.keys())
         if added:
             setattr(resources, f"{field}s", {**present, **{name: defaults[name] for name in added}})
-            yield f"{', '.join(added)} {field} for {what} {container.name}"
+            yield len(added), f"{', '.join(added)} {field} for {what} {container.name}"
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------
 
 
-def _pod_errors(pod: Pod, item: LimitRangeItem) -> Iterator[str]:
-    spec = pod.spec or PodSpec()
-    if item.type == "Container":
-        for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+class _PodUsage:
+    """What a pod and its containers ask for, worked out once for all limit ranges of the namespace."""
+
+    def __init__(self, pod: Pod) -> None:
+        self._spec = pod.spec or PodSpec()
+
+    @cached_property
+    def _containers(self) -> list[tuple[Quantities, Quantities]]:
+        found = []
+        for container in (*(self._spec.containers or ()), *(self._spec.init_containers or ())):
             resources = container.resources
             requests = _quantities(resources.requests if resources else None)
-            yield from _errors(item, requests, _quantities(resources.limits if resources else None))
-    elif item.type == "Pod":
+            found.append((requests, _quantities(resources.limits if resources else None)))
+        return found
+
+    @cached_property
+    def _pod(self) -> tuple[Quantities, Quantities]:
+        spec = self._spec
         requests, limits = aggregate_container_requests(spec), aggregate_container_limits(spec)
         if spec.resources is not None:
             requests.update(_of_whole_pod(spec.resources.requests))
             limits.update(_of_whole_pod(spec.resources.limits))
-        yield from _errors(item, requests, limits)
+        return requests, limits
+
+    def errors(self, item: LimitRangeItem) -> Iterator[str]:
+        """What an item has against the pod."""
+        if item.type == "Container":
+            for requests, limits in self._containers:
+                yield from _errors(item, requests, limits)
+        elif item.type == "Pod":
+            yield from _errors(item, *self._pod)
 
 
 def _claim_errors(claim: PersistentVolumeClaim, item: LimitRangeItem) -> Iterator[str]:

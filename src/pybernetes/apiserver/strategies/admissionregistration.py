@@ -37,7 +37,9 @@ class WebhookConfigurationStrategy(AdmissionStrategy):
 
 
 class PolicyStrategy(AdmissionStrategy):
-    """Policies and bindings."""
+    """Policies and bindings. Validation compiles the expressions of policies."""
+
+    costly = True
 
     def changed(self, new: Any, old: Any) -> bool:
         return not semantically_equal(new.spec, old.spec)

@@ -22,8 +22,9 @@ from pybernetes.apiserver.registry.strategy import Context, Strategy
 
 
 class CustomResourceDefinitionStrategy(Strategy):
-    """CustomResourceDefinitions."""
+    """CustomResourceDefinitions. Validation compiles their patterns and rules, so it is done beside the event loop."""
 
+    costly = True
     has_generation = True
     allow_unconditional_update = False
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from base64 import b64decode
-from typing import Final
-
-_BLOCK: Final = re.compile(
-    rb"^-----BEGIN ([^\r\n]*?)-----[ \t]*\r?\n(.*?)^-----END \1-----[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
-)
+from pybernetes.api.pem import blocks
 
 
 def key_pair_problem(certificate: bytes, key: bytes) -> str | None:
     """What is wrong with the pair; None if nothing is."""
-    blocks = _BLOCK.findall(certificate)
-    if not blocks:
+    found = list(blocks(certificate))
+    if not found:
         return "tls: failed to find any PEM data in certificate input"
-    chain = [body for name, body in blocks if name == b"CERTIFICATE"]
+    chain = [block.data for block in found if block.type == "CERTIFICATE"]
     if not chain:
-        names = [name.decode("utf-8", "replace") for name, _ in blocks]
+        names = [block.type for block in found]
         if len(names) == 1 and names[0].endswith("PRIVATE KEY"):
             return (
                 "tls: failed to find certificate PEM data in certificate input, but did find a private key; "
@@ -29,11 +23,11 @@ def key_pair_problem(certificate: bytes, key: bytes) -> str | None:
             f"following types: [{' '.join(names)}]"
         )
     problem = _key_problem(key)
-    return problem or _match_problem(chain[0], certificate, key)
+    return problem or _match_problem(chain[0], key)
 
 
 def _key_problem(key: bytes) -> str | None:
-    names = [name.decode("utf-8", "replace") for name, _ in _BLOCK.findall(key)]
+    names = [block.type for block in blocks(key)]
     if not names:
         return "tls: failed to find any PEM data in key input"
     if any(name == "PRIVATE KEY" or name.endswith(" PRIVATE KEY") for name in names):
@@ -47,13 +41,13 @@ def _key_problem(key: bytes) -> str | None:
     )
 
 
-def _match_problem(leaf: bytes, certificate: bytes, key: bytes) -> str | None:
+def _match_problem(leaf: bytes, key: bytes) -> str | None:
     from cryptography import x509  # heavy: only loaded for a pair that looks right
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
     try:
-        parsed = x509.load_der_x509_certificate(b64decode(leaf))
+        parsed = x509.load_der_x509_certificate(leaf)
         public = parsed.public_key()
     except (ValueError, UnsupportedAlgorithm):
         return "x509: malformed certificate"
