@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -154,5 +155,8 @@ def test_top_and_the_kubelets_figures(node: Cluster, namespace: str) -> None:
     resource = node.kubectl("get", "--raw", f"{proxy}/metrics/resource")
     assert 'container_cpu_usage_seconds_total{container="c",namespace="health",pod="busy"}' in resource
     assert "container_memory_rss{" in node.kubectl("get", "--raw", f"{proxy}/metrics/cadvisor")
-    assert "kubelet_running_pods " in node.kubectl("get", "--raw", f"{proxy}/metrics")
+    own = node.kubectl("get", "--raw", f"{proxy}/metrics")
+    assert "kubelet_running_pods " in own
+    families = [line.split()[2] for line in own.splitlines() if line.startswith("# TYPE")]
+    assert [each for each, count in Counter(families).items() if count > 1] == []
     assert "prober_probe_total{" in node.kubectl("get", "--raw", f"{proxy}/metrics/probes")

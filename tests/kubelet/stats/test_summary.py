@@ -9,17 +9,21 @@ import msgspec
 
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.clock import FakeClock
+from pybernetes.client.metrics import Registry
+from pybernetes.kubelet.cgroups.none import NoCgroups
+from pybernetes.kubelet.metrics.node import NodeMetrics
 from pybernetes.kubelet.runtime.types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
 from pybernetes.kubelet.stats.cadvisor import cadvisor_metrics
 from pybernetes.kubelet.stats.cgroup_details import Details, DeviceIO
+from pybernetes.kubelet.stats.claims import claims_of
 from pybernetes.kubelet.stats.disk import EMPTY_DIR, ImageStore, PodDisk, Volume
 from pybernetes.kubelet.stats.filesystem import FileSystem, Size
+from pybernetes.kubelet.stats.log_sizes import log_metrics
 from pybernetes.kubelet.stats.network import Interface
 from pybernetes.kubelet.stats.resource import resource_metrics
 from pybernetes.kubelet.stats.sampler import Sampler
 from pybernetes.kubelet.stats.summary import Facts, summary
 from pybernetes.kubelet.stats.usage import Pressure, Usage
-from pybernetes.kubelet.stats.volumes import volume_metrics
 
 NOW = 1_700_000_000.0
 IDLE = Usage(cpu=0, memory=2048, working_set=1024, rss=512, memory_limit=4096, processes=3)
@@ -224,24 +228,30 @@ def test_cadvisor_metrics_show_limits_out_of_memory_kills_and_disks() -> None:
     )
 
 
-def test_claimed_volumes_and_logs_are_shown_among_the_kubelets_own_metrics() -> None:
+def test_claimed_volumes_and_logs_are_shown_among_the_kubelets_own_metrics_once() -> None:
     node = Node()
-    mounted = Volume("data", "kubernetes.io~csi", Size(30, 3), DISK)
+    mounted = Volume("data", "kubernetes.io~csi", Size(30, 3), DISK, abnormal=True)
     other = Volume("scratch", EMPTY_DIR, Size(1, 1), DISK)
     disks = {"u": PodDisk(logs={"c": Size(77, 1)}, volumes=[mounted, other])}
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "claim"}}, {"name": "scratch", "emptyDir": {}}]
-    pod = msgspec.convert({"metadata": {"name": "p", "uid": "u"}, "spec": {"volumes": volumes}}, Pod)
-    found = lines(volume_metrics(node.sampler.sample(), disks, {"u": pod}))
+    pod = msgspec.convert({"metadata": {"name": "p", "namespace": "ns"}, "spec": {"volumes": volumes}}, Pod)
+    registry = Registry()
+    NodeMetrics(registry, NoCgroups()).follow_volumes(lambda: claims_of(disks, {"u": pod}.get))
+    text = registry.render() + log_metrics(node.sampler.sample(), disks)
+    families = [line.split()[2] for line in text.decode().splitlines() if line.startswith("# TYPE")]
+    assert len(families) == len(set(families))
+    found = lines(text)
     labels = '{namespace="ns",persistentvolumeclaim="claim"}'
     for name, value in (
         ("available_bytes", "600"),
         ("capacity_bytes", "1000"),
-        ("used_bytes", "30"),
+        ("used_bytes", "400"),
         ("inodes", "100"),
         ("inodes_free", "90"),
-        ("inodes_used", "3"),
+        ("inodes_used", "10"),
+        ("health_status_abnormal", "1"),
     ):
         assert found[f"kubelet_volume_stats_{name}{labels}"] == value
     where = '{container="c",namespace="ns",pod="p",uid="u"}'
     assert found[f"kubelet_container_log_filesystem_used_bytes{where}"] == "77"
-    assert len(found) == 7
+    assert len([name for name in found if "volume_stats" in name]) == 7

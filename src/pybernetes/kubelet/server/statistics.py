@@ -25,8 +25,8 @@ class Statistics(Protocol):
         """The document of /stats/summary."""
         ...
 
-    async def volume_metrics(self) -> bytes:
-        """What of volumes and logs belongs to /metrics."""
+    async def log_metrics(self) -> bytes:
+        """What of logs belongs to /metrics; measures volumes too."""
         ...
 
     def resource_metrics(self) -> bytes:
@@ -51,7 +51,8 @@ def add_statistics(server: KubeletServer, stats: Statistics, metrics: Registry, 
     async def own(request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             raise Refused(405, "405: Method Not Allowed", [("Allow", "GET, HEAD")])
-        return Response(metrics.render() + await stats.volume_metrics(), 200, PROMETHEUS, [])
+        logs = await stats.log_metrics()
+        return Response(metrics.render() + logs, 200, PROMETHEUS, [])
 
     server.add("/stats/summary", summary)
     server.add("/metrics", own)

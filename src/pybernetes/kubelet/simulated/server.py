@@ -170,8 +170,8 @@ class SimulatedKubelet:
             facts.pod_networks = interfaces(sample)
         return summary(sample, facts, only_cpu_and_memory=only_cpu_and_memory)
 
-    async def volume_metrics(self) -> bytes:
-        """Nothing: simulated pods have no volumes and no logs on disk."""
+    async def log_metrics(self) -> bytes:
+        """Nothing: simulated pods have no logs on disk."""
         return b""
 
     def resource_metrics(self) -> bytes:

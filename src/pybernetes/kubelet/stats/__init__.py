@@ -7,5 +7,7 @@ sampler     all cgroups every ten seconds, and the rates between
 summary     /stats/summary
 resource    /metrics/resource
 cadvisor    /metrics/cadvisor
+log_sizes   what the logs of containers take, in /metrics
+claims      the volumes behind claims, for /metrics
 provider    `StatsProvider`: puts them together
 """

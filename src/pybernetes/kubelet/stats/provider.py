@@ -16,12 +16,12 @@ from ..runtime.types import ObservedPod
 from .cadvisor import cadvisor_metrics
 from .cgroup_details import details_reader
 from .disk import Disk, FilesystemRuntime, PodDisk, log_folder
+from .log_sizes import log_metrics
 from .network import Interface, default_interface, interfaces_of
 from .resource import resource_metrics
 from .sampler import NodeSample, Sampler
 from .summary import Facts, Json, summary
 from .usage import UsageReader
-from .volumes import volume_metrics
 
 MEASURED_WITHIN = 5.0
 """Seconds that a scrape of /metrics waits for the sizes of volumes."""
@@ -83,14 +83,14 @@ class StatsProvider:
             facts.processes = (max_pids(), running_tasks())
         return summary(sample, facts, only_cpu_and_memory=only_cpu_and_memory)
 
-    async def volume_metrics(self) -> bytes:
-        """What of volumes and logs is in /metrics. Sizes that take longer are there for a later scrape."""
+    async def log_metrics(self) -> bytes:
+        """What of logs is in /metrics, after volumes and logs were measured. What takes long is for a later scrape."""
         sample = self.sampler.newest()
         if self._measuring is None or self._measuring.done():
             self._measuring = asyncio.create_task(self._disks(sample))
         await asyncio.wait((self._measuring,), timeout=MEASURED_WITHIN)
         ready = self._measuring.done() and not self._measuring.cancelled() and self._measuring.exception() is None
-        return volume_metrics(sample, self._measuring.result() if ready else {}, self._pods_by_uid())
+        return log_metrics(sample, self._measuring.result() if ready else {})
 
     async def _disks(self, sample: NodeSample) -> dict[str, PodDisk]:
         return await self.disk.pods(
