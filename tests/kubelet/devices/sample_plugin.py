@@ -29,6 +29,7 @@ class SamplePlugin:
         self.started: list[list[str]] = []
         self.preferences: list[str] = []
         self.refuse = ""
+        self.hangs = False
         self._changed = asyncio.Event()
         self._server: grpc.aio.Server | None = None
 
@@ -100,6 +101,8 @@ class SamplePlugin:
         return v1beta1.PreferredAllocationResponse(container_responses=[response])
 
     async def Allocate(self, request: Any, context: Any) -> Any:
+        if self.hangs:
+            await asyncio.Event().wait()
         if self.refuse:
             await context.abort(grpc.StatusCode.INTERNAL, self.refuse)
         (wanted,) = request.container_requests

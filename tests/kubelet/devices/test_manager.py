@@ -219,6 +219,18 @@ async def test_a_plugin_that_does_not_answer_is_refused(folder: Path, monkeypatc
             await SamplePlugin(folder, GPU, "g0").register()
 
 
+async def test_a_plugin_that_never_answers_refuses_the_pod(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybernetes.kubelet.devices.plugin.ALLOCATE_SECONDS", 0.1)
+    async with _kubelet(folder) as kubelet, SamplePlugin(folder, GPU, "g0") as plugin:
+        await kubelet.has(1, 1)
+        plugin.hangs = True
+        async with asyncio.timeout(20):
+            with pytest.raises(PodRefused, match="DeadlineExceeded"):
+                await kubelet.manager.admit(_pod("a", 1), [])
+        plugin.hangs = False
+        await kubelet.manager.admit(_pod("b", 1), [])
+
+
 async def test_a_restarted_kubelet_knows_who_has_what_before_plugins_are_back(folder: Path) -> None:
     subject, other = _pod("a", 1), _pod("b", 1)
     async with _kubelet(folder) as kubelet, SamplePlugin(folder, GPU, "g0", "g1"):

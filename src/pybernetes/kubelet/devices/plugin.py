@@ -16,6 +16,8 @@ from . import v1beta1
 
 CONNECT_SECONDS: Final = 10.0
 PRE_START_SECONDS: Final = 30.0
+ALLOCATE_SECONDS: Final = 60.0
+"""For Allocate and GetPreferredAllocation; upstream waits without end, and admits no other pod meanwhile."""
 log = logging.getLogger(__name__)
 
 
@@ -114,7 +116,7 @@ class Plugin:
 
     async def _call(self, name: str, request: Any, seconds: float | None = None) -> Any:
         try:
-            return await self._calls[name](request, timeout=seconds)
+            return await self._calls[name](request, timeout=seconds or ALLOCATE_SECONDS)
         except grpc.aio.AioRpcError as error:
             code = error.code().name.title().replace("_", "")
             raise PluginError(f"rpc error: code = {code} desc = {error.details()}") from None

@@ -1,10 +1,15 @@
-"""Takes what the sources say: new pods are admitted one after another, changes and deletions go to their workers."""
+"""Takes what the sources say: new pods are admitted one after another, changes and deletions go to their workers.
+
+Only device plugins are not waited for: what else a pod gets of the node is reserved by then, so the next pod may be
+admitted while a plugin takes its time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.events import WARNING, EventRecorder
@@ -22,6 +27,8 @@ from .manager import PodManager
 from .refusal import PodRefused, refused_status
 from .workers import PodState, PodWorkers
 
+PATIENCE: Final = 1.0
+"""Seconds that the next pod waits for the device plugins of the one before."""
 log = logging.getLogger(__name__)
 
 Admit = Callable[[Pod], Awaitable[None]]
@@ -53,6 +60,8 @@ class PodIntake:
         self._new: asyncio.Queue[str] = asyncio.Queue()
         self._waiting: set[str] = set()
         """Uids in `_new`: their turn has not come."""
+        self._reserved: set[str] = set()
+        """Uids of pods that have what they need of the node but devices, for which their plugins were asked."""
 
     def active(self) -> list[Pod]:
         """The pods that have, or will have, something of the node: admitted, and not ended."""
@@ -60,7 +69,9 @@ class PodIntake:
         for pod in self._pods.all():
             uid = uid_of(pod)
             work = self._workers.get(uid)
-            if work is None or work.rejected or work.state in (PodState.TERMINATED, PodState.FINISHED):
+            if work is None and uid not in self._reserved:
+                continue
+            if work is not None and (work.rejected or work.state in (PodState.TERMINATED, PodState.FINISHED)):
                 continue
             if not is_terminal(pod.status.phase if pod.status else None):
                 active.append(pod)
@@ -84,7 +95,7 @@ class PodIntake:
             self._enqueue(pod)
 
     def _enqueue(self, pod: Pod) -> None:
-        if uid_of(pod) not in self._waiting:
+        if uid_of(pod) not in self._waiting and uid_of(pod) not in self._reserved:
             if self.metrics is not None:
                 self.metrics.seen(pod)
             self._waiting.add(uid_of(pod))
@@ -136,16 +147,20 @@ class PodIntake:
 
     async def run(self) -> None:
         """Admit new pods until cancelled."""
-        while True:
-            uid = await self._new.get()
-            try:
-                await self._take(uid)
-                if self._new.empty():  # for all that came together; their workers have not begun yet
-                    self._allocation.save()
-            except Exception:
-                log.exception("pod %s could not be taken in", uid)
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    uid = await self._new.get()
+                    try:
+                        await self._take(uid, group)
+                        if self._new.empty():  # for all that came together; their workers have not begun yet
+                            self._allocation.save()
+                    except Exception:
+                        log.exception("pod %s could not be taken in", uid)
+        finally:
+            self._reserved.clear()
 
-    async def _take(self, uid: str) -> None:
+    async def _take(self, uid: str, group: asyncio.TaskGroup) -> None:
         self._waiting.discard(uid)
         pod = self._pods.get(uid)
         if pod is None:
@@ -154,24 +169,59 @@ class PodIntake:
         known = self._workers.get(uid)
         if known is None and not ended and _deletion(pod)[0] is None:
             try:
-                await self._admit(pod)
+                await self._reserve(pod)
             except PodRefused as refusal:
                 self._reject(pod, refusal)
                 return
-        if known is None and self.metrics is not None:
-            self.metrics.working(pod)
-        self._workers.update(self._pods.get(uid) or pod)
-        if self._pods.get(uid) is None:
-            self._workers.removed(uid)  # it went while it was being admitted
+            patience = 0.05 if self._reserved else PATIENCE
+            self._reserved.add(uid)
+            devices = group.create_task(self._refused_devices(pod))
+            if not (await asyncio.wait((devices,), timeout=patience))[0]:
+                log.warning("pod %s waits for a device plugin", uid)
+                devices.add_done_callback(lambda done: self._end_of_wait(pod, done))
+                return
+            self._reserved.discard(uid)
+            if (refused := devices.result()) is not None:
+                self._reject(pod, refused)
+                return
+        self._hand_over(pod, new=known is None)
 
-    async def _admit(self, pod: Pod) -> None:
+    async def _reserve(self, pod: Pod) -> None:
         try:
             self._allocation.add(pod)
         except PodRefused as refusal:
             if not await self._make_room(pod, refusal):
                 raise
             self._allocation.add(pod)
-        await self._devices(pod)
+
+    async def _refused_devices(self, pod: Pod) -> PodRefused | None:
+        """Have a pod's devices allocated; why not, if they are not."""
+        try:
+            await self._devices(pod)
+        except PodRefused as refusal:
+            return refusal
+        except Exception as error:
+            log.exception("the devices of pod %s", uid_of(pod))
+            return PodRefused("UnexpectedAdmissionError", f"Allocate failed due to {error!r}, which is unexpected")
+        return None
+
+    def _end_of_wait(self, pod: Pod, devices: asyncio.Task[PodRefused | None]) -> None:
+        self._reserved.discard(uid_of(pod))
+        if devices.cancelled():
+            return
+        if (refused := devices.result()) is not None:
+            self._reject(pod, refused)
+        else:
+            self._hand_over(pod, new=True)
+
+    def _hand_over(self, pod: Pod, *, new: bool) -> None:
+        """Let a pod's worker begin, or know of a change."""
+        uid = uid_of(pod)
+        if new and self.metrics is not None:
+            self.metrics.working(pod)
+        self._workers.update(self._pods.get(uid) or pod)
+        if self._pods.get(uid) is None:
+            self._workers.removed(uid)  # it went while it was being admitted
 
     def _reject(self, pod: Pod, refusal: PodRefused) -> None:
         log.info("pod %s is refused: %s", uid_of(pod), refusal.message)
