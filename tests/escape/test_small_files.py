@@ -29,7 +29,7 @@ def test_a_file_of_the_runtime_is_bounded(machine: EmbeddedMachine, inside: Insi
 
 
 @pytest.mark.parametrize("name", ["etc-hosts", "containers/main/12345678"])
-def test_a_file_of_the_kubelet_keeps_its_end_and_gives_its_room_back(tmp_path: Path, name: str) -> None:
+async def test_a_file_of_the_kubelet_keeps_its_end_and_gives_its_room_back(tmp_path: Path, name: str) -> None:
     path = tmp_path / "uid" / name
     path.parent.mkdir(parents=True)
     looking = WrittenFiles(folders=lambda: [tmp_path / "uid"], clock=FakeClock(0.0))
@@ -39,17 +39,17 @@ def test_a_file_of_the_kubelet_keeps_its_end_and_gives_its_room_back(tmp_path: P
             file.flush()
             os.fsync(file.fileno())
             assert used(tmp_path / "uid").bytes >= MOST, "it counts"
-            looking.look()
+            await looking.look()
             assert used(tmp_path / "uid").bytes <= 2 * KEPT
             assert path.read_bytes().endswith(b"last words %d" % number)
 
 
-def test_links_and_pipes_in_their_place_are_left_alone(tmp_path: Path) -> None:
+async def test_links_and_pipes_in_their_place_are_left_alone(tmp_path: Path) -> None:
     (secret := tmp_path / "secret").write_bytes(b"x" * (2 * MOST))
     folder = tmp_path / "uid" / "containers" / "main"
     folder.mkdir(parents=True)
     (folder / "1").symlink_to(secret)
     os.mkfifo(folder / "2")
     (tmp_path / "uid" / "etc-hosts").symlink_to(secret)
-    WrittenFiles(folders=lambda: [tmp_path / "uid"], clock=FakeClock(0.0)).look()
+    await WrittenFiles(folders=lambda: [tmp_path / "uid"], clock=FakeClock(0.0)).look()
     assert secret.read_bytes() == b"x" * (2 * MOST)

@@ -19,6 +19,8 @@ RESOLVE_IN_ROOT: Final = 0x10
 _SYS_OPENAT2: Final = 437  # the same number on all architectures
 LOG_PARTS: Final = 3
 """The parts of a log's path that belong to its pod: the pod's folder, the container's, the file."""
+POD_FOLDER_UNDERSCORES: Final = 2
+"""A pod's folder is `NAMESPACE_NAME_UID`. Other clients of CRI may keep logs where a file system is mounted."""
 
 
 class _OpenHow(ctypes.Structure):
@@ -37,11 +39,18 @@ def openat2(base: int, path: str | bytes, flags: int, resolve: int, mode: int = 
 
 
 def open_without_links(path: str, flags: int, mode: int = 0) -> int:
-    """A descriptor of a file in a pod's folder of logs; OSError (ELOOP) if a part that belongs to the pod is a link."""
+    """A descriptor of a file in a pod's folder of logs; OSError if a part that belongs to the pod is a link (ELOOP).
+
+    Nor does it enter what is mounted in the folder that the kubelet made for a pod (EXDEV): such a file system might
+    never answer, and the kernel refuses it without asking it.
+    """
     parts = path.rsplit("/", LOG_PARTS)
+    resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS
+    if parts[1:] and parts[1].count("_") == POD_FOLDER_UNDERSCORES:
+        resolve |= RESOLVE_NO_XDEV
     folder = os.open(parts[0] or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return openat2(folder, "/".join(parts[1:]), flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, mode)
+        return openat2(folder, "/".join(parts[1:]), flags, resolve, mode)
     finally:
         os.close(folder)
 

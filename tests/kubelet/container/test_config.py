@@ -89,7 +89,7 @@ def _mode(path: str) -> int:
     return Path(path).stat().st_mode & 0o777
 
 
-def test_a_sandbox(builder: ConfigBuilder, tmp_path: Path) -> None:
+async def test_a_sandbox(builder: ConfigBuilder, tmp_path: Path) -> None:
     pod = _pod(
         Container(
             name="main",
@@ -102,7 +102,7 @@ def test_a_sandbox(builder: ConfigBuilder, tmp_path: Path) -> None:
         ),
         security_context=PodSecurityContext(sysctls=[Sysctl(name="net.core.somaxconn", value="9")]),
     )
-    found = builder.sandbox(pod, 3, cgroup_parent="/kubepods/burstable/podu1")
+    found = await builder.sandbox(pod, 3, cgroup_parent="/kubepods/burstable/podu1")
     metadata = found.metadata
     assert (metadata.name, metadata.namespace, metadata.uid, metadata.attempt) == ("web", "shop", "u1", 3)
     assert dict(found.labels) == {
@@ -126,13 +126,14 @@ def test_a_sandbox(builder: ConfigBuilder, tmp_path: Path) -> None:
     assert found.linux.resources.cpu_shares == 512
 
 
-def test_on_the_hosts_network_a_sandbox_has_no_name_of_its_own(builder: ConfigBuilder) -> None:
-    assert builder.sandbox(_pod(Container(name="main"), host_network=True), 0, cgroup_parent="/").hostname == ""
+async def test_on_the_hosts_network_a_sandbox_has_no_name_of_its_own(builder: ConfigBuilder) -> None:
+    found = await builder.sandbox(_pod(Container(name="main"), host_network=True), 0, cgroup_parent="/")
+    assert found.hostname == ""
 
 
-def test_a_sandbox_that_cannot_be_named_is_refused(builder: ConfigBuilder) -> None:
+async def test_a_sandbox_that_cannot_be_named_is_refused(builder: ConfigBuilder) -> None:
     with pytest.raises(ConfigError, match="is not a valid DNS label"):
-        builder.sandbox(_pod(Container(name="main"), hostname="A_b"), 0, cgroup_parent="/")
+        await builder.sandbox(_pod(Container(name="main"), hostname="A_b"), 0, cgroup_parent="/")
 
 
 async def test_a_container(builder: ConfigBuilder, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from pybernetes.client.clock import FakeClock
 from pybernetes.kubelet.container.log_rotation import LogRotator, all_logs
@@ -144,12 +145,10 @@ async def test_sizes_are_looked_at_every_second(tmp_path: Path) -> None:
     container, clock = Container(tmp_path), FakeClock(1_700_000_000.0)
     task = asyncio.create_task(_rotator(container, clock, interval=10.0).run())
     try:
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await wait_for(lambda: clock.timers, "it has looked once")
         container.path.write_text("0123456789")
-        for _ in range(50):
-            clock.advance(1 if container.reopened == 0 and _ == 10 else 0)
-            await asyncio.sleep(0)
+        clock.advance(1)
+        await wait_for(lambda: container.reopened, "it has looked again")
         assert container.reopened == 1
     finally:
         task.cancel()

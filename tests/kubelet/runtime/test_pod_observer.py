@@ -12,7 +12,7 @@ from pybernetes.cri import v1 as cri
 from pybernetes.kubelet.container.termination_message import last_log_lines, read_message
 from pybernetes.kubelet.pod.restored import restored_pod
 from pybernetes.kubelet.runtime import labels
-from pybernetes.kubelet.runtime.pod_observer import observed_container, observed_sandbox
+from pybernetes.kubelet.runtime.pod_observer import has_last_words, last_words, observed_container, observed_sandbox
 from pybernetes.kubelet.runtime.types import ContainerState, ObservedPod, PodRef
 
 
@@ -47,7 +47,7 @@ def status(folder: Path, **more: Any) -> Any:
 
 def test_a_container_that_ended(tmp_path: Path) -> None:
     (tmp_path / "message").write_text("bye")
-    found = observed_container(status(tmp_path), "s1")
+    found = observed_container(status(tmp_path), "s1", last_words(status(tmp_path)))
     assert (found.id, found.name, found.state, found.hash, found.restart_count) == (
         "c1",
         "web",
@@ -57,7 +57,7 @@ def test_a_container_that_ended(tmp_path: Path) -> None:
     )
     assert (found.started_at, found.finished_at, found.exit_code, found.reason) == (2.0, 3.5, 3, "Error")
     assert (found.message, found.sandbox_id) == ("bye", "s1")
-    with_words = observed_container(status(tmp_path, message="runtime says"), "s1")
+    with_words = observed_container(status(tmp_path, message="runtime says"), "s1", "bye")
     assert with_words.message == "runtime says: bye"
 
 
@@ -72,12 +72,13 @@ def test_the_log_speaks_for_a_container_that_said_nothing(tmp_path: Path) -> Non
     (tmp_path / "message").write_text("")
     lines = "".join(f"2026-01-01T00:00:00Z stdout F line {number}\n" for number in range(100))
     (tmp_path / "0.log").write_text(lines + "2026-01-01T00:00:00Z stderr P half")
-    fallback = observed_container(status(tmp_path, policy="FallbackToLogsOnError"), "s1")
-    assert fallback.message.startswith("line 21\n")
-    assert fallback.message.endswith("line 99\nhalf")
-    assert observed_container(status(tmp_path), "s1").message == ""
+    fallback = last_words(status(tmp_path, policy="FallbackToLogsOnError"))
+    assert fallback.startswith("line 21\n")
+    assert fallback.endswith("line 99\nhalf")
+    assert last_words(status(tmp_path)) == ""
     well = status(tmp_path, policy="FallbackToLogsOnError", exit_code=0, reason="Completed")
-    assert observed_container(well, "s1").message == ""
+    assert last_words(well) == ""
+    assert not has_last_words(status(tmp_path, state=cri.CONTAINER_RUNNING))
 
 
 def test_last_words_are_bounded_and_whatever_is_there_is_no_trap(tmp_path: Path) -> None:

@@ -17,14 +17,30 @@ LONGEST = 16 * 1024
 """Bytes of a line's part: containerd's and docker's."""
 OWN_PARTS = 3
 """The parts of a log's path that belong to the pod: its folder, the container's, the file."""
+POD_FOLDER_UNDERSCORES = 2
+"""A kubelet's folder for a pod is `NAMESPACE_NAME_UID`; other clients may keep logs where something is mounted."""
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def open_without_links(path: str, flags: int, mode: int = 0) -> int:
-    """A descriptor of a log; OSError (ELOOP) if a part of the path that belongs to the pod is a link."""
-    parts = path.rsplit("/", OWN_PARTS)
-    folder = os.open(parts[0] or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+def open_for_writing(path: str) -> int:
+    """A descriptor of a log, whose folders are made; OSError if a part that belongs to the pod is a link (ELOOP).
+
+    Nor does it enter what is mounted in a pod's folder (EXDEV): such a file system may never answer, and the launcher
+    would wait for it, with all pods.
+    """
+    base, *own = path.rsplit("/", OWN_PARTS)
+    mounts = not own or own[0].count("_") != POD_FOLDER_UNDERSCORES
+    os.makedirs(base or "/", 0o755, exist_ok=True)
+    folder = os.open(base or "/", _FOLDER)
     try:
-        return syscalls.open_no_links(folder, "/".join(parts[1:]), flags, mode)
+        for length in range(1, len(own)):
+            try:
+                os.mkdir("/".join(own[:length]), 0o755, dir_fd=folder)
+            except FileExistsError:
+                pass
+            os.close(syscalls.open_no_links(folder, "/".join(own[:length]), _FOLDER, mounts=mounts))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK
+        return syscalls.open_no_links(folder, "/".join(own), flags, 0o640, mounts=mounts)
     finally:
         os.close(folder)
 
@@ -40,9 +56,8 @@ class LogFile:
     def reopen(self) -> None:
         """Opens the file again, a new one if it was moved away; if that cannot be, the old one goes on."""
         if self.path:
-            os.makedirs(os.path.dirname(self.path), 0o755, exist_ok=True)
             # A pod with a hostPath of /var/log could have put links there, to let us write to other files of the node.
-            file = open_without_links(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o640)
+            file = open_for_writing(self.path)
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 os.close(file)
                 raise OSError(errno.EINVAL, "not a regular file", self.path)

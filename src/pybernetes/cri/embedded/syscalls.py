@@ -38,7 +38,7 @@ _AT_FDCWD, _AT_RECURSIVE, _AT_EMPTY_PATH = -100, 0x8000, 0x1000
 _OPEN_TREE_CLONE = 1
 _MOVE_MOUNT_F_EMPTY_PATH = 4
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
-_RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH, _RESOLVE_IN_ROOT = 2, 4, 8, 16
+_RESOLVE_NO_XDEV, _RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH, _RESOLVE_IN_ROOT = 1, 2, 4, 8, 16
 _TIMES = 1000
 """openat2 gives up (EAGAIN) if anything is renamed or mounted on the machine while it goes through a `..`."""
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -109,9 +109,11 @@ def open_in_root(root: int, path: str, flags: int, mode: int = 0) -> int:
     return _openat2(root, path, flags, mode, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
 
 
-def open_no_links(folder: int, path: str, flags: int, mode: int = 0) -> int:
-    """Opens a path below a folder; OSError (ELOOP) if any part of it is a symbolic link."""
-    return _openat2(folder, path, flags, mode, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
+def open_no_links(folder: int, path: str, flags: int, mode: int = 0, *, mounts: bool = True) -> int:
+    """Opens a path below a folder; OSError if any part of it is a symbolic link (ELOOP) or, without `mounts`, a mount
+    point (EXDEV): the kernel does not ask what is mounted there."""
+    resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | (0 if mounts else _RESOLVE_NO_XDEV)
+    return _openat2(folder, path, flags, mode, resolve)
 
 
 def _openat2(root: int, path: str, flags: int, mode: int, resolve: int) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,8 +35,8 @@ from .hostname import HostnameError, kernel_hostname, pod_hostname
 if TYPE_CHECKING:
     from pybernetes.cri import v1 as cri
 
-SUBPATH_WITHIN: Final = 10.0
-"""Seconds for opening and binding the parts of volumes that one container mounts."""
+FILES_WITHIN: Final = 10.0
+"""Seconds for the folders and files of one container, and for opening and binding the parts of its volumes."""
 
 Event = Callable[[Pod, str, str, str], None]
 """Pod, type, reason, message."""
@@ -91,7 +90,7 @@ async def _apply_cdi(config: cri.ContainerConfig, uid: str) -> None:
     names = [each.name for each in config.CDI_devices]
     del config.CDI_devices[:]
     try:
-        await offload.run(f"pod {uid}", SUBPATH_WITHIN, cdi.apply, config, names)
+        await offload.run(f"pod {uid}", FILES_WITHIN, cdi.apply, config, names)
     except (cdi.CDIError, TimeoutError) as error:
         raise ConfigError(f"CDI device injection failed: {error}") from None
 
@@ -120,7 +119,7 @@ class ConfigBuilder:
         self._environments = Environments(facts, objects, services)
         self._event = event
 
-    def sandbox(self, pod: Pod, attempt: int, *, cgroup_parent: str) -> cri.PodSandboxConfig:
+    async def sandbox(self, pod: Pod, attempt: int, *, cgroup_parent: str) -> cri.PodSandboxConfig:
         """What RunPodSandbox wants; the log directory is made. Raises `ConfigError`."""
         from pybernetes.cri import v1 as cri
 
@@ -133,7 +132,10 @@ class ConfigBuilder:
             raise ConfigError(str(error)) from None
         sysctls = (spec.security_context.sysctls if spec.security_context else None) or ()
         folder = pod_logs_folder(settings.pod_logs_dir, pod)
-        _make(folder)
+        try:
+            await offload.run(f"pod {metadata.uid}", FILES_WITHIN, _make, folder)
+        except offload.Overdue as error:
+            raise ConfigError(f"cannot create directory {folder}: {error}") from None
         return cri.PodSandboxConfig(
             metadata=cri.PodSandboxMetadata(
                 name=metadata.name or "",
@@ -203,7 +205,6 @@ class ConfigBuilder:
             target_id=target_id,
         )
         name = container.name or ""
-        _make(pod_logs_folder(settings.pod_logs_dir, pod) / name)
         volumes = await self._with_images(pod, container, volumes, image_refs or {})
         mounted = await self._mounts(pod, container, pod_ips, volumes, variables, image_refs or {})
         resources = linux_resources(
@@ -258,29 +259,33 @@ class ConfigBuilder:
         variables: Mapping[str, str],
         image_refs: Mapping[str, str],
     ) -> list[cri.Mount]:
-        folder = self._root / "pods" / ((pod.metadata.uid if pod.metadata else None) or "")
-        _make(folder, 0o750)
+        uid = (pod.metadata.uid if pod.metadata else None) or ""
+        folder = self._root / "pods" / uid
+        logs = pod_logs_folder(self._settings.pod_logs_dir, pod) / (container.name or "")
         try:
             hostname = pod_hostname(pod, self._settings.cluster_domain)
         except HostnameError as error:
             raise ConfigError(str(error)) from None
         recursive = self._settings.recursive_read_only()
-        make = partial(mounts.volume_mounts, image_refs=image_refs, recursive_read_only=recursive)
-        if any(each.sub_path or each.sub_path_expr for each in container.volume_mounts or ()):
-            # Looks into volumes, which may be on a file system that does not answer.
-            owner = f"pod {(pod.metadata.uid if pod.metadata else None) or ''}"
-            try:
-                volume_mounts = await offload.run(owner, SUBPATH_WITHIN, make, folder, container, volumes, variables)
-            except offload.Overdue as error:
-                name = quote(container.name or "")
-                raise ConfigError(f"failed to prepare subPath for container {name}: {error}") from None
-        else:
-            volume_mounts = make(folder, container, volumes, variables)
-        return [
-            *volume_mounts,
-            *mounts.hosts_mount(folder, pod, container, pod_ips, hostname),
-            *mounts.termination_message_mount(folder, container),
-        ]
+
+        def make() -> list[cri.Mount]:
+            _make(logs)
+            _make(folder, 0o750)
+            found = mounts.volume_mounts(
+                folder, container, volumes, variables, image_refs=image_refs, recursive_read_only=recursive
+            )
+            return [
+                *found,
+                *mounts.hosts_mount(folder, pod, container, pod_ips, hostname),
+                *mounts.termination_message_mount(folder, container),
+            ]
+
+        try:
+            # In a thread: subPaths are in volumes, and a pod may have mounted something on the folders too.
+            return await offload.run(f"pod {uid}", FILES_WITHIN, make)
+        except offload.Overdue as error:
+            name = quote(container.name or "")
+            raise ConfigError(f"failed to prepare the files of container {name}: {error}") from None
 
 
 def _expanded(field: str, texts: Sequence[str] | None, variables: Mapping[str, str]) -> list[str]:

@@ -7,6 +7,8 @@ the oldest piece to the newest, so pieces are removed from the oldest on.
 A container may write a hundred megabytes in a second. So sizes are looked at every second, a log is cut before older
 pieces are compressed, and of a piece that has become far too long only the end is kept: all pieces of a log together
 stay within `max_files` x `max_size`, and one second of output more.
+
+All of it happens in threads: a disk or a file system mounted over the logs may not answer.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import BinaryIO, Final
 
 from pybernetes.api.quantity import parse
 from pybernetes.client.clock import Clock
+from pybernetes.component import offload
 from pybernetes.component.openat2 import open_without_links
 
 COMPRESSED: Final = ".gz"
@@ -33,6 +36,10 @@ TEMPORARY: Final = ".tmp"
 TIMESTAMP: Final = "%Y%m%d-%H%M%S"
 LOOK_EVERY: Final = 1.0
 """Seconds between looks, if the configured interval is longer."""
+LOOK_WITHIN: Final = 10.0
+"""Seconds for the sizes of all logs, or to rename one."""
+TIDY_WITHIN: Final = 300.0
+"""Seconds to compress the pieces of one log."""
 LEVEL: Final = 1
 """Of compression: gzip's usual level is slower than a container writes."""
 
@@ -70,7 +77,13 @@ class LogRotator:
 
     async def rotate_all(self) -> None:
         """Look once at the logs of everything that runs."""
-        await asyncio.gather(*(self._look(id, path) for id, path in list(self._running()) if path))
+        logs = [(id, path) for id, path in self._running() if path]
+        try:
+            sizes = await offload.run("logs of containers", LOOK_WITHIN, _sizes, [path for _, path in logs])
+        except offload.Overdue as error:
+            log.error("failed to rotate logs: %s", error)
+            return
+        await asyncio.gather(*(self._look(id, path, size) for (id, path), size in zip(logs, sizes, strict=True)))
 
     def clean(self, path: str) -> None:
         """Remove a dead container's log and all pieces of it."""
@@ -80,26 +93,24 @@ class LogRotator:
             except FileNotFoundError:
                 pass
 
-    async def _look(self, id: str, path: str) -> None:
+    async def _look(self, id: str, path: str, size: int | OSError) -> None:
         try:
-            try:
-                size = os.lstat(path).st_size
-            except FileNotFoundError:
+            if isinstance(size, FileNotFoundError):
                 await self._reopen(id)  # somebody has removed it: the container writes into nowhere
-                return
-            if size >= self._max_size:
+            elif isinstance(size, OSError):
+                raise size
+            elif size >= self._max_size:
                 async with self._workers:
                     await self._cut(id, path)
-                    await asyncio.to_thread(self._tidy, path)
+                    await offload.run(f"log {path}", TIDY_WITHIN, self._tidy, path)
         except Exception as error:
             log.error("failed to rotate log %s of container %s: %s", path, id, error)
 
     async def _cut(self, id: str, path: str) -> None:
         moment = datetime.fromtimestamp(self._clock.now(), UTC)
         rotated = f"{path}.{moment.strftime(TIMESTAMP)}"
-        if _is_there(rotated):
+        if not await offload.run(f"log {path}", LOOK_WITHIN, _moved_away, path, rotated):
             return  # cut in this very second
-        os.rename(path, rotated)
         try:
             await self._reopen(id)
         except BaseException:
@@ -156,8 +167,27 @@ def compress(path: str) -> None:
     os.unlink(path)
 
 
-def _is_there(path: str) -> bool:
-    return os.path.lexists(path)
+def _sizes(paths: Iterable[str]) -> list[int | OSError]:
+    """The size of each log, or why it cannot be had."""
+    found: list[int | OSError] = []
+    for path in paths:
+        try:
+            descriptor = open_without_links(path, os.O_PATH | os.O_NOFOLLOW)
+            try:
+                found.append(os.fstat(descriptor).st_size)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            found.append(error)
+    return found
+
+
+def _moved_away(path: str, to: str) -> bool:
+    """Rename a log, unless there is something of the new name."""
+    if os.path.lexists(to):
+        return False
+    os.rename(path, to)
+    return True
 
 
 def _opened(path: str) -> BinaryIO:

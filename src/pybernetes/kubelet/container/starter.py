@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +14,14 @@ from typing import Any, Final
 from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.v1 import EphemeralContainer, Pod, Secret
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
+from pybernetes.client.keys import uid_of
+from pybernetes.component import offload
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
 from .. import events
+from ..error_text import why
 from ..images.manager import ImageError, ImageManager
 from ..pod.actions import FAILED_POST_START
 from ..pod.killing import Killer
@@ -35,6 +39,8 @@ CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
 PRE_CREATE_HOOK_ERROR: Final = "PreCreateHookError"
 RUN_CONTAINER_ERROR: Final = "RunContainerError"
 POST_START_HOOK_ERROR: Final = "PostStartHookError"
+LOOK_WITHIN: Final = 10.0
+"""Seconds for a look at the logs of a container."""
 log = logging.getLogger(__name__)
 _LOG_NAME = re.compile(r"(\d+)\.log(\..*)?")
 
@@ -105,7 +111,7 @@ class Starter:
             self._failed(pod, name, f"Error: {error.reason}")
             raise StartFailed(error.reason, error.message, error.retry_after) from error
         try:
-            count = self._restart_count(pod, name, observed)
+            count = await self._restart_count(pod, name, observed)
             config = await self._configs.container(
                 pod,
                 container,
@@ -137,7 +143,7 @@ class Starter:
             self._failed(pod, name, f"Error: {error.message}")
             raise StartFailed(RUN_CONTAINER_ERROR, error.message) from error
         self._recorder.event(reference, NORMAL, events.STARTED, "Container started")
-        self._link_log(pod, name, id, Path(sandbox.config.log_directory) / config.log_path)
+        await self._link_log(pod, name, id, Path(sandbox.config.log_directory) / config.log_path)
         await self._post_start(pod, container, id, sandbox, observed)
         return id
 
@@ -160,7 +166,8 @@ class Starter:
                 await self._killer.kill_container(pod, found, observed, "FailedPostStartHook", FAILED_POST_START)
             raise StartFailed(POST_START_HOOK_ERROR, str(error)) from error
 
-    def _restart_count(self, pod: Pod, name: str, observed: ObservedPod) -> int:
+    async def _restart_count(self, pod: Pod, name: str, observed: ObservedPod) -> int:
+        """Raises `ConfigError`."""
         found = observed.container(name)
         if found is not None:
             return found.restart_count + 1
@@ -169,21 +176,34 @@ class Starter:
         metadata = pod.metadata
         folder = self._pod_logs / f"{metadata.namespace}_{metadata.name}_{metadata.uid}" / name
         try:
-            found_logs = [_LOG_NAME.fullmatch(each.name) for each in folder.iterdir()]
-        except FileNotFoundError:
-            return 0
-        return max((int(each[1]) + 1 for each in found_logs if each), default=0)
+            return await offload.run(f"pod {metadata.uid}", LOOK_WITHIN, _logged_restarts, folder)
+        except OSError as error:
+            raise ConfigError(f"cannot read directory {folder}: {why(error)}") from None
 
-    def _link_log(self, pod: Pod, name: str, id: str, log_file: Path) -> None:
+    async def _link_log(self, pod: Pod, name: str, id: str, log_file: Path) -> None:
         """Where log shippers look: one folder with a link for each container."""
-        if self._container_logs is None or not log_file.exists():
+        if self._container_logs is None:
             return
         link = self._container_logs / log_link(pod, name, id)
         with contextlib.suppress(OSError):
-            link.symlink_to(log_file)
+            await offload.run(f"pod {uid_of(pod)}", LOOK_WITHIN, _link, link, log_file)
 
     def _failed(self, pod: Pod, name: str, message: str) -> None:
         self._recorder.event(events.container_reference(pod, name), WARNING, events.FAILED, message)
+
+
+def _logged_restarts(folder: Path) -> int:
+    """How often a container was started, by its logs."""
+    try:
+        found = [_LOG_NAME.fullmatch(each) for each in os.listdir(folder)]
+    except FileNotFoundError:
+        return 0
+    return max((int(each[1]) + 1 for each in found if each), default=0)
+
+
+def _link(link: Path, log_file: Path) -> None:
+    if log_file.exists():
+        link.symlink_to(log_file)
 
 
 def log_link(pod: Pod, name: str, id: str) -> str:

@@ -1,10 +1,15 @@
-"""What a container had to say at its end: its termination message file, or the last lines of its log."""
+"""What a container had to say at its end: its termination message file, or the last lines of its log.
+
+Both may be on a volume or a mount that never answers: call these in a thread with a deadline.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from typing import Final
+
+from pybernetes.component.openat2 import open_without_links
 
 # upstream's numbers
 MESSAGE_LENGTH: Final = 4096
@@ -18,7 +23,9 @@ _LOG_BLOCK: Final = 64 * 1024
 def read_message(path: Path) -> str:
     """The end of a termination message file; empty if there is none."""
     try:
-        return _tail(path, MESSAGE_LENGTH).decode(errors="replace")
+        # The container may have put anything there: no waiting for the writer of a FIFO, no following of its links.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return _tail(descriptor, MESSAGE_LENGTH).decode(errors="replace")
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -28,7 +35,7 @@ def read_message(path: Path) -> str:
 def last_log_lines(path: Path) -> str:
     """The end of a log in the CRI's format, without its timestamps."""
     try:
-        data = _tail(path, _LOG_BLOCK)
+        data = _tail(open_without_links(str(path), os.O_RDONLY | os.O_NONBLOCK), _LOG_BLOCK)
     except OSError as error:
         return f"Error on reading termination message from logs: {error.strerror}"
     whole = len(data) < _LOG_BLOCK
@@ -41,9 +48,9 @@ def last_log_lines(path: Path) -> str:
     return b"".join(pieces)[-LOG_LENGTH:].decode(errors="replace")
 
 
-def _tail(path: Path, length: int) -> bytes:
-    # The container may have put anything there: no waiting for the writer of a FIFO, no following of its links.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as file:
+def _tail(descriptor: int, length: int) -> bytes:
+    """The last bytes of a file, which is closed."""
+    with open(descriptor, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(max(0, size - length))
         return file.read(length)

@@ -12,8 +12,10 @@ is called, so that whatever the driver has made can be undone.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from pybernetes.component import state_files
+from pybernetes.component.openat2 import RESOLVE_NO_XDEV, openat2
 
 FILE: Final = "vol_data.json"
 PLUGIN: Final = "kubernetes.io~csi"
@@ -34,6 +37,8 @@ _KEYS: Final = {
 }
 _ATTACHABLE: Final = "attachable"
 """Ours: without it a restarted kubelet could not say which volumes a controller must not detach."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,33 +149,53 @@ class Layout:
 
     def find_published(self) -> Iterator[tuple[str, VolumeData]]:
         """The publications that are on disk: pod, volume."""
-        for pod in _folders(self.root / "pods"):
-            for volume in _folders(pod / "volumes" / PLUGIN):
-                if data := _read(volume / FILE, block=False):
+        pods = self.root / "pods"
+        for pod in _folders(pods):
+            for volume in _folders(pod / "volumes" / PLUGIN, pods):
+                if data := _read(volume / FILE, pods, block=False):
                     yield pod.name, data
         for device in _folders(self.devices):
-            for entry in _folders(device / "data"):
-                if data := _read(entry / FILE, block=True):
+            for entry in _folders(device / "data", self.devices):
+                if data := _read(entry / FILE, self.devices, block=True):
                     yield entry.name, data
 
     def find_staged(self) -> Iterator[VolumeData]:
         """The stagings that are on disk."""
         for driver in _folders(self.plugins):
             if driver != self.devices:
-                for volume in _folders(driver):
-                    if data := _read(volume / FILE, block=False):
+                for volume in _folders(driver, self.plugins):
+                    if data := _read(volume / FILE, self.plugins, block=False):
                         yield data
         for device in _folders(self.devices):
-            if data := _read(device / "data" / FILE, block=True):
+            if data := _read(device / "data" / FILE, self.devices, block=True):
                 yield data
 
 
-def _read(path: Path, *, block: bool) -> VolumeData | None:
+def _read(path: Path, base: Path, *, block: bool) -> VolumeData | None:
+    if _is_mounted_over(path, base):
+        return None
     return state_files.read(path, lambda text: VolumeData.decoded(text, block=block))
 
 
-def _folders(path: Path) -> list[Path]:
+def _is_mounted_over(path: Path, base: Path) -> bool:
+    """Whether something is mounted on the way from `base` to a path: it may never answer, and is not the kubelet's."""
+    folder = os.open(base, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        os.close(openat2(folder, os.fspath(path.relative_to(base)), os.O_PATH, RESOLVE_NO_XDEV))
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            log.warning("%s is not read: something is mounted over it", path)
+            return True
+    finally:
+        os.close(folder)
+    return False
+
+
+def _folders(path: Path, base: Path | None = None) -> list[Path]:
+    """The folders in a folder; none if something is mounted on the way to it from `base`."""
+    try:
+        if base is not None and _is_mounted_over(path, base):
+            return []
         with os.scandir(path) as entries:
             return sorted(Path(each.path) for each in entries if each.is_dir(follow_symlinks=False))
     except (FileNotFoundError, NotADirectoryError):

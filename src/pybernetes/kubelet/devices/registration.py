@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
 
 from pybernetes.api.core.resourcenames import is_extended
+from pybernetes.component import offload
 
 from . import checkpoint, v1beta1
 from .plugin import PluginError
 
+LOOK_WITHIN = 10.0
+"""Seconds for a look at the folder."""
 log = logging.getLogger(__name__)
 
 Register = Callable[[str, Path, Any], Awaitable[None]]
@@ -30,10 +34,7 @@ class RegistrationServer:
 
     async def start(self) -> None:
         """Make the folder, remove sockets of former times, and listen."""
-        self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-        for each in self._folder.iterdir():
-            if not each.is_dir() and each.name != checkpoint.FILE:
-                each.unlink(missing_ok=True)
+        await offload.run("device-plugins", LOOK_WITHIN, _prepare, self._folder)
         self._server = grpc.aio.server()
         (method,) = v1beta1.methods("Registration")
         handler = grpc.unary_unary_rpc_method_handler(
@@ -63,6 +64,19 @@ class RegistrationServer:
             log.error("bad registration request from device plugin %s: %s", request.resource_name, problem)
             await context.abort(grpc.StatusCode.UNKNOWN, problem)
         return v1beta1.Empty()
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder, and remove sockets of former times; one that cannot be removed is in nobody's way."""
+    folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    with os.scandir(folder) as entries:
+        for each in entries:
+            if each.is_dir(follow_symlinks=False) or each.name == checkpoint.FILE:
+                continue
+            try:
+                os.unlink(each.path)
+            except OSError as error:
+                log.warning("%s cannot be removed: %s", each.path, error)
 
 
 def _problem(request: Any) -> str:

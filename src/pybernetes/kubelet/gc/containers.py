@@ -7,11 +7,14 @@ from it.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Final
 
 from pybernetes.client.clock import Clock
+from pybernetes.component import offload
+from pybernetes.component.openat2 import open_without_links
 from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
@@ -21,6 +24,8 @@ from ..runtime.types import ObservedContainer, ObservedPod
 
 CONTAINERS_EVERY: Final = 60.0
 """Seconds; upstream's."""
+REMOVE_WITHIN: Final = 10.0
+"""Seconds for the removal of one container's logs."""
 log = logging.getLogger(__name__)
 
 
@@ -103,12 +108,21 @@ class ContainerCollector:
         except CRIError as error:
             log.info("container %s stays for now: %s", container.id, error)
             return
-        if container.log_path:
-            for piece in Path(container.log_path).parent.glob(f"{container.restart_count}.log*"):
-                piece.unlink(missing_ok=True)
+        link = None
         if self._container_logs is not None:
-            name = f"{pod.ref.name}_{pod.ref.namespace}_{container.name}-{container.id}.log"
-            (self._container_logs / name).unlink(missing_ok=True)
+            link = self._container_logs / f"{pod.ref.name}_{pod.ref.namespace}_{container.name}-{container.id}.log"
+        try:
+            await offload.run(f"logs of pod {pod.ref.uid}", REMOVE_WITHIN, _remove_logs, container, link)
+        except OSError as error:  # others are to be collected all the same
+            log.warning("the logs of container %s stay: %s", container.id, error)
+
+
+def _remove_logs(container: ObservedContainer, link: Path | None) -> None:
+    if container.log_path:
+        for piece in Path(container.log_path).parent.glob(f"{container.restart_count}.log*"):
+            piece.unlink(missing_ok=True)
+    if link is not None:
+        link.unlink(missing_ok=True)
 
 
 def remove_orphaned_logs(pod_logs: Path, container_logs: Path | None, alive: Collection[str]) -> None:
@@ -118,5 +132,16 @@ def remove_orphaned_logs(pod_logs: Path, container_logs: Path | None, alive: Col
         if folder.name.count("_") == 2 and uid not in alive:
             remove_tree(folder, ignore_errors=True)
     for link in container_logs.iterdir() if container_logs and container_logs.is_dir() else ():
-        if link.is_symlink() and not link.exists():
+        if link.is_symlink() and _leads_nowhere(link):
             link.unlink(missing_ok=True)
+
+
+def _leads_nowhere(link: Path) -> bool:
+    """Whether the log is gone; a look at it must not wait for what a pod may have mounted over its logs."""
+    try:
+        os.close(open_without_links(os.readlink(link), os.O_PATH))
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -3,10 +3,14 @@
 They are on the node's disk and no volume, so nothing limits them (CVE-2020-8557). Looked at every second; of one that
 has grown beyond `MOST` only the end stays, which is what the kubelet reads of a termination message. The rest becomes
 a hole: a program that has the file open goes on where it was, and gets no room back by that.
+
+In a thread for all pods; where one of them does not answer, because a pod has mounted something on its folder, in a
+thread for each.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import logging
@@ -17,11 +21,14 @@ from pathlib import Path
 from typing import Final
 
 from pybernetes.client.clock import Clock
+from pybernetes.component import offload
 
 from ..container.mounts import ETC_HOSTS_FILE
 from ..stats.filesystem import Size, size_of
 
 EVERY: Final = 1.0
+LOOK_WITHIN: Final = 10.0
+OWNER: Final = "files that pods write to"
 MOST: Final = 1 << 20
 """Bytes on disk; a message has 4 KiB, a hosts file seldom more than a few."""
 KEPT: Final = 64 << 10
@@ -39,17 +46,22 @@ class WrittenFiles:
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            self.look()
+            await self.look()
             await self._clock.sleep(EVERY)
 
-    def look(self) -> None:
+    async def look(self) -> None:
         """Look once."""
-        for folder in self._folders():
-            for path in files(folder):
-                try:
-                    bound(path)
-                except OSError as error:
-                    log.warning("%s cannot be kept small: %s", path, error)
+        folders = list(self._folders())
+        try:
+            await offload.run(OWNER, LOOK_WITHIN, bound_all, folders)
+        except offload.Overdue:
+            await asyncio.gather(*map(self._look_at, folders))
+
+    async def _look_at(self, folder: Path) -> None:
+        try:
+            await offload.run(f"files of pod {folder.name}", LOOK_WITHIN, bound_all, [folder])
+        except offload.Overdue as error:
+            log.warning("%s", error)
 
 
 def files(folder: Path) -> Iterator[str]:
@@ -70,6 +82,15 @@ def _names(folder: str) -> list[str]:
     with contextlib.suppress(OSError):
         return os.listdir(folder)
     return []
+
+
+def bound_all(folders: Iterable[Path]) -> None:
+    """Bound the files of pods; for a thread."""
+    for path in (path for folder in folders for path in files(folder)):
+        try:
+            bound(path)
+        except OSError as error:
+            log.warning("%s cannot be kept small: %s", path, error)
 
 
 def bound(path: str) -> bool:

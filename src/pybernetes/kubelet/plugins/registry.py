@@ -22,6 +22,7 @@ import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
 
 from pybernetes.component import offload
+from pybernetes.component.openat2 import RESOLVE_NO_XDEV, openat2
 from pybernetes.protofile import Method, Proto, read
 
 from ..server.inotify import FolderWatch, open_watch
@@ -184,19 +185,36 @@ async def _call(channel: Any, name: str, request: Any) -> Any:
     return await call(request, timeout=CALL_SECONDS)
 
 
-def _sockets(folder: Path, depth: int = 0) -> dict[str, Identity]:
-    """The sockets in a folder and below; names with a dot in front are not for us."""
+def _sockets(folder: Path) -> dict[str, Identity]:
+    """The sockets in a folder and below; names with a dot in front are not for us, nor is what is mounted there."""
     found: dict[str, Identity] = {}
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            if stat.S_ISDIR(status.st_mode) and depth < MAX_DEPTH:
-                found |= _sockets(Path(entry.path), depth + 1)
-            elif stat.S_ISSOCK(status.st_mode) and len(found) < MAX_SOCKETS:
-                found[entry.path] = (status.st_dev, status.st_ino, status.st_ctime_ns)
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _find_sockets(top, str(folder), 0, found)
+    finally:
+        os.close(top)
     return found
+
+
+def _find_sockets(folder: int, path: str, depth: int, found: dict[str, Identity]) -> None:
+    for name in os.listdir(folder):
+        if name.startswith("."):
+            continue
+        try:
+            entry = openat2(folder, name, os.O_PATH | os.O_NOFOLLOW, RESOLVE_NO_XDEV)
+        except OSError:  # gone meanwhile, or a mount point: a file system that does not answer hides no other plugin
+            continue
+        try:
+            status = os.fstat(entry)
+            if stat.S_ISDIR(status.st_mode) and depth < MAX_DEPTH:
+                below = openat2(folder, name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, RESOLVE_NO_XDEV)
+                try:
+                    _find_sockets(below, f"{path}/{name}", depth + 1, found)
+                finally:
+                    os.close(below)
+            elif stat.S_ISSOCK(status.st_mode) and len(found) < MAX_SOCKETS:
+                found[f"{path}/{name}"] = (status.st_dev, status.st_ino, status.st_ctime_ns)
+        except OSError as error:
+            log.warning("%s/%s cannot be read: %s", path, name, error)
+        finally:
+            os.close(entry)

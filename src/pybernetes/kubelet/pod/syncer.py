@@ -19,6 +19,7 @@ from pybernetes.client.keys import copy, key_of
 from pybernetes.component import klog, offload
 from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
+from pybernetes.cri.mounting import mounts, unmount
 from pybernetes.cri.remote import Runtime
 
 from ..cgroups.manager import CgroupManager
@@ -48,6 +49,8 @@ from .workers import PodWork, RetryLater
 RETRY: Final = 10.0
 """Seconds, and up to half as many more, until a container that could not be started is tried again; upstream's."""
 NETWORK_RETRY: Final = 1.0
+MAKE_WITHIN: Final = 10.0
+"""Seconds to make a pod's folders; the pod may have mounted something on them."""
 REMOVE_WITHIN: Final = 60.0
 """Seconds for the removal of a pod's logs, which may be long."""
 PREDECESSOR_RETRY: Final = 0.2
@@ -113,6 +116,8 @@ class KubeletPodSyncer:
         """Pods whose deadline has been told."""
         self._ending: dict[str, PodWork] = {}
         """Pods whose containers are being ended: that may take as long as their grace period."""
+        self._with_folders: set[str] = set()
+        """Pods whose folders have been made since this kubelet began."""
 
     # -- living
 
@@ -216,9 +221,11 @@ class KubeletPodSyncer:
 
     async def _volumes(self, work: PodWork, pod: Pod) -> Volumes:
         parts = self._parts
+        uid = work.ref.uid
         try:
-            (parts.pods_dir / work.ref.uid / "volumes").mkdir(parents=True, exist_ok=True)
-            (parts.pods_dir / work.ref.uid / "plugins").mkdir(exist_ok=True)
+            if uid not in self._with_folders:
+                await offload.run(f"pod {uid}", MAKE_WITHIN, _make_folders, parts.pods_dir / uid)
+                self._with_folders.add(uid)
         except OSError as error:
             message = f"error making pod data directories: {error}"
             parts.recorder.event(pod, WARNING, "FailedToMakePodDataDirectories", message)
@@ -339,6 +346,7 @@ class KubeletPodSyncer:
         parts.released(uid)
         self._failures.pop(uid, None)
         self._deadlines.discard(uid)
+        self._with_folders.discard(uid)
         if work.pod is not None and work.rejected:
             parts.statuses.finish(work.pod)
         elif work.pod is not None:
@@ -352,14 +360,31 @@ class KubeletPodSyncer:
         for sandbox in observed.sandboxes:
             await parts.runtime.remove_pod_sandbox(cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox.id))
         removed = {each.id for each in observed.sandboxes}
+        links: list[Path] = []
         for container in observed.containers:
             if container.sandbox_id not in removed:  # else it went with its sandbox
                 await parts.runtime.remove_container(cri.RemoveContainerRequest(container_id=container.id))
             if parts.container_logs_dir is not None:
                 name = f"{ref.name}_{ref.namespace}_{container.name}-{container.id}.log"
-                (parts.container_logs_dir / name).unlink(missing_ok=True)
+                links.append(parts.container_logs_dir / name)
         logs = parts.logs_dir / f"{ref.namespace}_{ref.name}_{ref.uid}"
-        await offload.run(f"logs of pod {ref.uid}", REMOVE_WITHIN, remove_tree, logs)
+        await offload.run(f"logs of pod {ref.uid}", REMOVE_WITHIN, _remove_logs, logs, links)
         await parts.volumes.remove(ref.uid)
         parts.statuses.remove(ref.uid)
         await parts.mirrors.delete_orphans()
+
+
+def _make_folders(folder: Path) -> None:
+    (folder / "volumes").mkdir(parents=True, exist_ok=True)
+    (folder / "plugins").mkdir(exist_ok=True)
+
+
+def _remove_logs(folder: Path, links: Sequence[Path]) -> None:
+    for each in links:
+        each.unlink(missing_ok=True)
+    # Mounted there by the pod itself, which has gone; to look at the folder could wait for what is mounted on it.
+    place = folder.parent.resolve() / folder.name
+    for mount in reversed(mounts(folder.parent)):
+        if Path(mount.path).is_relative_to(place):
+            unmount(mount.path, lazily=True)
+    remove_tree(folder)

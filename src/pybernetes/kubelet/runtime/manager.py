@@ -134,7 +134,7 @@ class RuntimeManager:
             return result
         try:
             handler = await self._handler(pod)
-            config = self._configs.sandbox(pod, actions.attempt, cgroup_parent=cgroup_parent)
+            config = await self._configs.sandbox(pod, actions.attempt, cgroup_parent=cgroup_parent)
         except (ConfigError, LookupError) as error:
             if actions.create_sandbox:
                 self._sandbox_event(pod, f"Failed to create pod sandbox: {error}")

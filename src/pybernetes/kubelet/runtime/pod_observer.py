@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from pybernetes.component import offload
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
@@ -15,6 +16,8 @@ from ..container.termination_message import last_log_lines, read_message
 from . import labels
 from .types import ContainerState, ObservedContainer, ObservedPod, ObservedSandbox, PodRef
 
+READ_WITHIN: Final = 10.0
+"""Seconds for reading a container's last words."""
 _STATES = ("CONTAINER_CREATED", "CONTAINER_RUNNING", "CONTAINER_EXITED", "CONTAINER_UNKNOWN")
 
 
@@ -69,7 +72,7 @@ class Observing:
         sandbox_id = (sandbox or before.sandbox or ObservedSandbox("", False)).id
         requests = [cri.ContainerStatusRequest(container_id=each) for each in containers]
         answers = await asyncio.gather(*map(self._runtime.container_status, requests))
-        found = [observed_container(each.status, sandbox_id) for each in answers]
+        found = await asyncio.gather(*(_observed_container(each.status, sandbox_id) for each in answers))
         for each, answer in zip(found, answers, strict=True):
             self._containers[each.id, answer.status.state] = each
         sandboxes = (sandbox, *before.sandboxes) if sandbox else before.sandboxes
@@ -112,7 +115,7 @@ class Observing:
             if error.not_found:
                 return None
             raise
-        container = observed_container(answer.status, listed.pod_sandbox_id)
+        container = await _observed_container(answer.status, listed.pod_sandbox_id)
         self._containers[listed.id, answer.status.state] = container
         return container
 
@@ -139,8 +142,20 @@ def observed_sandbox(status: Any) -> ObservedSandbox:
     )
 
 
-def observed_container(status: Any, sandbox_id: str) -> ObservedContainer:
-    """A container from its status; of one that has ended, with its last words."""
+async def _observed_container(status: Any, sandbox_id: str) -> ObservedContainer:
+    """A container from its status; of one that has ended, with its last words, which its pod's volumes may have."""
+    if not has_last_words(status):
+        return observed_container(status, sandbox_id)
+    owner = f"pod {status.labels.get(labels.POD_UID, '')}"
+    try:
+        words = await offload.run(owner, READ_WITHIN, last_words, status)
+    except offload.Overdue as error:
+        words = f"Error on reading termination log: {error}"
+    return observed_container(status, sandbox_id, words)
+
+
+def observed_container(status: Any, sandbox_id: str, words: str = "") -> ObservedContainer:
+    """A container from its status, and from its last words if it has ended."""
     notes = dict(status.annotations)
     state = _state(status.state)
     exited = state is ContainerState.EXITED
@@ -158,7 +173,7 @@ def observed_container(status: Any, sandbox_id: str) -> ObservedContainer:
         finished_at=status.finished_at / 1e9 if exited else 0.0,
         exit_code=status.exit_code if exited else 0,
         reason=status.reason if exited else "",
-        message=_message(status, notes) if exited else "",
+        message=": ".join(each for each in (status.message, words) if each) if exited else "",
         sandbox_id=sandbox_id,
         log_path=status.log_path,
         annotations=notes,
@@ -174,16 +189,28 @@ def _state(state: int) -> ContainerState:
     return ContainerState.UNKNOWN
 
 
-def _message(status: Any, notes: dict[str, str]) -> str:
-    """What the runtime says about the end, and what the container itself said."""
-    path = notes.get(labels.TERMINATION_MESSAGE_PATH, "")
-    host = next((each.host_path for each in status.mounts if path and each.container_path == path), "")
-    message = read_message(Path(host)) if host else ""
-    # A container that could not even be started has no log.
-    fallback = notes.get(labels.TERMINATION_MESSAGE_POLICY) == "FallbackToLogsOnError"
-    if not message and fallback and status.exit_code != 0 and status.reason != "ContainerCannotRun" and status.log_path:
-        message = last_log_lines(Path(status.log_path))
-    return ": ".join(each for each in (status.message, message) if each)
+def has_last_words(status: Any) -> bool:
+    """Whether a container has ended and may have left a message, in a file or in its log."""
+    return _state(status.state) is ContainerState.EXITED and bool(_message_file(status) or _falls_back(status))
+
+
+def last_words(status: Any) -> str:
+    """What an ended container said of its end. Reads files that may hang: for a thread."""
+    host = _message_file(status)
+    words = read_message(Path(host)) if host else ""
+    return words or (last_log_lines(Path(status.log_path)) if _falls_back(status) else "")
+
+
+def _message_file(status: Any) -> str:
+    path = status.annotations.get(labels.TERMINATION_MESSAGE_PATH, "")
+    return next((str(each.host_path) for each in status.mounts if path and each.container_path == path), "")
+
+
+def _falls_back(status: Any) -> bool:
+    """Whether the log stands in for a message; a container that could not even be started has none."""
+    policy = status.annotations.get(labels.TERMINATION_MESSAGE_POLICY)
+    failed = status.exit_code != 0 and status.reason != "ContainerCannotRun"
+    return policy == "FallbackToLogsOnError" and failed and bool(status.log_path)
 
 
 def _number(text: str | None) -> int:

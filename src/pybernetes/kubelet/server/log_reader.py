@@ -11,12 +11,14 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import BinaryIO
 
+from pybernetes.component import offload
 from pybernetes.component.openat2 import open_without_links
 
 from .inotify import FolderWatch, open_watch
 from .log_lines import Selection, parse
 
 CHECK = 1.0  # seconds between looks at a file that does not grow; upstream's logForceCheckPeriod
+OPEN_WITHIN = 10.0
 _BLOCK = 1 << 16
 
 
@@ -25,7 +27,7 @@ class LogError(Exception):
 
 
 def open_log(path: str) -> BinaryIO:
-    """The file. Raises LogError; also if it is a link, which a pod with a hostPath of /var/log may have put there.
+    """The file. Raises LogError; also if it is a link or a mount, which a pod may have put there.
 
     Upstream follows links, for runtimes that keep logs elsewhere; those that serve CRI write the file itself.
     """
@@ -65,7 +67,8 @@ async def read_log(
             if not follow or reader.done:
                 return
             if watch is None:
-                watch = FolderWatch(open_watch(os.path.dirname(reader.path)))
+                folder = os.path.dirname(reader.path)
+                watch = FolderWatch(await offload.run(f"log {reader.path}", OPEN_WITHIN, open_watch, folder))
                 continue
             if running is not None and not await running():
                 # It may have written until just now.
@@ -134,7 +137,11 @@ class _Reader:
     def reopen(self) -> bool:
         """Go over to the file that has taken the place of this one, if one has and this one is read to its end."""
         try:
-            now, mine = os.stat(self.path), os.fstat(self._file.fileno())
+            descriptor = open_without_links(self.path, os.O_PATH)
+            try:
+                now, mine = os.fstat(descriptor), os.fstat(self._file.fileno())
+            finally:
+                os.close(descriptor)
         except OSError:
             return False
         if (now.st_ino, now.st_dev) == (mine.st_ino, mine.st_dev):

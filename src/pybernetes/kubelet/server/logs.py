@@ -10,6 +10,7 @@ from pybernetes.api.core.connect import PodLogOptions, decode, validate_log_opti
 from pybernetes.api.core.v1 import Pod
 from pybernetes.api.quote import quote
 from pybernetes.api.times import parse_time
+from pybernetes.component import offload
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.net.http import Response
@@ -17,7 +18,7 @@ from pybernetes.net.http import Response
 from ..runtime.types import find_container
 from .answers import Refused
 from .log_lines import Selection, moment
-from .log_reader import LogError, open_log, read_log
+from .log_reader import OPEN_WITHIN, LogError, open_log, read_log
 
 if TYPE_CHECKING:
     from .server import Call
@@ -44,7 +45,10 @@ async def container_logs(call: Call) -> Response | None:
 
     stream = None
     try:
-        file = open_log(path)
+        try:
+            file = await offload.run(f"log {path}", OPEN_WITHIN, open_log, path)
+        except offload.Overdue as error:
+            raise LogError(f"failed to open log file {quote(path)}: {error}") from None
         call.request.connection.lasting = True
         if options.follow:  # who waits for a container that says nothing is to know that it waits
             stream = call.request.connection.stream(call.request, 200, "text/plain")
