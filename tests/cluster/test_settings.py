@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from pybernetes.cluster.commands import up
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Record
-from pybernetes.cluster.settings import Flags, Settings, for_running, for_start
+from pybernetes.cluster.settings import Decision, Flags, Settings, for_running, for_start
 
 HAD = Record("c", server="https://127.0.0.1:7000", store="sqlite", nodes=2, runtime="embedded")
 
@@ -78,6 +81,17 @@ def test_a_running_cluster_changes_its_number_of_nodes_and_nothing_else() -> Non
 def test_what_a_running_cluster_cannot_change_is_refused_by_name(flags: Flags, words: str) -> None:
     with pytest.raises(ClusterError, match=words):
         for_running(HAD, flags)
+
+
+@pytest.mark.parametrize("decide", [for_start, for_running])
+def test_nodes_keep_their_ip_family_and_a_cluster_without_nodes_may_get_another(
+    decide: Callable[..., Decision],
+) -> None:
+    with pytest.raises(ClusterError, match="--ip-family dual: the nodes of cluster 'c' have pod ranges of ipv4"):
+        decide(HAD, Flags(ip_family="dual"))
+    assert decide(replace(HAD, ip_family="dual"), Flags()).settings.ip_family == "dual"
+    without = replace(HAD, nodes=0)
+    assert decide(without, Flags(ip_family="dual", nodes=1)).settings.ip_family == "dual"
 
 
 def test_a_pool_and_ports_that_were_given_are_kept_and_changed_only_while_the_cluster_is_down() -> None:

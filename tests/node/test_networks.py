@@ -1,10 +1,11 @@
-"""`up --network`: two nodes by host-gw and udp, a node without a pod network, one that waits for a foreign one."""
+"""`up --network`: two nodes by host-gw, with both IP versions, and by udp; none; one that waits for a foreign one."""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,45 @@ def account(cluster: Cluster) -> None:
     )
 
 
+def both_versions_work(cluster: Cluster) -> None:
+    """Nodes, pods and Services have IPv4 and IPv6, and each is reached by both."""
+    node = cluster.get("node", "node-2")
+    assert [len(node["spec"]["podCIDRs"]), ":" in node["spec"]["podCIDRs"][1]] == [2, True]
+    addresses = [each["address"] for each in node["status"]["addresses"] if each["type"] == "InternalIP"]
+    assert addresses == [cluster.machine("node-2").address, cluster.machine("node-2").address6]
+    own = [each["ip"] for each in cluster.get("pod", "two")["status"]["podIPs"]]
+    assert fetch(cluster, "one", f"[{own[1]}]:8099") == "two\n", "pod to pod"
+    both = service("two")
+    both["metadata"]["name"] = "both"
+    both["spec"] |= {"ipFamilyPolicy": "RequireDualStack", "type": "LoadBalancer"}
+    cluster.apply(both)
+    made = tools.wait_until(
+        lambda: (found := cluster.get("service", "both"))["status"]["loadBalancer"].get("ingress") and found,
+        "addresses",
+    )
+    for address in made["spec"]["clusterIPs"]:
+        host = f"[{address}]" if ":" in address else address
+        tools.wait_until(lambda: fetch(cluster, "one", host) == "two\n", f"{address} is served", 60)  # noqa: B023
+    (outside,) = [each["ip"] for each in made["status"]["loadBalancer"]["ingress"] if ":" in each["ip"]]
+    port = made["spec"]["ports"][0]["nodePort"]
+    for url in (f"http://[{addresses[1]}]:{port}/", f"http://[{outside}]/"):
+        tools.wait_until(lambda: from_here(url) == "two\n", f"{url} is reached from this machine", 60)  # noqa: B023
+
+
+def from_here(url: str) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return str(answer.read().decode())
+    except OSError as error:
+        return str(error)
+
+
 @only("embedded")
 @pytest.mark.parametrize("network", ["host-gw", "udp"])
 def test_pods_of_two_nodes_reach_each_other_by_service_names(network: str, runtime_name: str) -> None:
     with tempfile.TemporaryDirectory(prefix="pyb-") as folder:
-        cluster = Cluster(Path(folder), f"w{os.getpid()}", f"--network={network}", runtime=runtime_name, nodes=2)
+        flags = [f"--network={network}", *(["--ip-family=dual"] if network == "host-gw" else [])]
+        cluster = Cluster(Path(folder), f"w{os.getpid()}", *flags, runtime=runtime_name, nodes=2)
         with cluster:
             account(cluster)
             cluster.apply(pod("one", "node-1"), pod("two", "node-2"), service("one"), service("two"))
@@ -57,6 +92,8 @@ def test_pods_of_two_nodes_reach_each_other_by_service_names(network: str, runti
                 tools.wait_until(lambda: fetch(cluster, here, there) == f"{there}\n", f"{here} -> {there}", 60)  # noqa: B023
             annotations = cluster.get("node", "node-1")["metadata"]["annotations"]
             assert annotations["network.pybernetes.io/backend"] == network
+            if network == "host-gw":
+                both_versions_work(cluster)
             # The agent is killed while somebody has removed its routes: the next one puts them back.
             cluster.inside("ip", "route", "flush", "proto", "80", node="node-2")
             cluster.kill("node-network", "node-2")

@@ -19,6 +19,8 @@ from pybernetes.cluster.readiness import Probe
 
 BIND_ADDRESS = "127.0.0.1"
 SERVICE_RANGE = "10.96.0.0/12"
+SERVICE_RANGE6 = "fd00:10:96::/112"
+"""Of clusters with both IP versions."""
 POD_RANGE = "10.244.0.0/16"
 MANY_PODS_RANGE = "100.64.0.0/10"
 FEW_NODES = 250
@@ -106,6 +108,7 @@ def control_plane(
     etcd_servers: str,
     token_file: str | None,
     load_balancer_pool: str = "",
+    service_range: str = SERVICE_RANGE,
     more_flags: Sequence[str] = (),
 ) -> list[Component]:
     """The components of a cluster without nodes, in the order in which they are started.
@@ -120,8 +123,10 @@ def control_plane(
         f"--component-health=scheduler={scheduler_port}",
     ]
     return [
-        api_server(layout, address, port, advertise_address, etcd_servers, token_file, [*health, *more_flags]),
-        controller_manager(layout, server, controller_manager_port, pod_range, load_balancer_pool),
+        api_server(
+            layout, address, port, advertise_address, etcd_servers, token_file, [*health, *more_flags], service_range
+        ),
+        controller_manager(layout, server, controller_manager_port, pod_range, load_balancer_pool, service_range),
         scheduler(layout, server, scheduler_port),
     ]
 
@@ -147,6 +152,7 @@ def api_server(
     etcd_servers: str,
     token_file: str | None,
     more_flags: Sequence[str] = (),
+    service_range: str = SERVICE_RANGE,
 ) -> Component:
     """The API server; ready when /readyz says so to the administrator."""
     pki = layout.pki
@@ -163,7 +169,7 @@ def api_server(
         f"--service-account-issuer={ISSUER}",
         f"--service-account-key-file={pki / 'sa.pub'}",
         f"--service-account-signing-key-file={pki / 'sa.key'}",
-        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        f"--service-cluster-ip-range={service_range}",
         "--allow-privileged=true",
         "--authorization-mode=Node,RBAC",
         "--enable-bootstrap-token-auth=true",
@@ -205,7 +211,12 @@ def kubelet_client(pki: Path) -> list[str]:
 
 
 def controller_manager(
-    layout: Layout, server: str, port: int, pod_range: str, load_balancer_pool: str = ""
+    layout: Layout,
+    server: str,
+    port: int,
+    pod_range: str,
+    load_balancer_pool: str = "",
+    service_range: str = SERVICE_RANGE,
 ) -> Component:
     """The controllers; ready when all of them work. Only one is started, so there is no leader to elect."""
     pki = layout.pki
@@ -224,7 +235,7 @@ def controller_manager(
         f"--cluster-signing-cert-file={pki / 'ca.crt'}",
         f"--cluster-signing-key-file={pki / 'ca.key'}",
         *(["--allocate-node-cidrs=true", f"--cluster-cidr={pod_range}"] if pod_range else []),
-        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        f"--service-cluster-ip-range={service_range}",
         *([f"--load-balancer-pool={load_balancer_pool}"] if load_balancer_pool else []),
     ]
     return Component(
@@ -282,6 +293,11 @@ def ingress(
         offers=tuple((BIND_ADDRESS, port) for port in ports if port) if inside else (),
         later=True,
     )
+
+
+def service_range(ip_family: str) -> str:
+    """Where Services get their cluster IPs from."""
+    return f"{SERVICE_RANGE},{SERVICE_RANGE6}" if ip_family == "dual" else SERVICE_RANGE
 
 
 def pod_range(nodes: int) -> str:

@@ -42,6 +42,7 @@ class Record:
     network: int | None = None  # Which of this machine's networks its nodes have; kept, as pods have addresses of it.
     nodes: int = 0
     runtime: str = ""  # Which its nodes had when it was last ready.
+    ip_family: str = ""  # Of its pods and Services (`up --ip-family`).
     network_kind: str = ""  # How its nodes reach each other's pods (`up --network`).
     differences: tuple[str, ...] = ()  # What is not isolated on its nodes, because root did not make them.
     members: dict[str, int] = field(default_factory=dict)  # Its nodes: the number of each gives it its address.

@@ -15,6 +15,7 @@ from pybernetes.cluster.layout import Record
 DEFAULT_PORT = 6443
 DEFAULT_STORE = "sqlite"
 DEFAULT_NETWORK = "vxlan"
+DEFAULT_FAMILY = "ipv4"
 USUAL_PORT = -1
 """Ingresses are served at 80 and 443, by users who may not open these at 8080 and 8443."""
 
@@ -26,6 +27,7 @@ class Flags:
     nodes: int | None = None
     runtime: str | None = None
     network: str | None = None
+    ip_family: str | None = None
     store: str | None = None
     etcd_endpoints: str | None = None
     port: int | None = None
@@ -44,6 +46,8 @@ class Settings:
     runtime: str = "auto"
     network: str = DEFAULT_NETWORK
     """How nodes reach each other's pods (`node.network.KINDS`)."""
+    ip_family: str = DEFAULT_FAMILY
+    """`ipv4`, or `dual`: pods and Services have both IP versions."""
     store: str = DEFAULT_STORE
     etcd_endpoints: str = ""
     port: int = DEFAULT_PORT
@@ -71,6 +75,7 @@ def of(record: Record) -> Settings:
         nodes=record.nodes,
         runtime=record.runtime or "auto",
         network=record.network_kind or DEFAULT_NETWORK,
+        ip_family=record.ip_family or DEFAULT_FAMILY,
         store=record.store or DEFAULT_STORE,
         etcd_endpoints=record.etcd_endpoints,
         port=urlsplit(record.server).port or DEFAULT_PORT,
@@ -89,10 +94,12 @@ def for_start(record: Record | None, flags: Flags) -> Decision:
     had = of(record)
     if had.store != "memory" and flags.store not in (None, had.store):
         raise ClusterError(_refused_store(record.name, had.store, flags.store))
+    _refuse_family(record.name, had, flags)
     settings = Settings(
         nodes=had.nodes if flags.nodes is None else flags.nodes,
         runtime=had.runtime if flags.runtime is None else flags.runtime,
         network=flags.network or had.network,
+        ip_family=flags.ip_family or had.ip_family,
         store=flags.store or had.store,
         etcd_endpoints=_etcd_endpoints(had, flags),
         port=had.port if flags.port is None else flags.port,
@@ -110,6 +117,7 @@ def for_running(record: Record, flags: Flags) -> Decision:
     had = of(record)
     if flags.store not in (None, had.store):
         raise ClusterError(_refused_store(record.name, had.store, flags.store))
+    _refuse_family(record.name, had, flags)
     pairs = [
         ("--etcd-endpoints", had.etcd_endpoints, flags.etcd_endpoints),
         ("--port", had.port, flags.port or None),
@@ -130,9 +138,9 @@ def for_running(record: Record, flags: Flags) -> Decision:
     nodes = had.nodes if flags.nodes is None else flags.nodes
     changed = (f"--nodes {had.nodes} -> {nodes}",) if nodes != had.nodes else ()
     runtime = flags.runtime or had.runtime if not had.nodes else had.runtime
-    network = flags.network or had.network
+    network, family = flags.network or had.network, flags.ip_family or had.ip_family
     kept = {name: getattr(had, name) for name in had.__slots__}
-    settings = Settings(**{**kept, "nodes": nodes, "runtime": runtime, "network": network})
+    settings = Settings(**{**kept, "nodes": nodes, "runtime": runtime, "network": network, "ip_family": family})
     return Decision(settings, (), changed)
 
 
@@ -142,6 +150,7 @@ def _new(flags: Flags) -> Settings:
         nodes=(0 if simulated else 1) if flags.nodes is None else flags.nodes,
         runtime=flags.runtime or "auto",
         network=flags.network or DEFAULT_NETWORK,
+        ip_family=flags.ip_family or DEFAULT_FAMILY,
         store=flags.store or DEFAULT_STORE,
         etcd_endpoints=flags.etcd_endpoints or "",
         port=DEFAULT_PORT if flags.port is None else flags.port,
@@ -166,11 +175,21 @@ def _refused_store(name: str, has: str, wanted: str | None) -> str:
     )
 
 
+def _refuse_family(name: str, had: Settings, flags: Flags) -> None:
+    """Nodes keep the pod ranges that they were given."""
+    if had.nodes and flags.ip_family not in (None, had.ip_family):
+        raise ClusterError(
+            f"--ip-family {flags.ip_family}: the nodes of cluster {name!r} have pod ranges of {had.ip_family}; "
+            f"`down --purge` removes them, another --name makes another cluster"
+        )
+
+
 def _kept(had: Settings, flags: Flags) -> tuple[str, ...]:
     rows = [
         ("--nodes", had.nodes, flags.nodes, True),
         ("--runtime", had.runtime, flags.runtime, had.nodes > 0),
         ("--network", had.network, flags.network, had.nodes > 0 and had.network != DEFAULT_NETWORK),
+        ("--ip-family", had.ip_family, flags.ip_family, had.nodes > 0 and had.ip_family != DEFAULT_FAMILY),
         ("--store", had.store, flags.store, True),
         ("--etcd-endpoints", had.etcd_endpoints, flags.etcd_endpoints, had.store == "etcd"),
         ("--port", had.port, flags.port, True),
@@ -192,6 +211,7 @@ def _changed(had: Settings, now: Settings) -> tuple[str, ...]:
     rows = [
         ("--nodes", had.nodes, now.nodes),
         ("--network", had.network, now.network),
+        ("--ip-family", had.ip_family, now.ip_family),
         ("--store", had.store, now.store),
         ("--etcd-endpoints", had.etcd_endpoints, now.etcd_endpoints),
         ("--port", had.port, now.port or had.port),

@@ -53,7 +53,7 @@ def test_certificates_stay_until_they_are_due_or_the_address_is_another(layout: 
     prepare.prepare(layout, NETWORK, 1, 6443)
     assert prepare.ensure_certificates(layout, "node-1", "10.245.7.2") is False
     later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=340)
-    assert prepare.ensure_certificates(layout, "node-1", "10.245.7.2", later) is True
+    assert prepare.ensure_certificates(layout, "node-1", "10.245.7.2", now=later) is True
     client = load(layout.node("node-1") / "pki", "client").certificate_pem
     assert prepare.ensure_certificates(layout, "node-1", "10.245.7.3") is True
     assert load(layout.node("node-1") / "pki", "client").certificate_pem == client

@@ -44,4 +44,8 @@ def _renew_nodes(layout: Layout) -> list[str]:
     from pybernetes.cluster.node.prepare import ensure_certificates
 
     machines = [Machine.read(str(file)) for file in files]
-    return [each.name for each in machines if ensure_certificates(layout, each.name, each.address)]
+    return [
+        each.name
+        for each in machines
+        if ensure_certificates(layout, each.name, *filter(None, (each.address, each.address6)))
+    ]

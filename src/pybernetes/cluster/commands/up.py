@@ -142,6 +142,11 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, settings.Flags]:
         help="between nodes: none = host network only, cni = others bring it (default: as before, else vxlan)",
     )
     parser.add_argument(
+        "--ip-family",
+        choices=["ipv4", "dual"],
+        help="of pods and Services: dual = IPv4 and IPv6 (default: as before, else ipv4)",
+    )
+    parser.add_argument(
         "--simulated-nodes",
         type=flags.count,
         metavar="N",
@@ -182,6 +187,7 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, settings.Flags]:
         nodes=arguments.nodes,
         runtime=arguments.runtime,
         network=arguments.network,
+        ip_family=arguments.ip_family,
         store=arguments.store or ("etcd" if arguments.etcd_endpoints else None),
         etcd_endpoints=arguments.etcd_endpoints,
         port=arguments.port,

@@ -102,7 +102,7 @@ NO_NETWORK = """{
 """`up --network none`: pods of the node's own network only."""
 
 
-def network_template(mtu: int = 0) -> str:
+def network_template(mtu: int = 0, routes: Sequence[str] = ("0.0.0.0/0",)) -> str:
     """A node's CNI configuration, in containerd's template language. Leases go with a power failure, as pods do."""
     bridge = {
         "type": "bridge",
@@ -116,7 +116,7 @@ def network_template(mtu: int = 0) -> str:
             "type": "host-local",
             "dataDir": "/run/cni/networks",
             "ranges": "RANGES",
-            "routes": [{"dst": "0.0.0.0/0"}],
+            "routes": [{"dst": each} for each in routes],
         },
     }
     portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}

@@ -16,7 +16,7 @@ from pybernetes.network.nftables.client import Nftables
 from pybernetes.network.nftables.objects import Chain, Hook, Table
 
 
-def make(network: Network) -> None:
+def make(network: Network, *, dual: bool = False) -> None:
     """Makes the bridge; one that an earlier start of the same cluster left behind is replaced."""
     bridge = network.bridge
     with Netlink() as host:
@@ -27,6 +27,10 @@ def make(network: Network) -> None:
         host.up(bridge)
         host.add_address(bridge, f"{network.gateway}/24")
         host.add_route(network.pods, bridge, source=network.gateway)
+        if dual:
+            sysctl(f"net/ipv6/conf/{bridge}/accept_dad", "0")
+            sysctl(f"net/ipv6/conf/{bridge}/accept_ra", "0")
+            host.add_address(bridge, f"{network.gateway6}/64")
 
 
 def open_way_out(network: Network) -> str | None:
@@ -94,6 +98,11 @@ def sysctl(name: str, value: str) -> None:
             file.write(value)
     except OSError as error:
         raise ClusterError(f"cannot set {path} to {value}: {error.strerror}") from error
+
+
+def has_ipv6() -> bool:
+    """Whether links of this machine can have IPv6 addresses."""
+    return read_sysctl("net/ipv6/conf/default/disable_ipv6") == "0"
 
 
 def read_sysctl(name: str) -> str | None:

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 from pybernetes.cluster import supervisor
+from pybernetes.cluster.components import SERVICE_RANGE6
 from pybernetes.cluster.node import cgroups, mirror, syscalls
 from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, KERNEL_BOOT_ID, PARTITIONED, RUN, Machine
 from pybernetes.cluster.node.netlink import Netlink
@@ -38,6 +39,13 @@ SYSCTLS = {
     "net/ipv4/conf/eth0/proxy_arp": "1",
     "net/ipv4/conf/eth0/medium_id": "1",
     "net/ipv4/neigh/eth0/proxy_delay": "0",
+}
+# Of nodes with both IP versions. Addresses are unique by plan: detecting others with the same would take a second.
+SYSCTLS6 = {
+    "net/ipv6/conf/all/forwarding": "1",
+    "net/ipv6/conf/default/accept_dad": "0",
+    "net/ipv6/conf/eth0/accept_dad": "0",
+    "net/ipv6/conf/eth0/accept_ra": "0",
 }
 # Where the kernel has them: what pods of this node send each other passes the packet rules too, else an answer would
 # come back with the endpoint's address instead of the Service's.
@@ -215,8 +223,14 @@ def _connect(machine: Machine) -> None:
         for name, value in BRIDGE_SYSCTLS.items():
             with contextlib.suppress(OSError):
                 _write(f"/proc/sys/{name}", value)
+        for name, value in SYSCTLS6.items() if machine.address6 else ():
+            _write(f"/proc/sys/{name}", value)
         node.up("eth0")
         node.add_route("0.0.0.0/0", "eth0", gateway=machine.gateway)
+        if machine.address6:
+            node.add_address("eth0", f"{machine.address6}/64")
+            # Packets to Services need a route before the proxy's rules translate them.
+            node.add_route(SERVICE_RANGE6, "eth0", gateway=machine.gateway6)
         # With a MAC of its own: CNI's plugin cannot give one to a bridge that it finds without ports.
         node.add_bridge("cni0", mac(machine.address).replace("0a:58", "0a:59", 1))
         node.up("cni0")

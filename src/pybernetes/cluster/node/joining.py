@@ -32,16 +32,20 @@ class Nodes:
         network: int | None = None,
         *,
         kind: str = "vxlan",
+        ip_family: str = "ipv4",
     ) -> None:
         self.layout = layout
         self.numbers = dict(numbers)
         self.runtime = runtime
         self.kind = kind
+        self.ip_family = ip_family
+        self.dual = ip_family == "dual"
+        plan.check_family(ip_family)
         self.isolation = rights().level
         self.inside = self.isolation == "user-namespaces"
         """Whether they and the control plane are in a network of their own."""
         if self.isolation == "root":
-            self.network = plan.claim(layout) if network is None else Network(network)
+            self.network = plan.claim(layout, dual=self.dual) if network is None else Network(network)
         else:
             self.network = machine.NETWORK if self.inside else SharedNetwork(0, this_machine())
         self.address = self.network.gateway
@@ -54,12 +58,17 @@ class Nodes:
     @property
     def pod_range(self) -> str:
         """Out of which nodes get ranges for their pods; empty if they get none."""
-        return "" if self.kind == "none" else self.network.pods
+        if self.kind == "none":
+            return ""
+        return f"{self.network.pods},{self.network.pods6}" if self.dual else self.network.pods
 
     @property
     def load_balancer_pool(self) -> str:
         """Addresses for Services of type LoadBalancer; empty where no node could announce them."""
-        return "" if self.isolation == "none" else self.network.load_balancers
+        if self.isolation == "none":
+            return ""
+        network = self.network
+        return f"{network.load_balancers},{network.load_balancers6}" if self.dual else network.load_balancers
 
     @property
     def ingress_addresses(self) -> list[str]:
@@ -71,7 +80,17 @@ class Nodes:
         """Their components, whose files are written; the port is that of the API server."""
         self._admin = Admin(self.outside, port, self.layout.pki)
         machines = [
-            prepare.prepare(self.layout, self.network, number, port, self.runtime, self.isolation, name, self.kind)
+            prepare.prepare(
+                self.layout,
+                self.network,
+                number,
+                port,
+                self.runtime,
+                self.isolation,
+                name,
+                self.kind,
+                dual=self.dual,
+            )
             for name, number in self.numbers.items()
         ]
         return [

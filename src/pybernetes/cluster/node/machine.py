@@ -62,6 +62,9 @@ class Machine:
     """`rootless.rights.Level`: without root a node has no cgroups and none of FOLDERS, its programs know others."""
     run: str = RUN
     """In the node: the pid files of its programs."""
+    address6: str = ""
+    """Its IPv6 address and the switch's, if the cluster has both IP versions."""
+    gateway6: str = ""
     proxy: str = ""
     """By which its programs reach other networks, if that is the only way."""
 

@@ -75,18 +75,18 @@ class Netlink:
     def add_address(self, name: str, address: str) -> None:
         """Gives a link an address, written as `10.0.0.1/24`."""
         with _about(name):
-            self._kernel.add_address(self._index(name), ipaddress.IPv4Interface(address))
+            self._kernel.add_address(self._index(name), ipaddress.ip_interface(address))
 
     def add_route(self, network: str, name: str, *, gateway: str | None = None, source: str | None = None) -> None:
         """Routes a network over a link; without a gateway all its addresses are on the link."""
         with _about(network):
             self._kernel.add_route(
                 rtnl.Route(
-                    ipaddress.IPv4Network(network),
-                    ipaddress.IPv4Address(gateway) if gateway else None,
+                    ipaddress.ip_network(network),
+                    ipaddress.ip_address(gateway) if gateway else None,
                     self._index(name),
                     scope=_SCOPE_GLOBAL if gateway else _SCOPE_LINK,
-                    source=ipaddress.IPv4Address(source) if source else None,
+                    source=ipaddress.ip_address(source) if source else None,
                     protocol=_STATIC,
                 )
             )

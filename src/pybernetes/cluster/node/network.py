@@ -5,6 +5,9 @@
     Services        10.245.K.128 ...  addresses of type LoadBalancer, announced by a node each
     pods            10.244.0.0/16   (10.128+K-1 for further clusters), a /24 for each node, given by the controllers
 
+With `--ip-family dual` nodes have an address of fd00:10:245:K::/64 too, and pods one of fd00:10:244:K00::/56. These
+stay inside the cluster: this machine forwards no IPv6, as that would change how it is configured itself.
+
 Nodes have a route for each other node's pods (`network.overlay`). The host takes the pods' whole range to be on the
 switch, and a node answers there (proxy ARP) for the pods it has itself: it needs no route for each node, whoever gives
 the nodes their ranges.
@@ -19,6 +22,8 @@ from dataclasses import dataclass
 NETWORKS = 100
 NODES = 100
 CABLE_MTU = 1500
+CLUSTER6 = "fd00:10::/32"
+"""Nodes, pods and Services of dual-stack clusters: where pods have an IPv6 route to."""
 KINDS = ("vxlan", "host-gw", "udp", "none", "cni")
 """`up --network`: how nodes reach each other's pods; `none`: pods have no network; `cni`: others bring it."""
 
@@ -49,6 +54,27 @@ class Network:
     @property
     def gateway(self) -> str:
         return f"10.245.{self.index}.1"
+
+    @property
+    def fabric6(self) -> str:
+        return f"fd00:10:245:{self.index:x}::/64"
+
+    @property
+    def pods6(self) -> str:
+        """A /64 for each node out of it."""
+        return f"fd00:10:244:{self.index:x}00::/56"
+
+    @property
+    def load_balancers6(self) -> str:
+        return f"fd00:10:245:{self.index:x}::80-fd00:10:245:{self.index:x}::fe"
+
+    @property
+    def gateway6(self) -> str:
+        return f"fd00:10:245:{self.index:x}::1"
+
+    def address6(self, node: int) -> str:
+        """The IPv6 address of a node of a dual-stack cluster."""
+        return f"fd00:10:245:{self.index:x}::{node + 1:x}"
 
     def port(self, node: int) -> str:
         """The name of a node's port on the bridge; nodes count from 1."""

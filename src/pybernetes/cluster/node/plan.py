@@ -47,13 +47,23 @@ def check(wanted: int | None, runtime: str = "auto", store: str = "sqlite") -> N
         raise ClusterError("--store etcd: with nodes but without root the API server has no way to etcd; --nodes 0")
 
 
-def claim(layout: Layout) -> Network:
+def check_family(ip_family: str) -> None:
+    """Raises ClusterError if nodes of this machine cannot have addresses of these IP versions."""
+    if ip_family != "dual":
+        return
+    if rights().level == "none":
+        raise ClusterError("--ip-family dual: without namespaces all pods have this machine's address")
+    if not fabric.has_ipv6():
+        raise ClusterError("--ip-family dual: this machine has no IPv6 (net.ipv6.conf.default.disable_ipv6)")
+
+
+def claim(layout: Layout, *, dual: bool = False) -> Network:
     """Makes the network of a cluster's nodes on the host; the cluster's record remembers which one it has."""
     refuse_host()
     record = layout.read_record() or Record(layout.name)
     network = host.claim(layout.data, record.network, first_choice(layout), list(FOLDERS))
     layout.write_record(replace(record, network=network.index))
-    fabric.make(network)
+    fabric.make(network, dual=dual)
     return network
 
 

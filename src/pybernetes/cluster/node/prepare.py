@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -25,7 +25,7 @@ from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.node import containerd, embedded, mirror
 from pybernetes.cluster.node.machine import RUN, Machine, Program
-from pybernetes.cluster.node.network import CABLE_MTU, Network
+from pybernetes.cluster.node.network import CABLE_MTU, CLUSTER6, Network
 from pybernetes.cluster.node.programs import find
 from pybernetes.cluster.rootless import wayout
 from pybernetes.cluster.rootless.rights import LABEL, Level
@@ -60,14 +60,17 @@ def prepare(
     isolation: Level = "root",
     name: str = "",
     kind: str = "vxlan",
+    *,
+    dual: bool = False,
 ) -> Machine:
     """Writes the files of a node and answers its description, which is one of them."""
     name, address = name or node_name(number), network.address(number)
+    addresses = [address, network.address6(number)] if dual else [address]
     folder = layout.node(name)
     for path in (layout.data / "nodes", folder, folder / "pki"):
         files.make_private_folder(path)
-    ensure_certificates(layout, name, address)
-    _write_identity(folder, name, address)
+    ensure_certificates(layout, name, *addresses)
+    _write_identity(folder, name, addresses)
     root, plain = isolation == "root", isolation == "none"
     run = _short_folder(folder / "run") if plain else RUN
     socket = containerd.SOCKET if runtime == "containerd" else f"{run}/runtime/runtime.sock"
@@ -78,13 +81,14 @@ def prepare(
         more |= {"port": free_port(address), "healthzPort": free_port("127.0.0.1"), "address": address}
     _write_kubelet(layout, folder, name, f"https://{network.gateway}:{server_port}", socket, more)
     flags = [] if root else [f"--root-dir={folder / 'lib-kubelet'}", f"--node-labels={LABEL}={isolation}"]
-    kubelet = Program("kubelet", _kubelet_command(folder, name, address) + flags, str(layout.log(f"{name}-kubelet")))
-    _write_pod_network(folder / "etc-cni" / "net.d", folder / "cni.template", kind)
+    kubelet = Program("kubelet", _kubelet_command(folder, name, addresses) + flags, str(layout.log(f"{name}-kubelet")))
+    _write_pod_network(folder / "etc-cni" / "net.d", folder / "cni.template", kind, dual=dual)
     program = _write_runtime(layout, folder, name, runtime, socket, root=root, plain_address=address if plain else "")
     programs = [program, kubelet]
     if not plain:  # who has no network of its own may set no rules in it
+        pods = f"{network.pods},{network.pods6}" if dual else network.pods
         programs.append(
-            _write_node_network(layout, folder, name, f"https://{network.gateway}:{server_port}", network, kind)
+            _write_node_network(layout, folder, name, f"https://{network.gateway}:{server_port}", pods, kind)
         )
     machine = Machine(
         name=name,
@@ -93,7 +97,9 @@ def prepare(
         bridge=network.bridge,
         port=network.port(number),
         address=address,
+        address6=network.address6(number) if dual else "",
         gateway=network.gateway,
+        gateway6=network.gateway6 if dual else "",
         pods=network.pods,
         keep=[str(layout.data), str(Path(pybernetes.__file__).parents[1]), sys.prefix],
         images=str(layout.images),
@@ -117,7 +123,7 @@ def _short_folder(path: Path) -> str:
     return str(path)
 
 
-def ensure_certificates(layout: Layout, name: str, address: str, now: datetime.datetime | None = None) -> bool:
+def ensure_certificates(layout: Layout, name: str, *addresses: str, now: datetime.datetime | None = None) -> bool:
     """Makes the certificates of a node's kubelet that are missing or due, and says whether there were any."""
     now = now or datetime.datetime.now(datetime.UTC)
     folder = layout.node(name) / "pki"
@@ -127,21 +133,21 @@ def ensure_certificates(layout: Layout, name: str, address: str, now: datetime.d
     if certificates.due(certificates.read(folder, "client"), authority, set(), now):
         certificates.write(folder, "client", pki.issue_client(authority, f"system:node:{name}", ["system:nodes"]))
         made = True
-    names = {name, address}
+    names = {name, *addresses}
     if certificates.due(certificates.read(folder, "serving"), authority, names, now):
         certificates.write(folder, "serving", pki.issue_server(authority, f"system:node:{name}", sorted(names)))
         made = True
     return made
 
 
-def _kubelet_command(folder: Path, name: str, address: str) -> list[str]:
+def _kubelet_command(folder: Path, name: str, addresses: Sequence[str]) -> list[str]:
     return [
         *PYTHON,
         "kubelet",
         f"--config={folder / 'kubelet.json'}",
         f"--kubeconfig={folder / 'kubelet.kubeconfig'}",
         f"--hostname-override={name}",
-        f"--node-ip={address}",
+        f"--node-ip={','.join(addresses)}",
         f"--local-volumes-kubeconfig={folder / 'local-volumes.kubeconfig'}",
         "--v=2",
     ]
@@ -205,7 +211,7 @@ def _write_kubeconfig(layout: Layout, path: Path, server: str, name: str, certif
     files.write_private(path, json.dumps(kubeconfig, indent=2).encode() + b"\n")
 
 
-def _write_node_network(layout: Layout, folder: Path, name: str, server: str, network: Network, kind: str) -> Program:
+def _write_node_network(layout: Layout, folder: Path, name: str, server: str, pods: str, kind: str) -> Program:
     """What the node's network process reads; how it is started."""
     kubeconfig, config = folder / "node-network.kubeconfig", folder / "kube-proxy.json"
     _write_kubeconfig(layout, kubeconfig, server, "system:kube-proxy", layout.pki / certificates.PROXY)
@@ -213,7 +219,7 @@ def _write_node_network(layout: Layout, folder: Path, name: str, server: str, ne
         "kind": "KubeProxyConfiguration",
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "mode": "nftables",
-        "clusterCIDR": network.pods,
+        "clusterCIDR": pods,
         "hostnameOverride": name,
     }
     files.write_private(config, json.dumps(proxy, indent=2).encode() + b"\n")
@@ -261,7 +267,7 @@ def _write_runtime(
     return Program("containerd", command, str(layout.log(f"{name}-containerd")))
 
 
-def _write_pod_network(conf_dir: Path, template: Path, kind: str) -> None:
+def _write_pod_network(conf_dir: Path, template: Path, kind: str, *, dual: bool) -> None:
     """The pods' network: a template that the runtime fills in, or none at all, or what others will bring."""
     from pybernetes.network.overlay.plan import BACKENDS, pod_mtu
 
@@ -272,19 +278,19 @@ def _write_pod_network(conf_dir: Path, template: Path, kind: str) -> None:
     for name in (containerd.NO_NETWORK_FILE, *filled_in):
         (conf_dir / name).unlink(missing_ok=True)
     if kind in BACKENDS:
-        template.write_text(containerd.network_template(pod_mtu(kind, CABLE_MTU)))
+        routes = ["0.0.0.0/0", CLUSTER6] if dual else ["0.0.0.0/0"]
+        template.write_text(containerd.network_template(pod_mtu(kind, CABLE_MTU), routes))
     elif kind == "none":
         (conf_dir / containerd.NO_NETWORK_FILE).write_text(containerd.NO_NETWORK)
 
 
-def _write_identity(folder: Path, name: str, address: str) -> None:
+def _write_identity(folder: Path, name: str, addresses: Sequence[str]) -> None:
     machine_id = folder / "machine-id"
     if not machine_id.exists():
         machine_id.write_text(f"{uuid.uuid4().hex}\n")
     (folder / "hostname").write_text(f"{name}\n")
-    (folder / "hosts").write_text(
-        f"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n{address}\t{name}\n"
-    )
+    own = "".join(f"{address}\t{name}\n" for address in addresses)
+    (folder / "hosts").write_text(f"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n{own}")
     (folder / "resolv.conf").write_text(resolver())
 
 

@@ -26,7 +26,7 @@ from pybernetes.cluster.node.machine import PARTITIONED, Machine
 from pybernetes.cluster.node.network import NODES
 from pybernetes.cluster.rootless import plain
 from pybernetes.cluster.rootless.rights import rights
-from pybernetes.cluster.settings import DEFAULT_NETWORK
+from pybernetes.cluster.settings import DEFAULT_FAMILY, DEFAULT_NETWORK
 
 READY_TIMEOUT = 100.0
 POLL = 0.02
@@ -76,7 +76,8 @@ def add(layout: Layout, record: Record, numbers: Mapping[str, int], done: Callab
 
     runtime = plan.runtime(layout, record.runtime or "auto")
     kind = record.network_kind or DEFAULT_NETWORK
-    nodes = joining.Nodes(layout, numbers, runtime, record.network, kind=kind)
+    family = record.ip_family or DEFAULT_FAMILY
+    nodes = joining.Nodes(layout, numbers, runtime, record.network, kind=kind, ip_family=family)
     nodes.provide_images()
     changed = replace(
         record, members={**record.numbers, **numbers}, nodes=len(record.numbers) + len(numbers), runtime=runtime

@@ -104,7 +104,7 @@ def _network() -> socket.socket:
             with Netlink() as here:
                 here.up("lo")
             fabric.sysctl("net/ipv4/ip_forward", "1")
-            fabric.make(NETWORK)
+            fabric.make(NETWORK, dual=fabric.has_ipv6())
             code = 0
         except OSError as error:
             print(f"no network in a user namespace: {error}", flush=True)
