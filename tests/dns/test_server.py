@@ -20,6 +20,7 @@ import pytest
 from waiting import wait_for
 
 from pybernetes.dns import corefile, pods
+from pybernetes.dns import server as server_module
 from pybernetes.dns.cache import Packets
 from pybernetes.dns.forward import Forwarder
 from pybernetes.dns.message import CNAME, PTR, address_record, name_record, srv_record
@@ -291,6 +292,35 @@ async def test_garbage_and_floods_do_not_stop_the_server() -> None:
         writer.close()
         await wait_for(lambda: server.requests["udp"] >= len(garbage) - 1, "the garbage is read")
         assert shown(await ask(port, WEB)) == [f"{WEB}. 30 IN A 10.96.0.7"]
+
+
+async def test_a_client_that_asks_without_end_takes_no_answers_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "CLIENT_PENDING", 3)
+    monkeypatch.setattr(server_module, "CLIENT_CONNECTIONS", 2)
+    async with upstream() as (_, other_port):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+            silent.bind((HOST, 0))
+            chains = {
+                "silent": Chain(forwarder=Forwarder([silent.getsockname()])),
+                "": Chain(zone(), forwarder=Forwarder([(HOST, other_port)])),
+            }
+            server = DNSServer(Resolver(chains, PodNames()))
+            port = await server.start(HOST, 0)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as flood:
+                flood.bind(("127.0.0.9", 0))
+                flood.setblocking(False)
+                flood.connect((HOST, port))
+                for number in range(4):
+                    flood.send(dns.message.make_query(f"{number}.silent", "A").to_wire())
+                await wait_for(lambda: server.responses[dns.rcode.SERVFAIL] == 1, "the fourth is refused")
+                assert shown(await ask(port, "www.example.com")) == ["www.example.com. 600 IN A 192.0.2.1"]
+            held = [await asyncio.open_connection(HOST, port, local_addr=("127.0.0.9", 0)) for _ in range(3)]
+            assert await held[2][0].read() == b"", "a third connection is closed"
+            assert shown(await ask(port, WEB, tcp=True)) == [f"{WEB}. 30 IN A 10.96.0.7"]
+            for _, writer in held:
+                writer.close()
+            await server.stop()
+            await wait_for(lambda: not server._pending_of and not server._connections, "nothing is counted any more")
 
 
 async def test_the_cache_is_bounded() -> None:

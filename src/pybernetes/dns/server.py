@@ -1,7 +1,8 @@
 """The sockets of the DNS server: UDP and TCP on the same addresses.
 
 A datagram that was answered before is answered with the same bytes; everything else goes to the resolver, at most
-`MAX_PENDING` questions at a time. Whatever a datagram holds, only its sender gets an error.
+`MAX_PENDING` questions at a time. Whatever a datagram holds, only its sender gets an error, and one client can have no
+more than a part of the questions and connections: a pod that asks without end does not take others' answers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import socket
 import struct
 import time
 from collections import Counter
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
 
 from .cache import Answer, Cache, Packets
 from .message import (
@@ -32,6 +36,8 @@ BATCH = 64
 """Datagrams that are read before other work on the event loop has its turn."""
 MAX_PENDING = 2000
 MAX_CONNECTIONS = 1000
+CLIENT_PENDING, CLIENT_CONNECTIONS = 250, 100
+"""Of one address."""
 IDLE = 10.0
 """Seconds after which a TCP connection without a query is closed: CoreDNS's idle timeout."""
 ANY_CLASS = 255
@@ -49,7 +55,8 @@ class DNSServer:
         self._sockets: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
         self._pending: set[asyncio.Task[None]] = set()
-        self._connections = 0
+        self._pending_of: Counter[str] = Counter()
+        self._connections: Counter[str] = Counter()
         self.responses: Counter[int] = Counter()
         """Responses by code."""
         self.requests: Counter[str] = Counter()
@@ -139,12 +146,22 @@ class DNSServer:
         if response is not None:
             _send(sock, response, peer)
             self._keep_packet(data, query)
-        elif len(self._pending) >= MAX_PENDING:
+        elif not self._start(peer[0], self._answer_datagram, sock, query, peer):
             _send(sock, self._respond(query, Answer(SERVFAIL, False, query.name, ()), query.size), peer)
-        else:
-            task = asyncio.get_running_loop().create_task(self._answer_datagram(sock, query, peer))
-            self._pending.add(task)
-            task.add_done_callback(self._pending.discard)
+
+    def _start(self, client: str, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> bool:
+        """Begins what takes longer, unless the client or all together have enough under way; whether it was begun."""
+        if len(self._pending) >= MAX_PENDING or self._pending_of[client] >= CLIENT_PENDING:
+            return False
+        self._pending_of[client] += 1
+        task = asyncio.get_running_loop().create_task(work(*arguments))
+        self._pending.add(task)
+        task.add_done_callback(partial(self._done, client))
+        return True
+
+    def _done(self, client: str, task: asyncio.Task[None]) -> None:
+        self._pending.discard(task)
+        _count_down(self._pending_of, client)
 
     def _keep_packet(self, data: bytes, query: Query) -> None:
         """Answer the same query by the same bytes from now on, if the answer does not depend on who asks."""
@@ -162,12 +179,12 @@ class DNSServer:
         _send(sock, await self._later(query, peer[0], query.size), peer)
 
     async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._connections >= MAX_CONNECTIONS:
+        source = (writer.get_extra_info("peername") or ("",))[0]
+        if self._connections.total() >= MAX_CONNECTIONS or self._connections[source] >= CLIENT_CONNECTIONS:
             writer.close()
             return
-        self._connections += 1
+        self._connections[source] += 1
         try:
-            source = writer.get_extra_info("peername")[0]
             while True:
                 async with asyncio.timeout(IDLE):
                     (length,) = struct.unpack("!H", await reader.readexactly(2))
@@ -184,7 +201,7 @@ class DNSServer:
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
-            self._connections -= 1
+            _count_down(self._connections, source)
             writer.close()
 
     def _at_once(self, query: Query, source: str, limit: int) -> bytes | None:
@@ -232,11 +249,7 @@ class DNSServer:
 
     def _prefetch(self, answer: Answer, query: Query, source: str) -> None:
         """Fetch an answer anew before it ends, once. If that fails it is given until it ends."""
-        if len(self._pending) < MAX_PENDING:
-            answer.renewing = True
-            task = asyncio.get_running_loop().create_task(self._renew(query, source))
-            self._pending.add(task)
-            task.add_done_callback(self._pending.discard)
+        answer.renewing = self._start(source, self._renew, query, source)
 
     async def _renew(self, query: Query, source: str) -> None:
         try:
@@ -248,6 +261,12 @@ class DNSServer:
         self.responses[answer.rcode] += 1
         body = answer.body(time.monotonic())
         return respond(query, answer.rcode, body, authoritative=answer.authoritative, limit=limit)
+
+
+def _count_down(counter: Counter[str], key: str) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
 
 
 def _send(sock: socket.socket, data: bytes, peer: tuple[str, int]) -> None:
