@@ -161,7 +161,10 @@ async def test_addresses_of_the_service_range_are_refused_because_servicecidrs_a
         assert await h.ask("10.96.77.77") == "refused"
 
 
-async def test_rules_that_were_removed_by_hand_are_set_again(lab: Lab, server: tools.ApiServer) -> None:
+async def test_rules_that_were_removed_by_hand_are_set_again(
+    lab: Lab, server: tools.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REPAIR_INTERVAL", 0.0)
     async with running(lab, server) as h:
         ip = await h.service()
         await h.endpoints("10.1.0.2")
@@ -170,6 +173,20 @@ async def test_rules_that_were_removed_by_hand_are_set_again(lab: Lab, server: t
             lab.node.output("nft", *damage)
             await h.answers(ip, {"pod0"})
         assert h.metrics.repairs.value() == 2
+
+
+async def test_a_program_that_changes_the_tables_all_the_time_does_not_make_the_proxy_do_the_same(
+    lab: Lab, server: tools.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REPAIR_INTERVAL", 600.0)
+    async with running(lab, server) as h:
+        for repairs in (1, 2):
+            lab.node.output("nft", "delete", "table", "ip", "kube-proxy")
+            await until(lambda: h.metrics.repairs.value() == repairs, "it is noticed")  # noqa: B023
+            if repairs == 1:
+                await until(lambda: "kube-proxy" in lab.node.output("nft", "list", "tables", "ip"), "repaired at once")
+        assert h.proxier._next - SystemClock().monotonic() > 300
+        assert "kube-proxy" not in lab.node.output("nft", "list", "tables", "ip")
 
 
 async def test_a_new_proxy_takes_over_the_tables_of_the_old_one(lab: Lab, server: tools.ApiServer) -> None:

@@ -90,7 +90,9 @@ class Proxier:
         """Services to look at, with the time of the change that caused it if a slice says it."""
         self._anew = True
         self._timer: Timer | None = None
-        self._next = 0.0
+        self._next = self._next_repair = 0.0
+        self._repairing = False
+        """The next sync makes the tables anew because somebody else changed them."""
         self._failures = 0
 
     async def run(self) -> None:
@@ -186,9 +188,9 @@ class Proxier:
         if self._kernel.disturbed():
             log.warning("somebody else changed the tables of the proxy, they are made anew")
             self._metrics.repairs.inc()
-            self._anew = True
+            self._anew = self._repairing = True
+            self._next = max(self._next, self._next_repair)
             self._queue()
-            self._next = max(self._next, self._clock.monotonic() + REPAIR_INTERVAL)
 
     # Syncing
 
@@ -217,6 +219,8 @@ class Proxier:
             return
         self._anew, self._failures = False, 0
         self._next = began + self._settings.min_sync_period
+        if self._repairing:
+            self._next_repair, self._repairing = began + REPAIR_INTERVAL, False
         self._clean_conntrack(stale)
         self._report(began, anew, dirty)
         self.started.set()
