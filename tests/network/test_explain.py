@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from network.policy.objects import labels, policy
+from network.policy.objects import cluster_policy, labels, policy
 from proxy.services import endpoint_slice, service
 
 from pybernetes.api.core.v1 import Pod
@@ -80,6 +80,15 @@ def test_the_policy_that_denies_a_connection_is_named() -> None:
     assert "NetworkPolicy x/deny allows it" in report.text()
     assert not explain_connection(pod("new"), "10.1.0.3", 8080, "TCP", facts).good
     assert explain_connection(pod("host", "10.1.0.2", hostNetwork=True), "10.1.0.3", 8080, "TCP", facts).good
+
+
+def test_the_cluster_policy_that_decides_is_named() -> None:
+    client, web = pod("client", "10.1.0.2"), pod("web", "10.1.0.3")
+    deny = cluster_policy("no", "Admin", 1, ingress=[{"action": "Deny", "from": [{"namespaces": {}}]}])
+    facts = Facts((policy("allow", ingress=[{}]),), {"x": {}}, (client, web), (deny,))
+    report = explain_connection(client, "10.1.0.3", 8080, "TCP", facts)
+    assert not report.good
+    assert report.findings[1] == "ingress: ClusterNetworkPolicy no (Admin) denies it"
 
 
 def test_targets_as_they_are_typed() -> None:

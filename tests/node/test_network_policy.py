@@ -11,6 +11,7 @@ from node.cluster import Cluster
 from node.pods import Namespace, container
 
 import tools
+from pybernetes.network.policy.cluster_policies import definition
 
 WEB = "hostname > /tmp/index.html; trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp & wait"
 DENY = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
@@ -92,3 +93,26 @@ def test_policies_take_effect_change_and_go(node: Cluster, space: Namespace) -> 
     space.apply(policy("deny", **DENY))
     becomes(space, "friend", False)
     space.kubectl("delete", "networkpolicy", "--all")
+
+
+def test_cluster_policies_take_effect_where_their_definition_is(node: Cluster, space: Namespace) -> None:
+    becomes(space, "stranger", True)
+    try:
+        node.kubectl("apply", "-f", "-", stdin=definition())
+        node.kubectl("wait", "--for=condition=Established", "crd", "clusternetworkpolicies.policy.networking.k8s.io")
+        of_space = {"matchLabels": {"kubernetes.io/metadata.name": "policies"}}
+        stranger = {"namespaceSelector": of_space, "podSelector": {"matchLabels": {"app": "stranger"}}}
+        rule = {"name": "no strangers", "action": "Deny", "from": [{"pods": stranger}]}
+        spec = {"tier": "Admin", "priority": 10, "subject": {"namespaces": of_space}, "ingress": [rule]}
+        kind = {"apiVersion": "policy.networking.k8s.io/v1alpha2", "kind": "ClusterNetworkPolicy"}
+        node.apply({**kind, "metadata": {"name": "strangers"}, "spec": spec})
+        becomes(space, "stranger", False)
+        assert fetch(space, "friend") == "web"
+        found = node.pyb("why", "connection", "stranger", "service/web", "-n", "policies")
+        assert "ClusterNetworkPolicy strangers (Admin) denies it" in found
+        bad = {**spec, "ingress": [{**rule, "action": "Allow"}]}
+        refused = json.dumps({**kind, "metadata": {"name": "bad"}, "spec": bad})
+        assert "Unsupported value" in node.kubectl("apply", "-f", "-", stdin=refused, check=False)
+    finally:
+        node.kubectl("delete", "crd", "clusternetworkpolicies.policy.networking.k8s.io", "--ignore-not-found")
+    becomes(space, "stranger", True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pybernetes.api.core.v1 import Pod, Service, ServicePort
 from pybernetes.api.discovery.v1 import EndpointSlice
 
+from .policy.cluster_facts import ClusterPolicy
 from .policy.facts import EGRESS, PROTOCOLS, Policy, pod_facts
 from .policy.judge import End, Verdict, judge
 
@@ -141,6 +142,7 @@ class Facts:
     policies: tuple[Policy, ...]
     namespaces: Mapping[str, Mapping[str, str]]
     pods: tuple[Pod, ...]
+    cluster: tuple[ClusterPolicy, ...] = ()
 
     def end(self, address: str) -> End:
         """An address, with the pod that has it."""
@@ -168,7 +170,8 @@ def explain_connection(source: Pod, target: str, port: int, protocol: str, facts
     if source.spec and source.spec.host_network:
         return Report(True, f"pod {name} is on its node's network: policies do not isolate it as a source")
     own = facts.end(source.status.pod_ip or "")
-    verdicts = judge(facts.policies, facts.namespaces, own, facts.end(target), PROTOCOLS.get(protocol, 0), port)
+    end, number = facts.end(target), PROTOCOLS.get(protocol, 0)
+    verdicts = judge(facts.policies, facts.namespaces, own, end, number, port, facts.cluster)
     good = all(each.allowed for each in verdicts)
     summary = f"pod {name} {'may' if good else 'may not'} connect to {where}"
     return Report(good, summary, tuple(_words(each) for each in verdicts if each.direction))
@@ -176,6 +179,9 @@ def explain_connection(source: Pod, target: str, port: int, protocol: str, facts
 
 def _words(verdict: Verdict) -> str:
     end = "source" if verdict.direction == EGRESS else "target"
+    if verdict.tier:
+        what = "accepts" if verdict.allowed else "denies"
+        return f"{verdict.direction}: ClusterNetworkPolicy {verdict.by} ({verdict.tier}) {what} it"
     if not verdict.policies:
         return f"{verdict.direction}: no NetworkPolicy isolates the {end}"
     if verdict.allowed:

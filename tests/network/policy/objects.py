@@ -9,6 +9,7 @@ import msgspec
 
 from pybernetes.api.networking.v1 import NetworkPolicy
 from pybernetes.client.keys import Key
+from pybernetes.network.policy.cluster_facts import ClusterPolicy, cluster_policy_facts
 from pybernetes.network.policy.facts import PodFacts, Policy, policy_facts
 
 
@@ -16,6 +17,12 @@ def policy(name: str, namespace: str = "x", **spec: Any) -> Policy:
     """A policy for all pods of a namespace, unless its spec says other."""
     content = {"metadata": {"name": name, "namespace": namespace}, "spec": {"podSelector": {}, **spec}}
     return policy_facts(msgspec.convert(content, NetworkPolicy))
+
+
+def cluster_policy(name: str, tier: str, priority: int, subject: Any = None, **rules: Any) -> ClusterPolicy:
+    """A ClusterNetworkPolicy for all pods, unless a subject says other."""
+    spec = {"tier": tier, "priority": priority, "subject": subject or {"namespaces": {}}, **rules}
+    return cluster_policy_facts({"metadata": {"name": name}, "spec": spec})
 
 
 def pod(*addresses: str, namespace: str = "x", local: bool = True, ports: Any = (), **labels: str) -> PodFacts:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from itertools import permutations
 
 import pytest
-from network.policy.objects import key, labels, pod, policy
+from network.policy.objects import cluster_policy, key, labels, pod, policy
 from proxy.lab import DROPPED_AFTER, Lab, Proxy, make_lab
 from proxy.services import endpoint, endpoint_slice, service
 
 from pybernetes.net.netlink.conntrack import Conntrack
 from pybernetes.network.nftables.client import Nftables
 from pybernetes.network.policy import agent
+from pybernetes.network.policy.cluster_facts import ClusterPolicy
 from pybernetes.network.policy.facts import PROTOCOLS, PodFacts, Policy
 from pybernetes.network.policy.judge import End, judge
 from pybernetes.network.policy.kernel import Kernel
@@ -81,6 +82,88 @@ CASES: dict[str, list[Policy]] = {
     ],
 }
 
+ALL = {"namespaces": {}}
+POD_A, POD_B = ({"pods": {"namespaceSelector": {}, "podSelector": labels(pod=each)}} for each in "ab")
+EVERYWHERE = {"networks": ["0.0.0.0/0", "::/0"]}
+TCP_8080 = {"tcp": {"destinationPort": {"number": 8080}}}
+DENY_ALL = {"action": "Deny", "from": [ALL]}
+CLUSTER_CASES: dict[str, tuple[list[Policy], list[ClusterPolicy]]] = {
+    "admin denies what a NetworkPolicy allows": (
+        [policy("allow", ingress=[{}])],
+        [cluster_policy("one", "Admin", 5, POD_A, ingress=[{"action": "Deny", "from": [POD_B]}])],
+    ),
+    "admin accepts what a NetworkPolicy denies": (
+        [policy("deny", policyTypes=["Ingress"])],
+        [cluster_policy("one", "Admin", 5, ingress=[{"action": "Accept", "from": [POD_A], "protocols": [TCP_8080]}])],
+    ),
+    "pass leads past the rest of the tier, to NetworkPolicies": (
+        [policy("some", ingress=[{"from": [{"podSelector": labels(pod="b")}]}])],
+        [
+            cluster_policy("first", "Admin", 1, ingress=[{"action": "Pass", "from": [POD_A, POD_B]}]),
+            cluster_policy("second", "Admin", 2, ingress=[DENY_ALL]),
+        ],
+    ),
+    "pass with several peers and ports": (
+        [],
+        [
+            cluster_policy(
+                "first",
+                "Admin",
+                1,
+                ingress=[
+                    {
+                        "action": "Pass",
+                        "from": [POD_A, {"namespaces": labels(ns="y")}],
+                        "protocols": [{"udp": {"destinationPort": {"range": {"start": 8000, "end": 8090}}}}, TCP_8080],
+                    },
+                    DENY_ALL,
+                ],
+            ),
+        ],
+    ),
+    "priorities count, not names": (
+        [],
+        [
+            cluster_policy("a", "Admin", 20, ingress=[DENY_ALL]),
+            cluster_policy("b", "Admin", 10, ingress=[{"action": "Accept", "from": [POD_A]}]),
+        ],
+    ),
+    "baseline is for pods that no NetworkPolicy isolates": (
+        [policy("only", podSelector=labels(pod="b"), ingress=[{"from": [{"podSelector": labels(pod="a")}]}])],
+        [cluster_policy("default", "Baseline", 0, ingress=[DENY_ALL])],
+    ),
+    "egress to networks and by named ports": (
+        [],
+        [
+            cluster_policy(
+                "one",
+                "Admin",
+                1,
+                POD_A,
+                egress=[
+                    {"action": "Accept", "to": [ALL], "protocols": [{"destinationNamedPort": "web"}]},
+                    {"action": "Deny", "to": [EVERYWHERE]},
+                ],
+            )
+        ],
+    ),
+    "what is not known fails closed": (
+        [],
+        [
+            cluster_policy(
+                "one",
+                "Admin",
+                1,
+                POD_A,
+                egress=[
+                    {"action": "Accept", "to": [ALL, {"nodes": {}}]},
+                    {"action": "Pass", "to": [{"somewhere": {}}]},
+                ],
+            )
+        ],
+    ),
+}
+
 
 class Node:
     """The policies of the lab's node."""
@@ -88,6 +171,7 @@ class Node:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.state = kernel, PolicyState()
         self.policies: dict[str, Policy] = {}
+        self.cluster: tuple[ClusterPolicy, ...] = ()
         for name, of in NAMESPACES.items():
             self.state.put_namespace(name, of)
         for name, each in PODS.items():
@@ -102,8 +186,15 @@ class Node:
         self.policies = now
         self.kernel.update(self.state)
 
+    def put_cluster(self, *policies: ClusterPolicy) -> None:
+        """Makes these the ClusterNetworkPolicies."""
+        self.cluster = policies
+        self.state.put_cluster_policies(policies)
+        self.kernel.update(self.state)
+
     def allows(self, source: End, target: End, protocol: int, port: int) -> bool:
-        return all(each.allowed for each in judge(self.policies.values(), NAMESPACES, source, target, protocol, port))
+        found = judge(self.policies.values(), NAMESPACES, source, target, protocol, port, self.cluster)
+        return all(each.allowed for each in found)
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +241,36 @@ def test_the_kernel_judges_as_the_policies_say(lab: Lab, node: Node, case: str) 
     assert reachable(lab, node) == []
     node.put()
     assert lab.node.output("nft", "list", "table", "ip", "network-policy").count("chain") == 3, "nothing is left over"
+
+
+@pytest.mark.parametrize("case", CLUSTER_CASES)
+def test_the_kernel_judges_by_tiers_as_cluster_policies_say(lab: Lab, node: Node, case: str) -> None:
+    policies, cluster = CLUSTER_CASES[case]
+    node.put(*policies)
+    node.put_cluster(*cluster)
+    assert reachable(lab, node) == []
+    node.put_cluster()
+    node.put()
+    assert lab.node.output("nft", "list", "table", "ip", "network-policy").count("chain") == 3, "nothing is left over"
+
+
+def test_cluster_policies_follow_their_changes_and_labels_of_namespaces(lab: Lab, node: Node) -> None:
+    def deny(priority: int, ns: str) -> ClusterPolicy:
+        return cluster_policy("deny", "Admin", priority, {"namespaces": labels(ns=ns)}, ingress=[DENY_ALL])
+
+    node.put_cluster(deny(1, "x"))
+    assert lab.drops(lab.pods[2], "10.1.0.2", 8080)
+    accept = cluster_policy("accept", "Admin", 5, ingress=[{"action": "Accept", "from": [ALL]}])
+    node.put_cluster(deny(9, "x"), accept)
+    assert lab.ask(lab.pods[2], "10.1.0.2", 8080) == "pod0", "it has a lower precedence now"
+    node.put_cluster(deny(1, "z"), accept)
+    assert lab.ask(lab.pods[2], "10.1.0.2", 8080) == "pod0"
+    node.state.put_namespace("x", {"ns": "z"})
+    node.kernel.update(node.state)
+    assert lab.drops(lab.pods[2], "10.1.0.2", 8080)
+    rules = lab.node.output("nft", "list", "table", "ip", "network-policy")
+    node.kernel.replace(node.state)
+    assert len(lab.node.output("nft", "list", "table", "ip", "network-policy")) == len(rules)
 
 
 def test_one_policy_after_another_leaves_nothing_of_the_one_before(lab: Lab, node: Node) -> None:

@@ -135,13 +135,15 @@ async def _facts(client: Client) -> Facts:
     from pybernetes.api.core.v1 import Namespace, Pod
     from pybernetes.api.networking.v1 import NetworkPolicy
     from pybernetes.network.explain import Facts
+    from pybernetes.network.policy.cluster_policies import read
     from pybernetes.network.policy.facts import policy_facts
 
     policies = await client.list(NetworkPolicy)
     namespaces = await client.list(Namespace)
     pods = await client.list(Pod)
     labels = {each.metadata.name or "": each.metadata.labels or {} for each in namespaces.items or () if each.metadata}
-    return Facts(tuple(map(policy_facts, policies.items or ())), labels, tuple(pods.items or ()))
+    of_cluster = tuple(await read(client))
+    return Facts(tuple(map(policy_facts, policies.items or ())), labels, tuple(pods.items or ()), of_cluster)
 
 
 def _split(target: str) -> tuple[str, int]:

@@ -59,6 +59,17 @@ def network_policy() -> list[tuple[str, dict[str, object]]]:
         "rules": [
             {"apiGroups": [""], "resources": ["pods", "namespaces", "nodes"], "verbs": verbs},
             {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": verbs},
+            {
+                "apiGroups": ["policy.networking.k8s.io"],
+                "resources": ["clusternetworkpolicies"],
+                "verbs": verbs,
+            },
+            {
+                "apiGroups": ["apiextensions.k8s.io"],
+                "resources": ["customresourcedefinitions"],
+                "resourceNames": ["clusternetworkpolicies.policy.networking.k8s.io"],
+                "verbs": verbs,
+            },
         ],
     }
     binding: dict[str, object] = {

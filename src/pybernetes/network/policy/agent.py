@@ -1,13 +1,15 @@
 """Keeps the policy tables of a node in step with the cluster.
 
-Woken by: NetworkPolicies, and once there is one, by pods, namespaces, this node's Node, and by changes that others make
-to the tables. Writes: the tables, nothing in the cluster. Without any policy it follows nothing else and has no tables.
+Woken by: NetworkPolicies and ClusterNetworkPolicies, and once there is one, by pods, namespaces, this node's Node, and
+by changes that others make to the tables. Writes: the tables, nothing in the cluster. Without any policy it follows
+nothing else and has no tables.
 Pods are kept with no more than policies ask about: a node knows those of the whole cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import logging
 from collections.abc import Iterator
@@ -21,12 +23,17 @@ from pybernetes.client.clock import Clock, Timer
 from pybernetes.client.event_handlers import Handler
 from pybernetes.client.informers import InformerFactory
 from pybernetes.client.keys import Key, key_of
+from pybernetes.component.tasks import Tasks
 from pybernetes.network.nftables.client import Nftables
 
+from .cluster_facts import ClusterPolicy
+from .cluster_policies import ClusterPolicies
 from .facts import PROTOCOLS, PodFacts, Range, pod_facts, policy_facts
 from .kernel import Kernel
 from .state import PolicyState
 
+CLUSTER_POLICIES_WITHIN = 10.0
+"""Seconds for which the first tables wait for ClusterNetworkPolicies, which this user may not be allowed to read."""
 FIRST_RETRY, LAST_RETRY = 1.0, 30.0
 REPAIR_INTERVAL = 1.0
 """Seconds between two repairs: a program that changes the tables all the time must not make us do the same."""
@@ -67,28 +74,34 @@ class PolicyAgent:
         self._absent = False
         """There is no policy any longer, and so there are no tables."""
         self._timer: Timer | None = None
-        self._next = 0.0
+        self._next = self._next_repair = 0.0
+        self._repairing = False
+        """The next sync makes the tables anew because somebody else changed them."""
         self._failures = 0
         self._ready = False
+        self._first = asyncio.Event()
+        """There is, or was, a policy."""
 
-    async def run(self) -> None:
-        """Work until cancelled. The tables stay when it ends."""
+    async def run(self, cluster_policies: asyncio.Event | None = None) -> None:
+        """Work until cancelled. The tables stay when it ends. `cluster_policies`: set when they were read once."""
         self._informers.start()
         policies = self._informers.informer(NetworkPolicy)
         await policies.wait_synced()
-        first = asyncio.Event()
+        if cluster_policies is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(cluster_policies.wait(), CLUSTER_POLICIES_WITHIN)
         handlers: list[Handler[Any]] = []
 
         def policy_changed(policy: NetworkPolicy) -> None:
-            first.set()
+            self._first.set()
             self._policy(key_of(policy))
 
         try:
             handlers.append(policies.add_handler(policy_changed, lambda _, new: policy_changed(new), policy_changed))
-            if not len(policies):
+            if not len(policies) and not self._state:
                 self._kernel.remove()
                 self.started.set()
-                await first.wait()
+                await self._first.wait()
             await self._follow(handlers)
         finally:
             for handler in handlers:
@@ -136,6 +149,13 @@ class PolicyAgent:
         self._state.put_policy(key, facts)
         self._queue()
 
+    def put_cluster_policies(self, policies: list[ClusterPolicy]) -> None:
+        """All ClusterNetworkPolicies as they are now."""
+        self._state.put_cluster_policies(policies)
+        if policies:
+            self._first.set()
+        self._queue()
+
     def _pod(self, pod: Pod) -> None:
         self._state.put_pod(key_of(pod), pod_facts(pod, self._node_name))
         self._queue()
@@ -160,8 +180,8 @@ class PolicyAgent:
     def _disturbed(self) -> None:
         if self._kernel.disturbed():
             log.warning("somebody else changed the tables of network policies, they are made anew")
-            self._anew = True
-            self._next = max(self._next, self._clock.monotonic() + REPAIR_INTERVAL) if self.started.is_set() else 0.0
+            self._anew = self._repairing = True
+            self._next = max(self._next, self._next_repair)
             self._queue()
 
     # Syncing
@@ -192,6 +212,8 @@ class PolicyAgent:
             self._queue()
             return
         self._anew, self._failures = False, 0
+        if self._repairing:
+            self._next_repair, self._repairing = began + REPAIR_INTERVAL, False
         self.started.set()
         log.debug("rules of network policies set in %.1f ms", (self._clock.monotonic() - began) * 1000)
 
@@ -233,9 +255,13 @@ def see_bridged_packets() -> None:
 
 async def serve(client: Client, node_name: str, clock: Clock, cluster_dns: str = "") -> None:
     """The policies of this node, until cancelled."""
-    informers = InformerFactory(client, transform=lean)
+    informers, tasks = InformerFactory(client, transform=lean), Tasks("network-policy")
     try:
         with Nftables() as nftables:
-            await PolicyAgent(informers, Kernel(nftables), node_name, clock, cluster_dns).run()
+            agent = PolicyAgent(informers, Kernel(nftables), node_name, clock, cluster_dns)
+            of_cluster = ClusterPolicies(client, informers, agent.put_cluster_policies)
+            tasks.start("cluster network policies", of_cluster.run)
+            await agent.run(of_cluster.synced)
     finally:
+        await tasks.stop()
         await informers.stop()

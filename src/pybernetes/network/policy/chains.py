@@ -21,6 +21,7 @@ from pybernetes.network.nftables.batch import Batch
 from pybernetes.network.nftables.datatypes import IPV4, IPV6, PORT, PROTOCOL, VERDICT, concat
 from pybernetes.network.nftables.objects import Chain, Hook, Set, Table
 
+from .cluster_facts import ACCEPT, DENY, PASS
 from .facts import EGRESS, INGRESS, LAST_PORT, Peers, Port, Rule
 
 NAME = "network-policy"
@@ -29,6 +30,7 @@ ADDRESSES, BLOCKS, NAMED_PORTS = "addresses", "blocks", "named ports"
 OWN, KNOWN, GUARDED = "own", "known", "guarded"
 _ICMPV6, _FIRST_NEIGHBOR, _LAST_NEIGHBOR = b"\x3a", b"\x82", b"\x8f"
 """ICMPv6 from multicast listener queries (130) to reports (143): neighbor discovery, which has to work on bridges."""
+_ACTIONS = {ACCEPT: e.ACCEPT, DENY: e.DROP, PASS: e.RETURN}
 Expressions = list[bytes]
 
 
@@ -93,9 +95,36 @@ class Family:
         yield [*load, e.lookup(pods_map(direction), register, e.VERDICT_REGISTER)]
         yield [*load, e.lookup(GUARDED, register), e.lookup(KNOWN, register, inverted=True), e.verdict(e.DROP)]
 
-    def pod_chain(self, policies: Iterable[str]) -> list[Expressions]:
-        """The rules for pods that these policies (by their chains) isolate."""
-        return [*([e.jump(name)] for name in policies), [e.verdict(e.DROP)]]
+    def pod_chain(self, policies: Iterable[str], admin: str = "", baseline: str = "") -> list[Expressions]:
+        """The rules for pods that these policies (by their chains) isolate: first those of the tier Admin, then
+        NetworkPolicies, whose word is final; those of the tier Baseline only where no NetworkPolicy isolates."""
+        found = [[e.jump(admin)]] if admin else []
+        isolating = [[e.jump(name)] for name in policies]
+        if isolating:
+            return [*found, *isolating, [e.verdict(e.DROP)]]
+        return [*found, [e.jump(baseline)]] if baseline else found
+
+    def tier_chain(
+        self,
+        direction: str,
+        rules: Iterable[tuple[int, str, Rule]],
+        peer_set: Callable[[Peers], str],
+        block_set: Callable[[int], str],
+        port_set: Callable[[Port], str],
+    ) -> list[Expressions]:
+        """The rules (number, action, what it matches) of a tier's ClusterNetworkPolicies, by their order. Pass returns
+        to the pod's chain, and so skips the rest of the tier: a rule must not jump, even for a product of its peers and
+        ports, of which the API allows 25 each."""
+        found: list[Expressions] = []
+        for number, action, rule in rules:
+            ends = self._ports(rule, port_set)
+            verdict = e.verdict(_ACTIONS[action])
+            found += [
+                [*peer, *end, verdict]
+                for peer in self._peers(direction, number, rule, peer_set, block_set)
+                for end in ends
+            ]
+        return found
 
     def policy_chain(
         self,

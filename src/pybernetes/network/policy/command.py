@@ -14,6 +14,7 @@ from pybernetes.client.clock import SystemClock
 from pybernetes.network.nftables.client import Nftables
 
 from . import agent
+from .cluster_policies import definition
 from .kernel import Kernel
 
 PROGRAM = "network-policy"
@@ -27,11 +28,17 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--kubeconfig", default="", help="kubeconfig with the server's address and our credentials")
     parser.add_argument("--hostname-override", default="", help="name of this node (default: the host's name)")
     parser.add_argument("--cluster-dns", default="", help="address of cluster DNS where the node itself has it")
+    parser.add_argument(
+        "--print-crd", action="store_true", help="print the CustomResourceDefinition of ClusterNetworkPolicy and exit"
+    )
     parser.add_argument("--cleanup", action="store_true", help="remove the rules and exit")
     parser.add_argument("-v", "--v", type=int, default=0, help="how much to log")
     options = parser.parse_args(argv)
     component.log_to_stderr(options.v)
     try:
+        if options.print_crd:
+            print(definition(), end="")
+            return 0
         if options.cleanup:
             with Nftables() as nftables:
                 Kernel(nftables).remove()

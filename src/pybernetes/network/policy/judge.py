@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from .cluster_facts import ACCEPT, ADMIN, BASELINE, PASS, ClusterPolicy
 from .facts import EGRESS, INGRESS, Peers, PodFacts, Policy, Port, Rule
 
 
@@ -27,7 +28,9 @@ class Verdict:
     direction: str = ""
     policies: tuple[str, ...] = ()
     by: str = ""
-    """The policy that allows it."""
+    """The policy that allows it, or the ClusterNetworkPolicy that denies it."""
+    tier: str = ""
+    """Of the ClusterNetworkPolicy that decides; empty if NetworkPolicies do, or nothing."""
 
 
 def judge(
@@ -37,41 +40,70 @@ def judge(
     target: End,
     protocol: int,
     port: int,
+    cluster: Iterable[ClusterPolicy] = (),
 ) -> list[Verdict]:
     """The verdicts on both ends, egress first; the connection is allowed if all allow it."""
     known = list(policies)
+    ordered = sorted(cluster, key=lambda each: each.order)
     found = []
     if source.address == target.address:
         return [Verdict(True)]  # a pod may always reach itself
     for direction, own, other in ((EGRESS, source, target), (INGRESS, target, source)):
         if own.pod is not None:
-            found.append(_end(known, namespaces, direction, own.pod, other, target, protocol, port))
+            connection = _Connection(namespaces, direction, own.pod, other, target, protocol, port)
+            found.append(
+                connection.tier(ordered, ADMIN)
+                or connection.network_policies(known)
+                or connection.tier(ordered, BASELINE)
+                or Verdict(True, direction)
+            )
     return found
 
 
-def _end(
-    policies: list[Policy],
-    namespaces: Mapping[str, Mapping[str, str]],
-    direction: str,
-    pod: PodFacts,
-    other: End,
-    target: End,
-    protocol: int,
-    port: int,
-) -> Verdict:
-    selected = [
-        each
-        for each in policies
-        if each.key.namespace == pod.namespace and each.rules(direction) is not None and each.pods.matches(pod.labels)
-    ]
-    names = tuple(str(each.key) for each in selected)
-    if not selected:
-        return Verdict(True, direction)
-    for each in selected:
-        for rule in each.rules(direction) or ():
-            if _peer(rule, other, namespaces) and _port(rule, target, protocol, port):
-                return Verdict(True, direction, names, str(each.key))
-    return Verdict(False, direction, names)
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """A connection, seen from the end whose policies are asked."""
+
+    namespaces: Mapping[str, Mapping[str, str]]
+    direction: str
+    pod: PodFacts
+    other: End
+    target: End
+    protocol: int
+    port: int
+
+    def tier(self, policies: list[ClusterPolicy], tier: str) -> Verdict | None:
+        """The verdict of a tier of ClusterNetworkPolicies; None if it has none."""
+        for each in policies:
+            if each.tier != tier or not _selects(each.subject, self.pod, self.namespaces):
+                continue
+            for rule in each.rules(self.direction):
+                if self.matches(rule.rule):
+                    if rule.action == PASS:
+                        return None
+                    return Verdict(rule.action == ACCEPT, self.direction, (), str(each.key), tier)
+        return None
+
+    def network_policies(self, policies: list[Policy]) -> Verdict | None:
+        """The verdict of NetworkPolicies; None if none isolates the pod in this direction."""
+        selected = [
+            each
+            for each in policies
+            if each.key.namespace == self.pod.namespace
+            and each.rules(self.direction) is not None
+            and each.pods.matches(self.pod.labels)
+        ]
+        if not selected:
+            return None
+        names = tuple(str(each.key) for each in selected)
+        for each in selected:
+            if any(self.matches(rule) for rule in each.rules(self.direction) or ()):
+                return Verdict(True, self.direction, names, str(each.key))
+        return Verdict(False, self.direction, names)
+
+    def matches(self, rule: Rule) -> bool:
+        """Whether a rule is about this connection."""
+        return _peer(rule, self.other, self.namespaces) and _port(rule, self.target, self.protocol, self.port)
 
 
 def _peer(rule: Rule, other: End, namespaces: Mapping[str, Mapping[str, str]]) -> bool:

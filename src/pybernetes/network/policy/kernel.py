@@ -14,7 +14,8 @@ from pybernetes.network.nftables.objects import Chain, element, value_elements
 
 from . import chains
 from .chains import BLOCKS, GUARDED, Family
-from .state import Content, Element, PolicyState
+from .content import Content, Element
+from .state import PolicyState
 
 
 class Kernel:

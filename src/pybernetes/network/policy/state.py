@@ -8,80 +8,21 @@ with the pods that it names.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pybernetes.client.keys import Key
 from pybernetes.network.nftables import datatypes
 
 from . import chains
-from .chains import ADDRESSES, BLOCKS, NAMED_PORTS, Expressions, Family
-from .facts import DIRECTIONS, Peers, PodFacts, Policy, Port, Range
+from .chains import ADDRESSES, BLOCKS, NAMED_PORTS, Family
+from .cluster_facts import ADMIN, BASELINE, ClusterPolicy
+from .content import Content
+from .facts import DIRECTIONS, Peers, PodFacts, Policy, Port, Range, Rule
 
-ISOLATION = tuple[str, tuple[Key, ...]]
-"""A direction and the policies that isolate in it: pods with the same share a chain."""
-Element = bytes | Range
-
-
-@dataclass(slots=True)
-class Content:
-    """What the table of one IP version has; `before` has what the kernel has of each name that was touched."""
-
-    sets: dict[str, str] = field(default_factory=dict)
-    """Names and kinds."""
-    elements: dict[str, Counter[Element]] = field(default_factory=dict)
-    verdicts: dict[str, dict[bytes, str]] = field(default_factory=dict)
-    """Map, address, chain."""
-    chains: dict[str, list[Expressions]] = field(default_factory=dict)
-    touched_sets: dict[str, str | None] = field(default_factory=dict)
-    touched_elements: dict[tuple[str, Element], bool] = field(default_factory=dict)
-    touched_verdicts: dict[tuple[str, bytes], str] = field(default_factory=dict)
-    touched_chains: dict[str, bool] = field(default_factory=dict)
-
-    def count(self, name: str, element: Element, by: int) -> None:
-        """Adds to how many have an element: two pods may have an address for a moment."""
-        found = self.elements.setdefault(name, Counter())
-        had = found[element] > 0
-        found[element] += by
-        has = found[element] > 0
-        if not has:
-            del found[element]
-        if had != has:
-            self.touched_elements.setdefault((name, element), had)
-
-    def add_set(self, name: str, kind: str) -> None:
-        self.touched_sets.setdefault(name, self.sets.get(name))
-        self.sets[name] = kind
-
-    def remove_set(self, name: str) -> None:
-        self.touched_sets.setdefault(name, self.sets.pop(name, None))
-        self.sets.pop(name, None)
-        for element in self.elements.pop(name, ()):
-            self.touched_elements.setdefault((name, element), True)
-
-    def set_verdict(self, name: str, address: bytes, chain: str) -> None:
-        found = self.verdicts.setdefault(name, {})
-        before = found.get(address, "")
-        if before != chain:
-            self.touched_verdicts.setdefault((name, address), before)
-            if chain:
-                found[address] = chain
-            else:
-                del found[address]
-
-    def set_chain(self, name: str, rules: list[Expressions] | None) -> None:
-        if self.chains.get(name) == rules:
-            return
-        self.touched_chains.setdefault(name, name in self.chains)
-        if rules is None:
-            self.chains.pop(name, None)
-        else:
-            self.chains[name] = rules
-
-    def committed(self) -> None:
-        """The kernel has it all."""
-        for each in (self.touched_sets, self.touched_elements, self.touched_verdicts, self.touched_chains):
-            each.clear()
+ISOLATION = tuple[str, tuple[Key, ...], tuple[ClusterPolicy, ...]]
+"""A direction, the NetworkPolicies that isolate in it, and the ClusterNetworkPolicies that have rules for it by their
+order: pods with the same share a chain."""
 
 
 class PolicyState:
@@ -96,6 +37,8 @@ class PolicyState:
         self._policies: dict[Key, Policy] = {}
         self._isolating: dict[str, dict[Key, Policy]] = {}
         """Policies by namespace."""
+        self._cluster: list[ClusterPolicy] = []
+        """ClusterNetworkPolicies, in the order in which they are evaluated."""
         self._isolated: dict[Key, list[ISOLATION]] = {}
         """Local pods that policies isolate."""
         self._owners: dict[bytes, set[Key]] = {}
@@ -106,6 +49,8 @@ class PolicyState:
         self._used: Counter[tuple[str, Key]] = Counter()
         """Chains of policies, with how many pod chains lead there."""
         self._compiled: dict[tuple[str, Key], _Used] = {}
+        self._tiers: dict[ISOLATION, _Used] = {}
+        """What the chains of ClusterNetworkPolicies of a pod chain refer to."""
         self._peers: Counter[Peers] = Counter()
         self._ports: Counter[Port] = Counter()
         self._names: dict[object, str] = {}
@@ -114,7 +59,7 @@ class PolicyState:
         self._guarding = False
 
     def __bool__(self) -> bool:
-        return bool(self._policies)
+        return bool(self._policies or self._cluster)
 
     # Objects
 
@@ -153,6 +98,8 @@ class PolicyState:
             del self._namespaces[name]
         else:
             self._namespaces[name] = labels
+        if self._cluster:
+            self._isolate_again(self._by_namespace.get(name, {}))
 
     def put_policy(self, key: Key, policy: Policy | None) -> None:
         """A policy as it is now; None: it is gone."""
@@ -170,10 +117,17 @@ class PolicyState:
                 before = self._compiled.pop((direction, key))
                 self._compile(direction, policy)
                 self._release(direction, key, before)
-        for name, pod in self._by_namespace.get(key.namespace, {}).items():
-            if pod.local:
-                self._isolate(name, pod, pod)
-        self._guard()
+        self._isolate_again(self._by_namespace.get(key.namespace, {}))
+
+    def put_cluster_policies(self, policies: Iterable[ClusterPolicy]) -> None:
+        """All ClusterNetworkPolicies as they are now."""
+        had = {each.key: each for each in self._cluster}
+        # One that is as before stays the same object, and with it the chains that it is in.
+        now = [had[each.key] if each.key in had and had[each.key].spec == each.spec else each for each in policies]
+        now.sort(key=lambda each: each.order)
+        if now != self._cluster:
+            self._cluster = now
+            self._isolate_again(self._pods)
 
     def set_ranges(self, ranges: Iterable[Range]) -> None:
         """The addresses that pods of this node get."""
@@ -247,6 +201,21 @@ class PolicyState:
 
     # Isolation
 
+    def _isolate_again(self, pods: Mapping[Key, PodFacts]) -> None:
+        """Looks which policies isolate these pods now."""
+        for key, pod in pods.items():
+            if pod.local:
+                self._isolate(key, pod, pod)
+        self._guard()
+
+    def _selecting(self, pod: PodFacts) -> list[ClusterPolicy]:
+        """The ClusterNetworkPolicies whose subject a pod is."""
+        labels = self._namespaces.get(pod.namespace)
+        if labels is None:
+            return []
+        subjects = ((each, each.subject) for each in self._cluster)
+        return [each for each, of in subjects if of.namespaces.matches(labels) and of.pods.matches(pod.labels)]
+
     def _isolate(self, key: Key, old: PodFacts | None, pod: PodFacts | None) -> None:
         """Leads the packets of a local pod to the policies that isolate it."""
         now: list[ISOLATION] = []
@@ -254,18 +223,20 @@ class PolicyState:
             selecting = [
                 each for each in self._isolating.get(pod.namespace, {}).values() if each.pods.matches(pod.labels)
             ]
+            cluster = self._selecting(pod) if self._cluster else []
             for direction in DIRECTIONS:
                 names = tuple(sorted(each.key for each in selecting if each.rules(direction) is not None))
-                if names:
-                    now.append((direction, names))
+                tiers = tuple(each for each in cluster if each.rules(direction))
+                if names or tiers:
+                    now.append((direction, names, tiers))
         before = self._isolated.get(key, [])
         for each in now:
             if each not in before:
                 self._use(each)
         addresses = {address for each in (old, pod) if each and each.local for address in each.addresses}
-        leading = dict(now)
+        leading = {each[0]: self._names[each] for each in now}
         for direction in DIRECTIONS:
-            chain = self._names[direction, leading[direction]] if direction in leading else ""
+            chain = leading.get(direction, "")
             for family in self.families:
                 for address in addresses:
                     if len(address) == family.length:
@@ -286,16 +257,16 @@ class PolicyState:
     def _lead(self, family: Family, direction: str, address: bytes, chain: str, key: Key) -> None:
         if not chain:  # another pod may have got the address before this one was gone
             for other in self._owners.get(address, ()):
-                found = dict(self._isolated.get(other, ()))
-                if other != key and direction in found:
-                    chain = self._names[direction, found[direction]]
+                for each in self._isolated.get(other, ()) if other != key else ():
+                    if each[0] == direction:
+                        chain = self._names[each]
         self.content[family.name].set_verdict(chains.pods_map(direction), address, chain)
 
     def _use(self, isolation: ISOLATION) -> None:
         self._pod_chains[isolation] += 1
         if self._pod_chains[isolation] > 1:
             return
-        direction, keys = isolation
+        direction, keys, cluster = isolation
         names = []
         for key in keys:
             self._used[direction, key] += 1
@@ -303,18 +274,23 @@ class PolicyState:
                 self._compile(direction, self._policies[key])
             names.append(self._names[direction, key])
         name = self._name(isolation, f"pod-{direction}")
+        tiers = self._compile_tiers(isolation, name) if cluster else {}
         for family in self.families:
-            self.content[family.name].set_chain(name, family.pod_chain(names))
+            self.content[family.name].set_chain(
+                name, family.pod_chain(names, tiers.get(ADMIN, ""), tiers.get(BASELINE, ""))
+            )
 
     def _unuse(self, isolation: ISOLATION) -> None:
         self._pod_chains[isolation] -= 1
         if self._pod_chains[isolation]:
             return
         del self._pod_chains[isolation]
-        direction, keys = isolation
+        direction, keys, _ = isolation
         name = self._names.pop(isolation)
         for content in self.content.values():
             content.set_chain(name, None)
+        if isolation in self._tiers:
+            self._give_up(self._tiers.pop(isolation))
         for key in keys:
             self._used[direction, key] -= 1
             if not self._used[direction, key]:
@@ -326,26 +302,9 @@ class PolicyState:
     def _compile(self, direction: str, policy: Policy) -> None:
         rules = policy.rules(direction) or ()
         own = self._name((direction, policy.key), f"policy-{direction}")
-        used = _Used()
-        for number, rule in enumerate(rules):
-            for peers in rule.peers:
-                self._use_peers(peers)
-                used.peers.append(peers)
-            for port in rule.ports:
-                if port.name:
-                    self._use_port(port)
-                    used.ports.append(port)
-            if rule.blocks:
-                name = self._name((direction, policy.key, number, rule.blocks), "blocks")
-                used.blocks[number] = name, (direction, policy.key, number, rule.blocks)
+        used = self._use_rules((direction, policy.key), rules)
         for family in self.families:
             content = self.content[family.name]
-            for number, (name, _) in used.blocks.items():
-                mine = [each for each in rules[number].blocks if len(each[0]) == family.length]
-                if mine and name not in content.sets:
-                    content.add_set(name, BLOCKS)
-                    for each in mine:
-                        content.count(name, each, 1)
             made = family.policy_chain(
                 direction,
                 rules,
@@ -359,9 +318,60 @@ class PolicyState:
                 used.chains.add(name or own)
         self._compiled[direction, policy.key] = used
 
+    def _compile_tiers(self, isolation: ISOLATION, chain: str) -> dict[str, str]:
+        """Makes the chains of the tiers of ClusterNetworkPolicies for a pod chain; their names by tier."""
+        direction, _, cluster = isolation
+        ruled = [(each.tier, rule) for each in cluster for rule in each.rules(direction)]
+        used = self._tiers[isolation] = self._use_rules(isolation, [rule.rule for _, rule in ruled])
+        found = {}
+        for tier in {tier for tier, _ in ruled}:
+            name = found[tier] = f"{chain}-{tier.lower()}"
+            used.chains.add(name)
+            rules = [(number, rule.action, rule.rule) for number, (of, rule) in enumerate(ruled) if of == tier]
+            for family in self.families:
+                made = family.tier_chain(
+                    direction,
+                    rules,
+                    lambda peers: self._names[peers],
+                    lambda number: used.blocks[number][0],
+                    lambda port: self._names[port],
+                )
+                self.content[family.name].set_chain(name, made)
+        return found
+
+    def _use_rules(self, owner: object, rules: Sequence[Rule]) -> _Used:
+        """Makes the sets that rules refer to; by their numbers those of blocks."""
+        used = _Used()
+        for number, rule in enumerate(rules):
+            for peers in rule.peers:
+                self._use_peers(peers)
+                used.peers.append(peers)
+            for port in rule.ports:
+                if port.name:
+                    self._use_port(port)
+                    used.ports.append(port)
+            if rule.blocks:
+                where = (owner, number, rule.blocks)
+                used.blocks[number] = self._name(where, "blocks"), where
+        for family in self.families:
+            content = self.content[family.name]
+            for number, (name, _) in used.blocks.items():
+                mine = [each for each in rules[number].blocks if len(each[0]) == family.length]
+                if mine and name not in content.sets:
+                    content.add_set(name, BLOCKS)
+                    for each in mine:
+                        content.count(name, each, 1)
+        return used
+
     def _release(self, direction: str, key: Key, used: _Used) -> None:
         """Gives up what a chain of a policy used, unless its new form uses it too."""
         now = self._compiled.get((direction, key))
+        self._give_up(used, now)
+        if now is None:
+            self._names.pop((direction, key), None)
+
+    def _give_up(self, used: _Used, now: _Used | None = None) -> None:
+        """Removes the chains and sets that nothing uses any longer; `now`: what the same chain uses in its new form."""
         kept = {name for name, _ in now.blocks.values()} if now else set()
         for content in self.content.values():
             for name in used.chains - (now.chains if now else set()):
@@ -376,8 +386,6 @@ class PolicyState:
             self._unuse_peers(peers)
         for port in used.ports:
             self._unuse_port(port)
-        if now is None:
-            self._names.pop((direction, key), None)
 
     def _use_peers(self, peers: Peers) -> None:
         self._peers[peers] += 1
