@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 
 import msgspec
+from _dns import measure_dns
 from _ingress import measure_ingress
 from _load import Report
 
@@ -41,6 +42,7 @@ NODE = NodeFacts("node")
 FACTS = TableFacts()
 CHANGES = 500
 CONNECTIONS = 2000
+REQUESTS, TURNS = 2000, 5
 PODS, POLICIES, NAMESPACES = 10_000, 1_000, 100
 _CLONE_NEWNET = 0x40000000
 
@@ -50,12 +52,15 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench network", description=__doc__)
     parser.add_argument("services", nargs="*", type=int, default=[10_000, 50_000], help="numbers of Services")
     parser.add_argument("--ingress-only", action="store_true", help="only requests through an Ingress")
+    parser.add_argument("--dns-only", action="store_true", help="only queries of cluster DNS")
     options = parser.parse_args(argv)
     if os.geteuid() != 0:
         print("bench network: needs root")
         return 1
     report = Report("network")
-    for count in [] if options.ingress_only else options.services:
+    if not options.ingress_only:
+        measure_dns(report)
+    for count in [] if options.ingress_only or options.dns_only else options.services:
         if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), "unshare")
         with Netlink() as links:
@@ -64,7 +69,8 @@ def main(argv: list[str]) -> int:
             measure(count, Kernel(nftables, tracked, FAMILIES), report)
         with Nftables() as nftables:
             measure_policies(PolicyKernel(nftables), report)
-    measure_ingress(report)
+    if not options.dns_only:
+        measure_ingress(report)
     report.save()
     return 0
 
@@ -142,11 +148,47 @@ def measure(count: int, kernel: Kernel, report: Report) -> None:
         direct, through = (connect(target) for target in (("127.0.0.1", 8080), ("10.111.0.1", 80)))
     report.row(f"{count:,} Services: connect direct p50", direct * 1e6, "us")
     report.row(f"{count:,} Services: connect through a Service p50", through * 1e6, "us")
+    direct, through = requests(8081, ("10.111.0.2", 80), rulesets, kernel)
+    report.row(f"{count:,} Services: requests direct", direct, "/s")
+    report.row(f"{count:,} Services: requests through a Service", through, "/s")
     report.row(
         f"{count:,} Services: peak memory with the objects",
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "MiB",
     )
+
+
+def requests(port: int, target: tuple[str, int], rulesets: dict[str, Ruleset], kernel: Kernel) -> tuple[float, float]:
+    """Requests per second over one connection, direct and through a Service: the best of several turns."""
+    put(service("echo", *target), endpoints("echo", ["127.0.0.1"], port), rulesets)
+    kernel.update(rulesets, FACTS)
+    with Netlink() as links:
+        links.add_address(links.link("lo").index, ipaddress.ip_interface(f"{target[0]}/32"))
+    with socket.create_server(("127.0.0.1", port)) as server:
+        threading.Thread(target=echo, args=(server,), daemon=True).start()
+        best = [0.0, 0.0]
+        for _ in range(TURNS):
+            for index, where in enumerate((("127.0.0.1", port), target)):
+                with socket.create_connection(where) as client:
+                    best[index] = max(best[index], REQUESTS / took(lambda c=client: ask(c)))  # type: ignore[misc]
+    return best[0], best[1]
+
+
+def ask(client: socket.socket) -> None:
+    for _ in range(REQUESTS):
+        client.send(b"GET / HTTP/1.1\r\n\r\n")
+        client.recv(1024)
+
+
+def echo(server: socket.socket) -> None:
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        with connection:
+            while data := connection.recv(1024):
+                connection.send(data)
 
 
 def took(call: Callable[[], object]) -> float:

@@ -9,7 +9,7 @@ import pytest
 from network.policy.objects import cluster_policy, labels, policy
 from proxy.services import endpoint_slice, service
 
-from pybernetes.api.core.v1 import Pod
+from pybernetes.api.core.v1 import Pod, PodIP
 from pybernetes.cluster.commands import why_network
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.network.explain import Facts, explain_connection, explain_service
@@ -80,6 +80,22 @@ def test_the_policy_that_denies_a_connection_is_named() -> None:
     assert "NetworkPolicy x/deny allows it" in report.text()
     assert not explain_connection(pod("new"), "10.1.0.3", 8080, "TCP", facts).good
     assert explain_connection(pod("host", "10.1.0.2", hostNetwork=True), "10.1.0.3", 8080, "TCP", facts).good
+
+
+def test_a_pod_with_both_ip_versions_is_judged_by_that_of_the_target() -> None:
+    client, web = pod("client", "10.1.0.2"), pod("web", "10.1.0.3")
+    for one, address in ((client, "fd00::2"), (web, "fd00::3")):
+        assert one.status
+        one.status.pod_ips = [PodIP(ip=one.status.pod_ip), PodIP(ip=address)]
+    allow = policy("block", podSelector=labels(app="web"), ingress=[{"from": [{"ipBlock": {"cidr": "fd00::/64"}}]}])
+    facts = Facts((allow,), {"x": {}}, (client, web))
+    assert explain_connection(client, "fd00::3", 8080, "TCP", facts).summary.startswith(
+        "pod x/client may connect to pod x/web (fd00::3)"
+    )
+    assert not explain_connection(client, "10.1.0.3", 8080, "TCP", facts).good
+    assert (
+        "no address of the IP version" in explain_connection(pod("v4", "10.1.0.9"), "fd00::3", 1, "TCP", facts).text()
+    )
 
 
 def test_the_cluster_policy_that_decides_is_named() -> None:

@@ -161,6 +161,34 @@ async def test_addresses_of_the_service_range_are_refused_because_servicecidrs_a
         assert await h.ask("10.96.77.77") == "refused"
 
 
+async def test_an_address_that_several_services_ask_for_is_the_first_ones_alone(
+    lab: Lab, server: tools.ApiServer
+) -> None:
+    async with running(lab, server) as h:
+        await h.service("first", externalIPs=["192.0.2.50"])
+        await h.endpoints("10.1.0.2", of="first")
+        await h.answers("192.0.2.50", {"pod0"})
+        await h.service("second", externalIPs=["192.0.2.50"])
+        await h.endpoints("10.1.0.3", "10.1.0.4", of="second")
+        own = await h.service("own", externalIPs=["192.0.2.51"])
+        await h.endpoints("10.1.0.3", of="own")
+        await h.answers("192.0.2.51", {"pod1"})
+        await h.endpoints("10.1.0.2", "10.1.0.200", of="first")  # as many as the second has
+        await h.endpoints("10.1.0.2", of="first")
+        await h.answers("192.0.2.50", {"pod0"})
+        path = f"/api/v1/namespaces/{h.namespace}/services"
+        await h.client.call("DELETE", f"{path}/first")
+        await h.answers("192.0.2.50", {"pod1", "pod2"})
+        # Nobody takes another Service's cluster IP by asking for it as an external one.
+        await h.client.call("DELETE", f"{path}/own")
+        await h.service("thief", externalIPs=[own])
+        await h.endpoints("10.1.0.4", of="thief")
+        await h.service("barrier", externalIPs=["192.0.2.52"])
+        await h.endpoints("10.1.0.2", of="barrier")
+        await h.answers("192.0.2.52", {"pod0"})
+        assert await h.ask(own) == "refused"
+
+
 async def test_rules_that_were_removed_by_hand_are_set_again(
     lab: Lab, server: tools.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,7 +155,7 @@ class Facts:
 
     def pod_name(self, address: str) -> str:
         for pod in self.pods:
-            if pod.status and pod.status.pod_ip == address and not (pod.spec and pod.spec.host_network):
+            if address in _addresses(pod) and not (pod.spec and pod.spec.host_network):
                 return f"pod {_name(pod)} ({address})"
         return address
 
@@ -169,7 +169,10 @@ def explain_connection(source: Pod, target: str, port: int, protocol: str, facts
     assert source.status is not None
     if source.spec and source.spec.host_network:
         return Report(True, f"pod {name} is on its node's network: policies do not isolate it as a source")
-    own = facts.end(source.status.pod_ip or "")
+    same_version = [each for each in _addresses(source) if (":" in each) == (":" in target)]
+    if not same_version:
+        return Report(False, f"pod {name} cannot connect: it has no address of the IP version of {target}")
+    own = facts.end(same_version[0])
     end, number = facts.end(target), PROTOCOLS.get(protocol, 0)
     verdicts = judge(facts.policies, facts.namespaces, own, end, number, port, facts.cluster)
     good = all(each.allowed for each in verdicts)
@@ -188,6 +191,13 @@ def _words(verdict: Verdict) -> str:
         return f"{verdict.direction}: NetworkPolicy {verdict.by} allows it"
     names = ", ".join(verdict.policies)
     return f"{verdict.direction}: the {end} is isolated by NetworkPolicy {names}, and no rule of it allows this"
+
+
+def _addresses(pod: Pod) -> list[str]:
+    """The addresses of a pod, the first one first."""
+    status = pod.status
+    listed = [each.ip or "" for each in (status.pod_ips if status else None) or ()]
+    return list(filter(None, listed or [(status.pod_ip if status else None) or ""]))
 
 
 def _labels(pod: Pod) -> Mapping[str, str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pybernetes.api.core.v1 import Service
@@ -152,6 +152,8 @@ class Compiled:
     """Health check node port, and how many endpoints are on this node."""
     without_local: tuple[int, int]
     """Ports with endpoints, but none on this node, though the internal / the external traffic policy is Local."""
+    external: set[bytes] = field(default_factory=set)
+    """Frontends at addresses that other Services may ask for too."""
 
 
 NOTHING = Compiled({}, {}, None, (0, 0))
@@ -170,14 +172,20 @@ def _is_foreign(obj: Service | EndpointSlice) -> bool:
     return not FOREIGN_LABELS.isdisjoint(labels)
 
 
-def compile_service(service: Service, slices: Iterable[EndpointSlice], node: NodeFacts, family: Family) -> Compiled:
-    """The entries of a Service for one IP version."""
+def compile_service(
+    service: Service,
+    slices: Iterable[EndpointSlice],
+    node: NodeFacts,
+    family: Family,
+    claim: Callable[[str, bytes], bool] = lambda _address, _frontend: True,
+) -> Compiled:
+    """The entries of a Service for one IP version. `claim`: whether it has a frontend at an external address."""
     spec = service.spec
     if spec is None or not ours(service):
         return NOTHING
     if not (spec.external_ips or spec.type == "LoadBalancer" or any(map(family.has, _cluster_ips(spec)))):
         return NOTHING  # most Services have one IP version
-    made = _Compiler(service, spec, family)
+    made = _Compiler(service, spec, family, claim)
     slices = [each for each in slices if not _is_foreign(each)]
     for port in spec.ports or ():
         protocol = port.protocol or "TCP"
@@ -187,8 +195,10 @@ def compile_service(service: Service, slices: Iterable[EndpointSlice], node: Nod
 
 
 class _Compiler:
-    def __init__(self, service: Service, spec: ServiceSpec, family: Family) -> None:
-        self._spec, self._family = spec, family
+    def __init__(
+        self, service: Service, spec: ServiceSpec, family: Family, claim: Callable[[str, bytes], bool]
+    ) -> None:
+        self._spec, self._family, self._claim = spec, family, claim
         self._cluster_ips = list(filter(family.has, _cluster_ips(spec)))
         self._external_local = spec.external_traffic_policy == "Local" and spec.type in ("NodePort", "LoadBalancer")
         self._internal_local = spec.internal_traffic_policy == "Local"
@@ -207,14 +217,18 @@ class _Compiler:
         internal = chosen.local if self._internal_local else chosen.cluster
         for ip in self._cluster_ips:
             self._internal(pack(ip) + tail, internal, chosen)
-        outside = [(pack(ip) + tail, False) for ip in dict.fromkeys((*self._external_ips, *self._balancer_ips))]
+        addresses = dict.fromkeys((*self._external_ips, *self._balancer_ips))
+        own = [ip for ip in addresses if self._claim(ip, pack(ip) + tail)]
+        self.result.external.update(pack(ip) + tail for ip in addresses)
+        outside = [(pack(ip) + tail, False) for ip in own]
         if port.node_port and self._cluster_ips:
             node_tail = datatypes.protocol(protocol) + datatypes.port(port.node_port)
             outside.append((self._family.zero + node_tail, True))
         for frontend, node_port in outside:
             self._external(frontend, chosen, node_port)
         for ip in self._balancer_ips if self._ranges is not None else ():
-            self._restrict(pack(ip) + tail)
+            if ip in own:
+                self._restrict(pack(ip) + tail)
         for each in chosen.cluster + chosen.local:
             if each.local:
                 address = pack(each.address)

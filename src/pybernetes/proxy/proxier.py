@@ -12,8 +12,10 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from pybernetes.api.core.v1 import Node, Service
@@ -27,6 +29,7 @@ from pybernetes.client.keys import Key, key_of
 
 from . import conntrack, frontends
 from .chains import Network, TableFacts
+from .claims import Claims
 from .endpoints import ZONE_LABEL, NodeFacts
 from .frontends import Compiled, compile_service
 from .health_checks import HealthChecks
@@ -82,6 +85,7 @@ class Proxier:
         self._ranges = informers.informer(ServiceCIDR)
         self._slices.add_index(BY_SERVICE, _service_names)
         self._rulesets = {family.name: Ruleset() for family in kernel.families}
+        self._claims = {family.name: Claims() for family in kernel.families}
         self._notes: dict[Key, list[Compiled]] = {}
         """Of Services with UDP, health checks or without local endpoints: what is not in the rulesets."""
         self._facts = NodeFacts(settings.node_name)
@@ -175,7 +179,10 @@ class Proxier:
 
     def _ranges_changed(self) -> None:
         ranges = [cidr for each in self._ranges.items() if each.spec for cidr in each.spec.cidrs or ()]
-        self._set_table(replace(self._table, service_cidrs=tuple(_networks(sorted(ranges)))))
+        networks = tuple(_networks(sorted(ranges)))
+        if networks != self._table.service_cidrs:
+            self._dirty.update(dict.fromkeys(key_of(each) for each in self._services.items()))
+        self._set_table(replace(self._table, service_cidrs=networks))
 
     def _set_table(self, table: TableFacts) -> None:
         if table != self._table:
@@ -239,7 +246,9 @@ class Proxier:
     def _compile(self, dirty: Iterable[Key]) -> dict[str, conntrack.Targets]:
         """Looks at Services anew; the UDP frontends that lost endpoints, by IP version."""
         stale: dict[str, conntrack.Targets] = {}
-        for key in dirty:
+        waiting = deque(dirty)
+        while waiting:
+            key = waiting.popleft()
             try:
                 now = self._compiled(key)
             except Exception:  # whatever is wrong with one Service, the others are served
@@ -248,6 +257,9 @@ class Proxier:
             before = self._notes.pop(key, None)
             for number, family in enumerate(self._kernel.families):
                 self._rulesets[family.name].replace(str(key), now[number].entries)
+                for heir in self._claims[family.name].settle(str(key), now[number].external):
+                    namespace, _, name = heir.partition("/")
+                    waiting.append(Key(namespace, name))
                 lost = conntrack.changed(before[number].udp, now[number].udp) if before else {}
                 if lost:
                     stale.setdefault(family.name, {}).update(lost)
@@ -263,7 +275,18 @@ class Proxier:
         if service is None:
             return [frontends.NOTHING] * len(self._kernel.families)
         slices = self._slices.by_index(BY_SERVICE, str(key))
-        return [compile_service(service, slices, self._facts, family) for family in self._kernel.families]
+        families = self._kernel.families
+        return [
+            compile_service(service, slices, self._facts, family, partial(self._claim, family.name, str(key)))
+            for family in families
+        ]
+
+    def _claim(self, family: str, service: str, address: str, frontend: bytes) -> bool:
+        """Whether a Service has an external address and port. Those of the Service range are for cluster IPs alone."""
+        found = ipaddress.ip_address(address)
+        if any(found in each for each in self._table.service_cidrs):
+            return False
+        return self._claims[family].claim(service, frontend)
 
     def _update_health_check(self, key: Key, compiled: list[Compiled]) -> None:
         checks = [each.health_check for each in compiled if each.health_check]

@@ -1,7 +1,7 @@
 """The entries of all Services of one IP version, and what to change in the kernel when some change (pure).
 
-Entries that several Services have (an endpoint's hairpin, an external IP by mistake) stay until the last of them goes;
-the first one's value counts. The cost of a change is that of the entries of the Services that changed.
+Entries that several Services have (an endpoint's hairpin) stay until the last of them goes; the first one's value
+counts. The cost of a change is that of the entries of the Services that changed.
 """
 
 from __future__ import annotations
