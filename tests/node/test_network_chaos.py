@@ -218,6 +218,8 @@ def in_kernel(cluster: Cluster, node: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for each in rules:
         (kind, body), *_ = each.items()
+        if body.get("family") == "netdev":
+            continue  # the CNI plugin's: they come and go with pods
         if kind in ("set", "map") and "timeout" not in body.get("flags", ()):
             found[f"{body['family']} {body['table']} {body['name']}"] = len(body.get("elem", ()))
         elif kind in ("chain", "rule"):
