@@ -56,10 +56,6 @@ class Network:
         return f"10.245.{self.index}.1"
 
     @property
-    def fabric6(self) -> str:
-        return f"fd00:10:245:{self.index:x}::/64"
-
-    @property
     def pods6(self) -> str:
         """A /64 for each node out of it."""
         return f"fd00:10:244:{self.index:x}00::/56"
@@ -70,11 +66,11 @@ class Network:
 
     @property
     def gateway6(self) -> str:
-        return f"fd00:10:245:{self.index:x}::1"
+        return self.address6(0)
 
     def address6(self, node: int) -> str:
         """The IPv6 address of a node of a dual-stack cluster."""
-        return f"fd00:10:245:{self.index:x}::{node + 1:x}"
+        return str(ipaddress.IPv6Address(f"fd00:10:245:{self.index:x}::{node + 1:x}"))
 
     def port(self, node: int) -> str:
         """The name of a node's port on the bridge; nodes count from 1."""

@@ -113,14 +113,16 @@ def plan(
             continue
         address = peer.address(version)
         assert address is not None
-        link = on_link(address) if direct or backend == "host-gw" else None
         for network in peer.ranges:
-            if link is not None and network.version == version:
-                made.routes.add(Route(network, address, link, protocol=PROTOCOL))
+            # A plain route is by an address of the range's own IP version.
+            near = peer.address(network.version) if own.address(network.version) else None
+            link = on_link(near) if near and (direct or backend == "host-gw") else None
+            if link is not None:
+                made.routes.add(Route(network, near, link, protocol=PROTOCOL))
             elif backend == "host-gw":
                 made.unrouted[peer.name] = (
                     "it is behind a router; its routes are left to the routing daemon of this machine"
-                    if network.version == version
+                    if near
                     else f"{network}: nodes have no addresses of IPv{network.version}"
                 )
             elif version in devices:
