@@ -62,7 +62,7 @@ def start(
         advertise_address=addresses[-1],
         pod_range=nodes.pod_range if nodes else components.pod_range(settings.simulated_nodes),
         etcd_servers=_etcd_servers(layout, settings),
-        service_range=components.service_range(settings.ip_family if nodes else ""),
+        service_range=components.service_range(settings.ip_family),
         load_balancer_pool=settings.load_balancer_pool or (nodes.load_balancer_pool if nodes else ""),
         token_file=_write_token(layout, token),
         more_flags=[
@@ -100,7 +100,7 @@ def start(
         members=nodes.numbers if nodes else {},
         runtime=nodes.runtime if nodes else record.runtime,
         network_kind=nodes.kind if nodes else record.network_kind,
-        ip_family=nodes.ip_family if nodes else record.ip_family,
+        ip_family=settings.ip_family,
         simulated_nodes=settings.simulated_nodes,
         simulation_rules=settings.simulation_rules,
         load_balancer_pool=settings.load_balancer_pool,

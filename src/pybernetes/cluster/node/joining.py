@@ -38,7 +38,6 @@ class Nodes:
         self.numbers = dict(numbers)
         self.runtime = runtime
         self.kind = kind
-        self.ip_family = ip_family
         self.dual = ip_family == "dual"
         plan.check_family(ip_family)
         self.isolation = rights().level
