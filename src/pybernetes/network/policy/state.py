@@ -315,7 +315,7 @@ class PolicyState:
             )
             for name, content_rules in made.items():
                 content.set_chain(name or own, content_rules)
-                used.chains.add(name or own)
+                used.chains.add((family.name, name or own))
         self._compiled[direction, policy.key] = used
 
     def _compile_tiers(self, isolation: ISOLATION, chain: str) -> dict[str, str]:
@@ -326,7 +326,6 @@ class PolicyState:
         found = {}
         for tier in {tier for tier, _ in ruled}:
             name = found[tier] = f"{chain}-{tier.lower()}"
-            used.chains.add(name)
             rules = [(number, rule.action, rule.rule) for number, (of, rule) in enumerate(ruled) if of == tier]
             for family in self.families:
                 made = family.tier_chain(
@@ -337,6 +336,7 @@ class PolicyState:
                     lambda port: self._names[port],
                 )
                 self.content[family.name].set_chain(name, made)
+                used.chains.add((family.name, name))
         return found
 
     def _use_rules(self, owner: object, rules: Sequence[Rule]) -> _Used:
@@ -373,9 +373,9 @@ class PolicyState:
     def _give_up(self, used: _Used, now: _Used | None = None) -> None:
         """Removes the chains and sets that nothing uses any longer; `now`: what the same chain uses in its new form."""
         kept = {name for name, _ in now.blocks.values()} if now else set()
+        for family, name in used.chains - (now.chains if now else set()):
+            self.content[family].set_chain(name, None)
         for content in self.content.values():
-            for name in used.chains - (now.chains if now else set()):
-                content.set_chain(name, None)
             for name, _ in used.blocks.values():
                 if name not in kept and name in content.sets:
                     content.remove_set(name)
@@ -457,7 +457,8 @@ class _Used:
     peers: list[Peers] = field(default_factory=list)
     ports: list[Port] = field(default_factory=list)
     blocks: dict[int, tuple[str, object]] = field(default_factory=dict)
-    chains: set[str] = field(default_factory=set)
+    chains: set[tuple[str, str]] = field(default_factory=set)
+    """IP version and name: a rule may need a chain for its ports in one of them alone."""
 
 
 _NOWHERE = PodFacts("", {})
