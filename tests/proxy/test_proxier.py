@@ -59,6 +59,7 @@ class Harness:
         self.namespace = f"proxy-{next(_numbers)}"
         self.metrics = Metrics()
         self.proxier: Proxier
+        self.work: asyncio.Task[None]
         self.checks: HealthChecks
 
     async def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +131,7 @@ async def running(lab: Lab, server: tools.ApiServer, **fields: Any) -> AsyncIter
             harness.proxier = Proxier(
                 informers, kernel, settings(configuration), SystemClock(), harness.metrics, harness.checks
             )
-            work = asyncio.create_task(harness.proxier.run())
+            work = harness.work = asyncio.create_task(harness.proxier.run())
             try:
                 await asyncio.wait_for(harness.proxier.started.wait(), 30)
                 yield harness
@@ -268,6 +269,39 @@ async def test_a_udp_connection_to_an_endpoint_that_is_gone_is_forgotten(lab: La
             await h.endpoints("10.1.0.3", protocol="UDP")
             await until(lambda: says("pod1"), "the second endpoint answers the same socket")
         assert h.metrics.conntrack_deleted.value("IPv4") >= 1
+
+
+async def test_udp_connections_that_began_before_the_service_or_without_a_proxy_reach_an_endpoint(
+    lab: Lab, server: tools.ApiServer
+) -> None:
+    with lab.world.run(socket.socket, socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(0.5)
+        client.bind(("192.0.2.2", 40053))
+
+        def said() -> str:
+            try:
+                client.sendto(b"?", ("192.0.2.1", 30053))
+                return client.recv(100).decode()
+            except OSError:
+                return ""
+
+        async def says(want: str) -> bool:
+            return await asyncio.to_thread(said) == want
+
+        async with running(lab, server) as h:
+            assert await says(""), "nobody is there yet, and the kernel tracks the connection"
+            ports = [{"port": 80, "nodePort": 30053, "protocol": "UDP"}]
+            spec = {"type": "NodePort", "ports": ports}
+            await h.create("services", {"metadata": {"name": "web"}, "spec": spec})
+            await h.endpoints("10.1.0.2", protocol="UDP")
+            await until(lambda: says("pod0"), "the same socket reaches the new Service")
+            namespace = h.namespace
+            h.work.cancel()
+            await asyncio.wait([h.work])
+            await h.endpoints("10.1.0.3", protocol="UDP")
+            assert await says("pod0"), "without a proxy all stays as it is"
+            async with running(lab, server):
+                await until(lambda: says("pod1"), f"a new proxy removes the connections of {namespace} that are stale")
 
 
 async def get(port: int, path: str = "/") -> tuple[int, bytes]:

@@ -244,7 +244,7 @@ class Proxier:
         self._queue()
 
     def _compile(self, dirty: Iterable[Key]) -> dict[str, conntrack.Targets]:
-        """Looks at Services anew; the UDP frontends that lost endpoints, by IP version."""
+        """Looks at Services anew; the UDP frontends whose tracked connections may be stale, by IP version."""
         stale: dict[str, conntrack.Targets] = {}
         waiting = deque(dirty)
         while waiting:
@@ -260,9 +260,13 @@ class Proxier:
                 for heir in self._claims[family.name].settle(str(key), now[number].external):
                     namespace, _, name = heir.partition("/")
                     waiting.append(Key(namespace, name))
-                lost = conntrack.changed(before[number].udp, now[number].udp) if before else {}
-                if lost:
-                    stale.setdefault(family.name, {}).update(lost)
+                if self.started.is_set():
+                    former = before[number].udp if before else {}
+                    other = conntrack.changed(former, now[number].udp)
+                else:  # what changed while no proxy ran is not known
+                    other = now[number].udp
+                if other:
+                    stale.setdefault(family.name, {}).update(other)
             if any(each.udp or each.health_check or any(each.without_local) for each in now):
                 self._notes[key] = [Compiled({}, each.udp, each.health_check, each.without_local) for each in now]
             if before or key in self._notes:
