@@ -13,7 +13,7 @@ from proxy.services import endpoint, endpoint_slice, service
 
 from pybernetes.net.netlink.conntrack import Conntrack
 from pybernetes.network.nftables.client import Nftables
-from pybernetes.proxy import conntrack
+from pybernetes.proxy import conntrack, frontends, kernel
 from pybernetes.proxy.chains import TableFacts
 from pybernetes.proxy.frontends import FAMILIES
 
@@ -188,6 +188,26 @@ def test_session_affinity_ends_after_its_timeout(lab: Lab, proxy: Proxy) -> None
     proxy.put(service(sessionAffinity="ClientIP", sessionAffinityConfig=config), endpoint_slice(*PODS))
     lab.ask(lab.world, "10.96.0.10")
     assert "timeout 1s" in lab.node.output("nft", "list", "map", "ip", "kube-proxy", "affinity")
+
+
+def test_a_client_that_there_is_no_room_to_remember_is_served_all_the_same(
+    lab: Lab, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frontends, "AFFINITIES", 1)
+    proxy.kernel.replace(proxy.rulesets, proxy.facts)
+    proxy.put(service(sessionAffinity="ClientIP"), endpoint_slice(*PODS))
+    (first,) = lab.ask_often(lab.world, "10.96.0.10", times=8)
+    assert len(lab.ask_often(lab.pods[0], "10.96.0.10")) > 1
+    assert lab.ask_often(lab.world, "10.96.0.10", times=8) == {first}
+
+
+def test_routes_that_are_gone_leave_no_numbers_behind(lab: Lab, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "MOST_NUMBERS", 2)
+    for seconds in (10, 20, 30, 40):
+        config = {"clientIP": {"timeoutSeconds": seconds}}
+        proxy.put(service(sessionAffinity="ClientIP", sessionAffinityConfig=config), endpoint_slice(PODS[0]))
+        assert lab.ask(lab.world, "10.96.0.10") == "pod0"
+    assert len(proxy.kernel._numbers) <= 2
 
 
 def test_a_load_balancers_source_ranges_are_enforced(lab: Lab, proxy: Proxy) -> None:

@@ -227,6 +227,8 @@ class Rules:
             e.lookup(frontends.ENDPOINTS, self.destination, self.endpoint),
         ]
         yield [*load, *pick, *remember, translate]
+        if remember:  # there was no room for one more client
+            yield [*load, *pick, translate]
 
     def _postrouting(self) -> list[Rule]:
         mark = struct.pack("=I", self.facts.mark)

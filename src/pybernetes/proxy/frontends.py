@@ -25,6 +25,8 @@ from .endpoints import Chosen, Endpoint, NodeFacts
 
 FRONTENDS = "frontends"
 ROUTES = "routes"
+AFFINITIES = 65535
+"""Clients whose endpoint is remembered; those beyond get any endpoint each time."""
 REFUSALS = "refusals"
 """Routes that lead to no endpoint: the kernel takes no `reject` where addresses are translated."""
 ENDPOINTS = "endpoints"
@@ -131,7 +133,7 @@ def sets(family: Family) -> list[Set]:
         Set(FRONTENDS, concat(*frontend), MARK),
         Set(ENDPOINTS, concat(*frontend, MARK), endpoint),
         Set(INTERNAL_FRONTENDS, concat(*frontend), MARK),
-        Set(AFFINITY, concat(address, *frontend), endpoint, dynamic=True, expires=True, size=65535),
+        Set(AFFINITY, concat(address, *frontend), endpoint, dynamic=True, expires=True, size=AFFINITIES),
         Set(AFFINITY_ENDPOINTS, concat(*frontend, address, PORT)),
         Set(HAIRPINS, concat(address, address)),
         Set(NO_ENDPOINTS, concat(*frontend), MARK),

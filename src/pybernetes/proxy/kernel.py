@@ -23,6 +23,8 @@ from .frontends import Family, Route
 from .ruleset import Change, Ruleset
 
 NAME = "kube-proxy"
+MOST_NUMBERS = 1000
+"""With more numbers than this, those of routes that are gone are forgotten."""
 
 
 def table(family: Family) -> Table:
@@ -37,7 +39,8 @@ class Kernel:
         self._nft, self._tracked = nftables, tracked
         self.families = tuple(families)
         self._numbers: dict[Route, bytes] = {}
-        """What maps have for a route; one for each that there ever was."""
+        """What maps have for a route; both IP versions use the same."""
+        self._last_number = 0
 
     def watch(self) -> int:
         """A descriptor that is readable when somebody else may have changed something."""
@@ -52,6 +55,7 @@ class Kernel:
         """Makes all tables anew in one batch; how many elements they have."""
         batch = Batch()
         count = 0
+        self._numbers.clear()
         for family in self.families:
             ruleset = rulesets[family.name]
             kept = self._affinities(family)
@@ -78,6 +82,9 @@ class Kernel:
         self._nft.commit(batch)
         for family in self.families:
             rulesets[family.name].committed()
+        if len(self._numbers) > MOST_NUMBERS:
+            used = {route for each in rulesets.values() for route in each.routes()}
+            self._numbers = {route: number for route, number in self._numbers.items() if route in used}
         return count
 
     def forget_udp(self, family: Family, targets: conntrack.Targets) -> int:
@@ -109,7 +116,8 @@ class Kernel:
     def _number(self, route: Route) -> bytes:
         number = self._numbers.get(route)
         if number is None:
-            number = self._numbers[route] = struct.pack("=I", len(self._numbers) + 1)
+            self._last_number += 1
+            number = self._numbers[route] = struct.pack("=I", self._last_number & 0xFFFFFFFF)
         return number
 
     def _affinities(self, family: Family) -> list[bytes]:

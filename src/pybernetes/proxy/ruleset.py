@@ -94,6 +94,10 @@ class Ruleset:
         """The Services that have entries."""
         return iter(self._services)
 
+    def routes(self) -> Iterator[Route]:
+        """The routes that frontends lead to."""
+        return iter(self._routes)
+
     def _set(self, service: str, where: str, key: bytes, value: Value, new: bool) -> None:
         values = self._values.setdefault(where, {})
         found = values.get(key)
