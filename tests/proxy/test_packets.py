@@ -181,6 +181,7 @@ def test_session_affinity_keeps_a_client_with_its_endpoint_as_long_as_that_serve
     assert second != first
     proxy.put(one, endpoint_slice(*PODS))
     assert lab.ask_often(lab.world, "10.96.0.10", times=12) == {second}
+    assert "@affinity-endpoints" in lab.node.output("nft", "list", "ruleset"), "nft can list the rules"
 
 
 def test_session_affinity_ends_after_its_timeout(lab: Lab, proxy: Proxy) -> None:

@@ -128,14 +128,17 @@ class Rules:
         The route's number goes through the packet's mark, which then gets back what it had: `nft` 1.0 ends with a
         failed assertion when it lists a rule that looks up what was looked up.
         """
-        through_mark = [
+        found = e.lookup(name, self.destination, self.endpoint)
+        return [found, *self._through_mark(), e.lookup(routes, self.endpoint, e.VERDICT_REGISTER)]
+
+    def _through_mark(self) -> Rule:
+        """Leads a number that was looked up through the packet's mark, which keeps its value."""
+        return [
             e.meta(e.MARK, self.saved),
             e.set_meta(e.MARK, self.endpoint),
             e.meta(e.MARK, self.endpoint),
             e.set_meta(e.MARK, self.saved),
         ]
-        found = e.lookup(name, self.destination, self.endpoint)
-        return [found, *through_mark, e.lookup(routes, self.endpoint, e.VERDICT_REGISTER)]
 
     def _services(self) -> list[Rule]:
         found = [[*self._load(), *self._follow(frontends.FRONTENDS)]]
@@ -210,25 +213,24 @@ class Rules:
         if not route.size:
             return
         load = self._load(route.node_port)
-        remember: Rule = []
-        translate = e.dnat(self.family.number, self.endpoint, self.endpoint_port)
-        if route.affinity:
-            load = [e.source_address(self.family.number, self.source), *load]
-            milliseconds = route.affinity * 1000
-            remember = [e.update_set(frontends.AFFINITY, self.source, self.endpoint, timeout_ms=milliseconds)]
-            known = e.lookup(frontends.AFFINITY, self.source, self.endpoint)
-            exists = e.lookup(frontends.AFFINITY_ENDPOINTS, self.destination)
-            yield [*load, known, exists, *remember, translate]
-            # Its endpoint is gone. An update would keep it: the kernel only renews the time of a key that is there.
-            yield [*load, known, e.update_set(frontends.AFFINITY, self.source, self.endpoint, operation=e.DELETE)]
         offset = INTERNAL_OFFSET if route.kind == "internal" else 0
-        pick = [
-            e.random(route.size, self.endpoint, offset),
-            e.lookup(frontends.ENDPOINTS, self.destination, self.endpoint),
-        ]
-        yield [*load, *pick, *remember, translate]
-        if remember:  # there was no room for one more client
-            yield [*load, *pick, translate]
+        index = e.random(route.size, self.endpoint, offset)
+        translate = e.dnat(self.family.number, self.endpoint, self.endpoint_port)
+        if not route.affinity:
+            yield [*load, index, e.lookup(frontends.ENDPOINTS, self.destination, self.endpoint), translate]
+            return
+        # What is remembered and looked up again is a number, for the reason that `_follow` names.
+        load = [e.source_address(self.family.number, self.source), *load]
+        known = [e.lookup(frontends.AFFINITY, self.source, self.endpoint), *self._through_mark()]
+        pick = [index, e.lookup(frontends.AFFINITY_NUMBERS, self.destination, self.endpoint), *self._through_mark()]
+        remember = e.update_set(frontends.AFFINITY, self.source, self.endpoint, timeout_ms=route.affinity * 1000)
+        forget = e.update_set(frontends.AFFINITY, self.source, self.endpoint, operation=e.DELETE)
+        chosen = [e.lookup(frontends.AFFINITY_ENDPOINTS, self.destination, self.endpoint), translate]
+        yield [*load, *known, remember, *chosen]
+        # Its endpoint is gone. An update would keep it: the kernel only renews the time of a key that is there.
+        yield [*load, *known, forget]
+        yield [*load, *pick, remember, *chosen]
+        yield [*load, *pick, *chosen]  # there was no room for one more client
 
     def _postrouting(self) -> list[Rule]:
         mark = struct.pack("=I", self.facts.mark)

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from zlib import crc32
 
 from pybernetes.api.core.v1 import Service
 from pybernetes.api.core.v1.service import ServicePort, ServiceSpec
@@ -34,7 +35,11 @@ INTERNAL_FRONTENDS = "internal-frontends"
 INTERNAL_ROUTES = "internal-routes"
 """Taken from chains of `routes`: the kernel takes no map that leads back to itself."""
 AFFINITY = "affinity"
+"""Client and frontend -> the number of an endpoint."""
+AFFINITY_NUMBERS = "affinity-numbers"
+"""Frontend and index -> the number of an endpoint."""
 AFFINITY_ENDPOINTS = "affinity-endpoints"
+"""Frontend and number -> endpoint. Other Services' frontends have `endpoints` instead of these two."""
 HAIRPINS = "hairpins"
 NO_ENDPOINTS = "no-endpoints"
 CLUSTER_IPS = "cluster-ips"
@@ -133,8 +138,9 @@ def sets(family: Family) -> list[Set]:
         Set(FRONTENDS, concat(*frontend), MARK),
         Set(ENDPOINTS, concat(*frontend, MARK), endpoint),
         Set(INTERNAL_FRONTENDS, concat(*frontend), MARK),
-        Set(AFFINITY, concat(address, *frontend), endpoint, dynamic=True, expires=True, size=AFFINITIES),
-        Set(AFFINITY_ENDPOINTS, concat(*frontend, address, PORT)),
+        Set(AFFINITY, concat(address, *frontend), MARK, dynamic=True, expires=True, size=AFFINITIES),
+        Set(AFFINITY_NUMBERS, concat(*frontend, MARK), MARK),
+        Set(AFFINITY_ENDPOINTS, concat(*frontend, MARK), endpoint),
         Set(HAIRPINS, concat(address, address)),
         Set(NO_ENDPOINTS, concat(*frontend), MARK),
         Set(CLUSTER_IPS, address),
@@ -208,6 +214,7 @@ class _Compiler:
         self._external_ips = [ip for ip in spec.external_ips or () if family.has(ip)]
         self._balancer_ips = _balancer_ips(service, family)
         self._ranges = _source_ranges(service, family) if self._balancer_ips else None
+        self._numbers: dict[bytes, dict[int, bytes]] = {}
         self.result = Compiled({}, {}, None, (0, 0))
         for ip in self._cluster_ips:
             self._put(CLUSTER_IPS, family.pack(ip))
@@ -262,9 +269,19 @@ class _Compiler:
         self._put(routes, frontend, route)
         for index, each in enumerate(targets, offset):
             target = self._family.pack(each.address) + datatypes.port(each.port)
-            self._put(ENDPOINTS, frontend + _index.pack(index), target)
-            if route.affinity:
-                self._put(AFFINITY_ENDPOINTS, frontend + target)
+            if not route.affinity:
+                self._put(ENDPOINTS, frontend + _index.pack(index), target)
+                continue
+            number = self._number(frontend, target)
+            self._put(AFFINITY_NUMBERS, frontend + _index.pack(index), number)
+            self._put(AFFINITY_ENDPOINTS, frontend + number, target)
+
+    def _number(self, frontend: bytes, target: bytes) -> bytes:
+        """What clients of a frontend remember for an endpoint: a hash, and so the same in every process."""
+        taken, number = self._numbers.setdefault(frontend, {}), crc32(target)
+        while taken.setdefault(number, target) != target:
+            number = (number + 1) & 0xFFFFFFFF
+        return _index.pack(number)
 
     def _restrict(self, frontend: bytes) -> None:
         self._put(FIREWALL, frontend)

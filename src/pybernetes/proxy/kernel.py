@@ -126,7 +126,7 @@ class Kernel:
             return [
                 element(each.key, e.value(each.data), timeout_ms=each.timeout_ms, expires_ms=max(each.expires_ms, 1))
                 for each in self._nft.elements(table(family), frontends.AFFINITY)
-                if len(each.data) == family.length + 4
+                if len(each.data) == 4
             ]
         return []
 
