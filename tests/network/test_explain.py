@@ -115,4 +115,7 @@ def test_targets_as_they_are_typed() -> None:
         why_network._split("web:http")
     assert why_network.concerns(["svc/web"])
     assert why_network.concerns(["connection", "a", "b"])
+    assert why_network.concerns(["--name", "prod", "service/web"])
+    assert why_network.concerns(["--output=json", "connection", "a", "b"])
     assert not why_network.concerns(["pod/web"])
+    assert not why_network.concerns(["--name", "service", "pod/web"])

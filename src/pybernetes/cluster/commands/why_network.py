@@ -26,8 +26,10 @@ SERVICE_NAME_LABEL = "kubernetes.io/service-name"
 
 
 def concerns(argv: list[str]) -> bool:
-    """Whether the words of `pyb why` are about a Service or a connection."""
-    return bool(argv) and argv[0].partition("/")[0].lower() in (*SERVICE, CONNECTION)
+    """Whether the words of `pyb why` are about a Service or a connection. A word behind a flag may be its value."""
+    behind = [before[:1] == "-" and "=" not in before for before in ["", *argv]]
+    words = [word for value, word in zip(behind, argv, strict=False) if not value and word[:1] != "-"]
+    return bool(words) and words[0].partition("/")[0].lower() in (*SERVICE, CONNECTION)
 
 
 def main(argv: list[str]) -> int:
