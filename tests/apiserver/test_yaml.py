@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from apiserver.client import Client
 
-from pybernetes.api.yaml import YAMLProblem, json_to_yaml, yaml_to_json
+from pybernetes.api.yaml import YAMLProblem, _KubernetesDumper, json_to_yaml, yaml_to_json
+from pybernetes.apiserver.negotiation import YAML, Format
+from pybernetes.apiserver.output import YamlResponse, write
 
 
 def read(text: str) -> Any:
@@ -170,3 +174,52 @@ def test_a_large_body_does_not_hold_up_others(client: Client, namespace: str) ->
     assert len(client.get(f"{path}/large").json["data"]) == 30_000
     bad = client.post(path, body + b"oops: [", Content_Type="application/yaml")
     assert (bad.status, bad.json["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": []},
+        {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": None},
+        {"kind": "A", "apiVersion": "v1", "items": [1, "y", [], {}, None, [[1], {"a": "b\nc\n"}]], "zone": {"a": [1]}},
+        {"items": [{"metadata": {"name": "a"}, "data": {"x": " a\n b\n", "y": "x" * 200}}, {"a": ["b" * 50] * 3}]},
+    ],
+)
+def test_the_items_of_a_list_are_written_as_the_whole_document_would_be(document: dict[str, Any]) -> None:
+    whole = yaml.dump(
+        document,
+        Dumper=_KubernetesDumper,
+        encoding="utf-8",
+        allow_unicode=True,
+        default_flow_style=False,
+    )
+    assert json_to_yaml(msgspec.json.encode(document)) == whole
+
+
+async def test_the_event_loop_goes_on_while_a_long_answer_is_written() -> None:
+    """3,000 pods as YAML held up the server for two seconds of its processor's time."""
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": f"c{number}"} for number in range(20)]}}
+    raw = msgspec.json.encode({"kind": "PodList", "apiVersion": "v1", "items": [pod] * 300})
+    response = write(raw, Format(media=YAML))
+    assert isinstance(response, YamlResponse)
+    rounds = 0
+
+    async def count() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    await response.complete()
+    counting.cancel()
+    assert rounds > 20
+    assert response.body == json_to_yaml(raw)
+
+
+def test_a_long_list_is_answered_in_yaml(client: Client, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    for number in range(5):
+        assert client.post(path, {"metadata": {"name": f"a{number}"}, "data": {"a": "x" * 5000}}).status == 201
+    answer = client.get(path, accept="application/yaml")
+    assert [each["metadata"]["name"] for each in read(answer.body.decode())["items"]] == [f"a{n}" for n in range(5)]

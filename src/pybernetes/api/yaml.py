@@ -271,14 +271,28 @@ _KubernetesDumper.add_representer(str, _text)
 
 
 def json_to_yaml(raw: bytes) -> bytes:
-    """JSON as one YAML document, keys sorted."""
+    """JSON as one YAML document, keys sorted.
+
+    The items of a list are written one after the other: libyaml holds the interpreter's lock for as long as it writes,
+    and what it needs for a document is many times the document's size.
+    """
     import msgspec
 
+    value = msgspec.json.decode(raw)
+    if not isinstance(value, dict) or not isinstance(value.get("items"), list) or not value["items"]:
+        return _dump(value)
+    parts = []
+    for key in sorted(value):
+        if key == "items":
+            parts.append(b"items:\n")
+            parts += [_dump([item]) for item in value[key]]
+        else:
+            parts.append(_dump({key: value[key]}))
+    return b"".join(parts)
+
+
+def _dump(value: Any) -> bytes:
     text: bytes = yaml.dump(
-        msgspec.json.decode(raw),
-        Dumper=_KubernetesDumper,
-        encoding="utf-8",
-        allow_unicode=True,
-        default_flow_style=False,
+        value, Dumper=_KubernetesDumper, encoding="utf-8", allow_unicode=True, default_flow_style=False
     )
     return text

@@ -19,6 +19,7 @@ from pybernetes.api.times import parse_duration
 from pybernetes.net.http import OVERDUE, Answer, Handler, Request, Response
 
 from .bodies import LARGE, read_ahead
+from .output import YamlResponse
 from .registry.registry import Registry
 from .registry.resource_store import ResourceStore
 from .requestinfo import RequestInfo, lasts
@@ -87,8 +88,14 @@ class Dispatcher:
                 if route.generation == self.registry.generation and len(request.body) < LARGE:
                     if not route.namespaced:
                         request.info.namespace = ""
-                    return await route.verb(request)
-            return await self._dispatch(request, in_time)
+                    response = await route.verb(request)
+                else:
+                    response = await self._dispatch(request, in_time)
+            else:
+                response = await self._dispatch(request, in_time)
+            if type(response) is YamlResponse:
+                await response.complete()
+            return response
         except asyncio.CancelledError as cancelled:
             if cancelled.args != (OVERDUE,):
                 raise
