@@ -291,7 +291,7 @@ async def test_when_the_launcher_is_killed_its_containers_end_and_new_ones_can_b
     async with machine.runtime() as runtime:
         config, sandbox = await cri_pods.run(runtime, machine)
         id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", linux=ALONE)
-        (launcher,) = machine.run("pgrep", "-f", f"main.sys.argv.1.. {machine.state}").split()
+        (launcher,) = machine.run("pgrep", "-o", "-f", f"main.sys.argv.1.. {machine.state}").split()
         machine.run("kill", "-9", launcher)
         found = await ended(runtime, id)
         assert (found.exit_code, found.reason) == (255, "Unknown")

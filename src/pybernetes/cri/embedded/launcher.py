@@ -1,8 +1,9 @@
-"""The parent of all processes of pods: forks them, pumps their output into logs, writes down how they ended.
+"""The parent of all processes of pods: has them forked, pumps their output into logs, writes down how they ended.
 
 It outlives the runtime, which talks to it over a SOCK_SEQPACKET socket, one JSON document a packet; what is long (how a
-container looks) is in files. Started with next to no modules, because every process of a pod is forked from it. One
-thread, one epoll: nothing is polled. It ends by itself when it has neither a runtime nor a process.
+container looks) is in files. Started with next to no modules, because every process of a pod is forked from what it
+was then (`seed.py`). One thread, one epoll: nothing is polled. It ends by itself when it has neither a runtime nor a
+process.
 
 A runtime of a later version finds the launcher of an earlier one, with all its pods: `version` answers PROTOCOL, which
 grows when requests or specs get another meaning. `version`, `list`, `signal` and the message about an end stay as they
@@ -26,21 +27,18 @@ import stat
 import sys
 import time
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
-from . import inside, syscalls
+from . import syscalls
 from .attached import Attached
-from .inside import LINE, TARGET
 from .logs import LogFile, Pump
+from .seed import LONGEST_ERROR, OWN_PIDS, STREAMS, Seed
 from .watching import Watching
 
 PROTOCOL = 1
 """Of requests, answers and specs."""
 READY = b"ready"
 CHUNK = 65536
-DESCRIPTORS = 3
-"""At most so many come with a request: stdin, stdout, stderr."""
 OOM_SCORE = "-999"
 """When the node is out of memory: everything else first, because all pods end with the launcher."""
 UNWANTED = 10.0
@@ -48,8 +46,10 @@ UNWANTED = 10.0
 NULL_DEVICE = os.makedev(1, 3)
 LISTED = 500
 """Processes that are told of at once: a name has up to 64 letters."""
-LONGEST_ERROR = 4096
-"""Letters of what is told of a process that could not be: it may be about a command, which has no limit."""
+CREDENTIALS, NUMBER = 12, 4
+"""Bytes of what the kernel tells of a sender (pid, uid, gid), and of one such number."""
+FULL_LINE = 1000
+"""Messages after which a line cannot hold what was told before: each takes 768 bytes of 208 KiB at least."""
 FULL_PIPE = 32
 """Reads after which a pipe cannot hold what was written before: it has at most 1 MiB; children may go on."""
 
@@ -64,6 +64,8 @@ class Process:
         """Whose answer is due as soon as the program runs, or could not."""
         self.line: socket.socket | None = None
         """Where it tells of itself until then; None as soon as its program runs."""
+        self.goes_on = False
+        """It goes on as another process, in a PID namespace where others may take its line: see `_tell`."""
         self.takes_stdin = False
         self.own_pids = False
         self.log: LogFile | None = None
@@ -81,6 +83,8 @@ class Launcher:
     """See the module."""
 
     def __init__(self, state: str) -> None:
+        self._seed = Seed()
+        """First of all: it must know nothing, and have nothing open."""
         self._state = state
         self._exits = f"{state}/exits"
         os.makedirs(self._exits, 0o700, exist_ok=True)
@@ -89,14 +93,13 @@ class Launcher:
         self._unclaimed: dict[int, int] = {}
         """Status of children that ended before a process told that it became them."""
         self._spent: set[int] = set()
-        """Processes that became others and have not been reaped."""
+        """Processes that became others, and seeds that were replaced, which have not been reaped."""
         self._late: list[tuple[Process, int]] = []
         """Processes that had ended when they were told of, with their status."""
         self._watching = Watching(self._failed)
-        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
-        """How many files a program may have open; as the parent of all we have some for each of them."""
-        resource.setrlimit(resource.RLIMIT_NOFILE, (self._files[1], self._files[1]))
-        self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        # As the parent of all we have some files open for each of them; programs have the limit that the seed has.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         self._runtime: socket.socket | None = None
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -161,7 +164,7 @@ class Launcher:
     def _receive(self) -> None:
         assert self._runtime is not None
         try:
-            data, descriptors, _, _ = socket.recv_fds(self._runtime, CHUNK, DESCRIPTORS)
+            data, descriptors, _, _ = socket.recv_fds(self._runtime, CHUNK, STREAMS)
         except OSError:
             data, descriptors = b"", []
         if not data:
@@ -198,11 +201,12 @@ class Launcher:
     def _do_start(self, request: dict[str, Any], _: list[int]) -> dict[str, Any] | None:
         with open(request["spec"]) as file:
             spec = json.load(file)
-        name, way = spec["id"], _way(spec)
+        name = spec["id"]
         if name in self._processes:
             return {"error": f"{name} runs already"}
         if spec["kind"] == "sandbox":
-            self._fork(request["id"], spec, [self._null] * 3, lambda report: way.sandbox(spec, report), None)
+            order = {"spec": request["spec"], "changes": {}, "as": "sandbox"}
+            self._fork(request["id"], spec, [self._null] * STREAMS, order, None)
             return None
         holder = self._processes.get(spec["sandbox"])
         if holder is None or holder.line is not None:
@@ -214,9 +218,8 @@ class Launcher:
         if feeding:
             streams[0] = feeding[0]
         try:
-            process = self._fork(
-                request["id"], spec, streams, lambda report: way.container(spec, TARGET, report), holder
-            )
+            order = {"spec": request["spec"], "changes": {}, "as": "container"}
+            process = self._fork(request["id"], spec, streams, order, holder)
         except BaseException:
             log.close()
             for descriptor in (each for pair in [*pipes, feeding or ()] for each in pair):
@@ -238,11 +241,12 @@ class Launcher:
         target = self._processes.get(spec["id"])
         if target is None or target.line is not None:  # until its program runs, its namespaces are the node's
             return {"error": f"container {spec['id']} does not run"}
+        changes = {**request["changes"], "id": request["name"]}
         if not spec.get("plain"):
-            spec["pid"] = ["join", target.name]
-        spec["id"], way = request["name"], _way(spec)
-        given = (streams + [self._null] * 3)[:3]
-        self._fork(request["id"], spec, given, lambda report: way.command(spec, TARGET, report), target)
+            changes["pid"] = ["join", target.name]
+        order = {"spec": request["spec"], "changes": changes, "as": "command"}
+        given = (streams + [self._null] * STREAMS)[:STREAMS]
+        self._fork(request["id"], {**spec, **changes}, given, order, target)
         return None
 
     def _do_signal(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
@@ -289,45 +293,52 @@ class Launcher:
     # Processes
 
     def _fork(
-        self, request: int, spec: dict[str, Any], streams: list[int], become: Any, target: Process | None
+        self, request: int, spec: dict[str, Any], streams: list[int], order: dict[str, Any], target: Process | None
     ) -> Process:
+        """A new process; `order` says what it is to become: the file of its spec, changes to that, `as` what."""
         kind, joined = spec["pid"]
         seen = self._processes.get(joined)
         if kind == "join" and seen is None:
             raise ProcessLookupError(f"container {joined} does not run")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # each message names its sender
         opened: list[int] = []
         try:
             if target:
                 # By a descriptor, because numbers of processes mean something else in another PID namespace.
                 opened.append(os.pidfd_open(target.pid))
             handed = [theirs.fileno(), opened[0] if target else self._null]
-            if kind == "own":
-                syscalls.unshare(syscalls.NEWPID)
-            elif seen is not None:
+            if kind != OWN_PIDS and seen is not None:
                 # It joins by itself, as its last step: until then the pod's other processes must not see it.
                 opened.append(_pid_namespace(seen))
                 handed.append(opened[-1])
             own = [self._own_null() if each == self._null or _is_null(each) else each for each in streams]
             opened += [each for each in own if each not in streams]
-            pid = os.fork()
-            if pid == 0:
-                self._child(handed, own, become)
+            ours.send(json.dumps(order).encode())
+            pid = self._forked(kind, [*own, *handed])
         except BaseException:
             ours.close()
             raise
         finally:
-            if kind == "own":
-                syscalls.setns(self._own_pids, syscalls.NEWPID)
             theirs.close()
             for descriptor in opened:
                 os.close(descriptor)
         process = Process(spec["id"], pid, request)
-        process.own_pids = kind == "own"
+        process.own_pids = kind == OWN_PIDS
         self._processes[process.name] = self._by_pid[pid] = process
         process.line = ours
         self._watching.add(ours.fileno(), lambda: self._hear(process, ours))
         return process
+
+    def _forked(self, pids: str, descriptors: list[int]) -> int:
+        try:
+            return self._seed.fork(pids, descriptors)
+        except (ConnectionError, BrokenPipeError, TimeoutError) as error:
+            sys.stderr.write(f"the seed is replaced: {error}\n")
+            self._seed.close()
+            self._spent.add(self._seed.pid)
+            self._seed = Seed()
+            return self._seed.fork(pids, descriptors)
 
     def _own_null(self) -> int:
         """A null device whose inode no other process has: root in a container could change the mode of the node's."""
@@ -344,54 +355,55 @@ class Launcher:
         finally:
             os.unlink(name, dir_fd=self._devices)
 
-    def _child(self, handed: list[int], streams: list[int], become: Any) -> NoReturn:
-        """In the new process: it ends here, as a program or with an error told."""
-        try:
-            os.setsid()
-            syscalls.end_with_parent()
-            syscalls.new_session_keyring()
-            signal.set_wakeup_fd(-1)
-            # Copies above all others first: none of them may be in the way of another's new number.
-            wanted = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 16) for each in (*streams, *handed)]
-            for number, each in enumerate(wanted):
-                os.dup2(each, number, inheritable=number < LINE)
-            os.closerange(len(wanted), 1 << 30)
-            resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
-            line = socket.socket(fileno=LINE)
-
-            def report(message: dict[str, Any], descriptors: list[int]) -> None:
-                socket.send_fds(line, [json.dumps(message).encode()], descriptors)
-
-            become(report)
-        except BaseException as error:
-            try:
-                line.send(json.dumps({"error": inside.told(error)[:LONGEST_ERROR]}).encode())
-            except BaseException:
-                pass
-        finally:
-            os._exit(128)
-
     def _hear(self, process: Process, line: socket.socket) -> bool:
         """A new process tells: who it is, its terminal, an error; the end of the line means that its program runs.
 
         Returns whether there may be more to hear.
         """
         try:
-            data, descriptors, _, _ = socket.recv_fds(line, CHUNK, 1, socket.MSG_DONTWAIT)
+            data, descriptors, sender = _received(line)
         except BlockingIOError:
             return False  # what was told of was another's, whose descriptor had this number
         except OSError:
-            data, descriptors = b"", []
-        if data:
-            message = json.loads(data)
-            if became := message.pop("became", 0):
-                self._follow(process, became)
-            process.facts |= message
-            if message.get("terminal") and descriptors:
-                process.terminal = descriptors[0]
-                if process.log is not None:
-                    self._pump(process, descriptors[0], "stdout")
+            data, descriptors, sender = b"", [], 0
+        if data and self._tell(process, data, descriptors, sender):
             return True
+        self._end_line(process, line)
+        return False
+
+    def _hear_out(self, process: Process) -> None:
+        """Hears what a process told before it ended, or until it goes on as another one."""
+        pid = process.pid
+        for _ in range(FULL_LINE):
+            if process.pid != pid or process.line is None or not self._hear(process, process.line):
+                break
+
+    def _tell(self, process: Process, data: bytes, descriptors: list[int], sender: int) -> bool:
+        """Takes what came over the line of a process; whether there may be more.
+
+        Only the process that we forked is believed. The one that it goes on as is seen in the container's PID
+        namespace: a container with SYS_PTRACE can copy its descriptors and speak for it, so that it may only say that
+        its program could not be started. That may come before we know that the process goes on.
+        """
+        if sender != process.pid or process.goes_on:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            process.facts["error"] = _error_of(data)
+            if process.goes_on and self._by_pid.get(process.pid) is process:
+                os.kill(process.pid, signal.SIGKILL)  # if it was not the one that spoke, its program may run
+            return not process.goes_on
+        message = json.loads(data)
+        if became := message.pop("became", 0):
+            self._follow(process, became)
+        process.facts |= message
+        if message.get("terminal") and descriptors:
+            process.terminal = descriptors[0]
+            if process.log is not None:
+                self._pump(process, descriptors[0], "stdout")
+        return "error" not in message
+
+    def _end_line(self, process: Process, line: socket.socket) -> None:
+        """There is nothing more to hear of a new process: its program runs, or could not be started."""
         self._watching.remove(line.fileno())
         line.close()
         process.line = None
@@ -403,13 +415,12 @@ class Launcher:
             for descriptor in command:
                 os.close(descriptor)
                 process.terminal = -1
-        return False
 
     def _follow(self, process: Process, pid: int) -> None:
         """The process goes on as another one, a child of ours as well, which may have ended already."""
         if self._by_pid.pop(process.pid, None) is not None:
             self._spent.add(process.pid)
-        process.pid = pid
+        process.pid, process.goes_on = pid, True
         if pid in self._unclaimed:
             self._late.append((process, self._unclaimed.pop(pid)))
             self._wakeups[1].send(b"\0")
@@ -470,14 +481,15 @@ class Launcher:
                 break
             process = self._by_pid.pop(pid, None)
             if process is None:
+                if pid == self._seed.pid:
+                    continue
                 if pid in self._spent:
                     self._spent.discard(pid)
                 else:
                     self._unclaimed[pid] = status
                 continue
             # What it told before it ended is there: also that it goes on as another process.
-            while process.pid == pid and process.line is not None and self._hear(process, process.line):
-                pass
+            self._hear_out(process)
             if process.pid == pid:
                 self._finish(process, status)
         while self._late:
@@ -493,8 +505,9 @@ class Launcher:
     def _drain(self, process: Process) -> None:
         """Takes what a process that has ended has still told or written."""
         # What it told of itself first: there may be a terminal, with everything that a short program has written.
-        while process.request is not None and process.line is not None:
-            self._hear(process, process.line)
+        self._hear_out(process)
+        if process.line is not None:  # somebody else has its other end, too
+            self._end_line(process, process.line)
         # Everything that was written before the end belongs into the log before the end is told.
         for descriptor in list(process.streams):
             read = self._watching.handler(descriptor)
@@ -523,6 +536,28 @@ class Launcher:
         self._send({"exit": end})
 
 
+def _received(line: socket.socket) -> tuple[bytes, list[int], int]:
+    """A message, the descriptor that came with it, and the process that sent it, for which the kernel answers."""
+    room = socket.CMSG_SPACE(CREDENTIALS) + socket.CMSG_SPACE(NUMBER)
+    data, more, _, _ = line.recvmsg(CHUNK, room, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
+    descriptors, sender = [], 0
+    for _, kind, content in more:
+        if kind == socket.SCM_CREDENTIALS:
+            sender = int.from_bytes(content[:NUMBER], sys.byteorder)
+        elif kind == socket.SCM_RIGHTS:
+            descriptors.append(int.from_bytes(content[:NUMBER], sys.byteorder))
+    return data, descriptors, sender
+
+
+def _error_of(data: bytes) -> str:
+    """Why a program could not be started, in the words of a process that is not believed in anything else."""
+    try:
+        message = json.loads(data)
+        return str(message["error"])[:LONGEST_ERROR]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return "the process that was about to run the program was disturbed"
+
+
 def _is_null(descriptor: int) -> bool:
     found = os.fstat(descriptor)
     return stat.S_ISCHR(found.st_mode) and found.st_rdev == NULL_DEVICE
@@ -535,15 +570,6 @@ def _pid_namespace(process: Process) -> int:
         raise ProcessLookupError(f"container {process.name} does not run") from None
 
 
-def _way(spec: dict[str, Any]) -> ModuleType:
-    """How a process becomes what it shall be."""
-    if spec.get("plain"):
-        from . import plain
-
-        return plain
-    return inside
-
-
 def main(state: str) -> None:
     """Serves a runtime whose state is in this folder, until nobody needs it."""
     try:
@@ -552,7 +578,7 @@ def main(state: str) -> None:
     except OSError:
         pass  # needs SYS_RESOURCE
     if "PYBERNETES_NODE" in os.environ:
-        _way({"plain": True})  # read now what will be needed: later the files may be those of another version
+        from . import plain  # noqa: F401 - read now what will be needed: later the files may be of another version
     launcher = Launcher(state)
     os.write(1, READY)
     os.dup2(launcher._null, 1)
