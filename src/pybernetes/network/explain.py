@@ -59,6 +59,11 @@ def explain_service(service: Service, slices: Sequence[EndpointSlice], pods: Ite
             findings.append(f"{where}: {', '.join(ready[:FEW])}{f' and {len(ready) - FEW} more' * (len(ready) > FEW)}")
         else:
             lacking.append(f"{where}: no ready endpoint, connections are refused")
+    if label and lacking:
+        # Whose it is need not use EndpointSlices: the cluster's own DNS answers on each node.
+        where = ", ".join(each.partition(":")[0] for each in lacking)
+        findings.append(f"{where}: in no EndpointSlice; {label} may serve it without")
+        return Report(False, f"service {name} is served by {label}, not by the proxy of nodes", tuple(findings))
     if not lacking:
         return Report(not label, f"service {name} has {total} ready endpoint{'s' * (total != 1)}", tuple(findings))
     reasons = _no_endpoints(service, slices, list(pods))

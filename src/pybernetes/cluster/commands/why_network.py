@@ -13,8 +13,8 @@ import json
 from typing import TYPE_CHECKING
 
 from pybernetes.cluster.commands import flags
+from pybernetes.cluster.commands.cluster_of import cluster_of
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.cluster.layout import locate
 
 if TYPE_CHECKING:
     from pybernetes.client.client import Client
@@ -35,6 +35,7 @@ def concerns(argv: list[str]) -> bool:
 def main(argv: list[str]) -> int:
     """Reads the objects, and prints the answer."""
     parser = flags.parser("why", "Explains why a Service is not reached, or whether policies allow a connection.")
+    parser.set_defaults(name=None)
     parser.add_argument("subject", nargs="+", metavar="service/NAME | connection POD TARGET[:PORT]")
     parser.add_argument("--namespace", "-n", help="its namespace (default: the kubeconfig's)")
     parser.add_argument("--protocol", choices=["TCP", "UDP", "SCTP"], default="TCP", help="default: %(default)s")
@@ -58,13 +59,10 @@ def main(argv: list[str]) -> int:
 
 async def _ask(arguments: argparse.Namespace, kind: str, words: list[str]) -> list[Report]:
     from pybernetes.api import errors
-    from pybernetes.client import config
     from pybernetes.client.client import Client
 
-    layout = locate(arguments.name, arguments.data_dir)
-    kubeconfig = arguments.kubeconfig or (str(layout.kubeconfig) if layout.kubeconfig.exists() else None)
+    _, settings = cluster_of(arguments)
     try:
-        settings = config.load(kubeconfig)
         async with Client(settings, program="why") as client:
             namespace = arguments.namespace or settings.namespace or "default"
             if kind == CONNECTION:
@@ -72,7 +70,7 @@ async def _ask(arguments: argparse.Namespace, kind: str, words: list[str]) -> li
             return [await _service(client, namespace, words[0])]
     except errors.APIError as error:
         raise ClusterError(str(error)) from error
-    except (config.ConfigError, OSError, TimeoutError) as error:
+    except (OSError, TimeoutError) as error:
         raise ClusterError(f"the API server cannot be asked: {error}") from error
 
 

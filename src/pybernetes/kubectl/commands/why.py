@@ -8,17 +8,16 @@ from __future__ import annotations
 from pybernetes.kubectl.builder import Builder
 from pybernetes.kubectl.command import Command
 from pybernetes.kubectl.data import dig
-from pybernetes.kubectl.errors import CLIError, not_found
+from pybernetes.kubectl.errors import CLIError, StatusError, not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pybernetes.cluster.diagnosis import Answer
+    from pybernetes.cluster.diagnosis.facts import Answer
     from pybernetes.kubectl.builder import Info
     from pybernetes.kubectl.context import Context
 
-_MAKERS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController")
 _NEGATIVE = ("Pressure", "Unavailable", "Failure", "Failed", "Degraded", "Stalled", "Denied", "Corruption", "Dangling")
 """Ends of the names of conditions that are bad when they are True; others are bad when they are False."""
 _GOOD_PHASES = ("", "Active", "Bound", "Available", "Running", "Succeeded", "Released")
@@ -40,23 +39,48 @@ def run(context: Context, arguments: list[str]) -> int | None:
 
 
 def _answer(context: Context, info: Info) -> Answer:
-    from pybernetes.cluster import diagnosis
+    import asyncio
 
-    group, kind = info.mapping.group, info.mapping.kind
-    if kind == "Pod" and not group:
-        return diagnosis.explain(_pod_facts(context, info))
-    if kind in _MAKERS and group in ("", "apps", "batch"):
-        owned = _replica_sets(context, info) if kind == "Deployment" else []
-        events = _events(context, info.namespace, kind, info.name)
-        for each in owned:
-            events += _events(context, info.namespace, "ReplicaSet", each["metadata"]["name"])
-        return diagnosis.explain_maker(kind, info.object, events, owned)
+    from pybernetes.cluster.diagnosis import asking
+
+    kind = info.mapping.kind
+    if info.mapping.group in ("", "apps", "batch") and kind.lower() in asking.KINDS:
+        try:
+            asked = asking.Asked(_Reader(context), info.namespace)
+            return asyncio.run(asked.explain(kind.lower(), info.name))[1]
+        except (LookupError, asking.Forbidden) as error:
+            raise CLIError(str(error.args[0])) from None
     return explain_any(info.object, _events(context, info.namespace, kind, info.name))
+
+
+class _Reader:
+    """Reads with kubectl's client."""
+
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+
+    async def get(self, path: str) -> Any:
+        from pybernetes.cluster.diagnosis import asking
+
+        try:
+            return self._client.get(path)
+        except CLIError as error:
+            if not_found(error):
+                return None
+            if isinstance(error, StatusError) and error.reason == "Forbidden":
+                raise asking.Forbidden(str(error)) from None
+            raise
+
+    async def log(self, path: str) -> str | None:
+        try:
+            return self._client.content(self._client.open("GET", path, accept="*/*")).decode("utf-8", "replace")
+        except CLIError:
+            return None
 
 
 def explain_any(obj: dict[str, Any], events: list[dict[str, Any]]) -> Answer:
     """What the metadata, status and events of any object say."""
-    from pybernetes.cluster.diagnosis import Answer
+    from pybernetes.cluster.diagnosis.facts import Answer
 
     metadata, status = obj.get("metadata") or {}, obj.get("status") or {}
     warnings = [each for each in events if each.get("type") == "Warning"][-5:]
@@ -109,54 +133,6 @@ def _events(context: Context, namespace: str, kind: str, name: str) -> list[dict
     except CLIError:
         return []
     return sorted(found, key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime") or ""))
-
-
-def _maybe(context: Context, path: str) -> Any:
-    try:
-        return context.client.get(path)
-    except CLIError as error:
-        if not_found(error):
-            return None
-        raise
-
-
-def _replica_sets(context: Context, info: Info) -> list[dict[str, Any]]:
-    uid = dig(info.object, "metadata", "uid", default="")
-    listed = context.client.list(f"/apis/apps/v1/namespaces/{info.namespace}/replicasets", {})
-    return [
-        each
-        for each in listed.get("items") or ()
-        if any(owner.get("uid") == uid for owner in each["metadata"].get("ownerReferences") or ())
-    ]
-
-
-def _pod_facts(context: Context, info: Info) -> Any:
-    from dataclasses import replace
-
-    from pybernetes.cluster import diagnosis
-
-    pod, base = info.object, f"/api/v1/namespaces/{info.namespace}"
-    facts = diagnosis.Facts(pod, _events(context, info.namespace, "Pod", info.name))
-    for volume in pod["spec"].get("volumes") or ():
-        claim = diagnosis.claim_name(pod, volume)
-        if claim:
-            facts.claims[claim] = _maybe(context, f"{base}/persistentvolumeclaims/{claim}")
-            facts.claim_events[claim] = _events(context, info.namespace, "PersistentVolumeClaim", claim)
-    if facts.claims:
-        listed = _maybe(context, "/apis/storage.k8s.io/v1/storageclasses") or {}
-        facts.classes.update({each["metadata"]["name"]: each for each in listed.get("items") or ()})
-    for status in diagnosis.statuses(pod):
-        ended = "terminated" in (status.get("state") or {})
-        if ended or "terminated" in (status.get("lastState") or {}):
-            asked = {"container": status["name"], "tailLines": diagnosis.LOG_LINES, "previous": not ended}
-            try:
-                response = context.client.open("GET", f"{info.path()}/log", asked, accept="*/*")
-                facts.logs[status["name"]] = context.client.content(response).decode("utf-8", "replace")
-            except CLIError:
-                continue  # its node is away, or the container is gone
-    if pod["spec"].get("nodeName"):
-        return replace(facts, node=_maybe(context, f"/api/v1/nodes/{pod['spec']['nodeName']}"))
-    return facts
 
 
 COMMAND = Command("why (NAME | TYPE/NAME)", "Explain why an object is not as it should be", run)
