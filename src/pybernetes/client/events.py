@@ -23,6 +23,7 @@ from pybernetes.api.base import Kind
 from pybernetes.api.core.v1 import Event, EventSource, ObjectReference
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.times import rfc3339
+from pybernetes.component import klog
 
 from .client import Client
 from .clock import Clock
@@ -208,6 +209,18 @@ class EventBroadcaster:
             source=EventSource(component=component, host=self._host or None),
             reporting_component=component,
             reporting_instance=self._host or None,
+        )
+        klog.info(
+            log,
+            3,
+            "Event occurred",
+            object=f"{reference.namespace}/{reference.name}" if reference.namespace else reference.name,
+            fieldPath=reference.field_path or "",
+            kind=reference.kind,
+            apiVersion=reference.api_version,
+            type=type,
+            reason=reason,
+            message=message,
         )
         try:
             self._queue.put_nowait(event)

@@ -243,6 +243,7 @@ class Kubelet:
         self.metrics.measure(self.runtime, self.node_metrics)
         self.pleg.took = self.node_metrics.relisted
         self.pleg.streaming = self._streaming
+        self.pleg.seen = self._log_runtime_event
         self.metrics.watch(self.watchdog)
         strategy = config.config_map_and_secret_change_detection_strategy or "Watch"
         self.objects = objects_for(strategy, self.client, clock, self.wake)
@@ -590,13 +591,17 @@ class Kubelet:
         self.reporter.wake()
 
     def _runtime_changed(self, uid: str) -> None:
-        pod = self.pods.get(uid)
-        if pod is not None:
-            klog.info(log, 2, "SyncLoop (PLEG): event for pod", pod=key_of(pod), event={"ID": uid})
         if self.workers.get(uid) is not None:
             self.workers.wake(uid)
         elif uid not in self.pleg.known():
             self.pleg.relist_soon()
+
+    def _log_runtime_event(self, uid: str, type: str, id: str) -> None:
+        pod, event = self.pods.get(uid), {"ID": uid, "Type": type, "Data": id}
+        if pod is not None:
+            klog.info(log, 2, "SyncLoop (PLEG): event for pod", pod=key_of(pod), event=event)
+        else:
+            klog.info(log, 4, "SyncLoop (PLEG): pod does not exist, ignore irrelevant event", event=event)
 
     def _relisted(self) -> None:
         """End what the runtime has and nobody wants."""

@@ -20,7 +20,7 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
 from pybernetes.client.informers import InformerFactory
 from pybernetes.client.keys import key_of
-from pybernetes.component import tasks
+from pybernetes.component import klog, tasks
 
 from . import binding
 from .algorithm import Algorithm, Result
@@ -195,6 +195,7 @@ class Scheduler:
         if framework is None or self._skips(framework, pod):
             self.queue.done(pod.uid)
             return
+        klog.info(log, 4, "About to try and schedule pod", pod=pod.key)
         started, begun = self.clock.now(), time.perf_counter()
         state = CycleState()
         with self.handlers.paused():
@@ -400,7 +401,12 @@ class Scheduler:
         queued.unschedulable_plugins = set(diagnosis.unschedulable_plugins) if diagnosis else set()
         queued.pending_plugins = set(diagnosis.pending_plugins) if diagnosis else set()
         if not rejected:
-            log.warning("placing pod %s failed, it is tried again: %s", queued.info.key, message)
+            klog.error(log, message, "Error scheduling pod; retrying", pod=queued.info.key)
+        elif not self.snapshot.size:
+            text = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
+            klog.info(log, 2, text, pod=queued.info.key)
+        else:
+            klog.info(log, 2, "Unable to schedule pod; no fit; waiting", pod=queued.info.key, err=message)
         pod = self._unplaced(queued.info.pod)
         if pod is None:
             self.queue.done(queued.info.uid)

@@ -17,6 +17,9 @@ from ..output import error_response
 
 SLOW = 1.0
 """Seconds from which on a request is worth a line in the log."""
+LONGEST = 512
+"""Letters of what a client chose."""
+EACH_REQUEST = klog.level_of(3)
 log = logging.getLogger(__name__)
 
 
@@ -43,8 +46,28 @@ class Outcome:
             took, status = perf_counter() - started, 200 if response is None else response.status
             if request.info is not None:
                 self._metrics.observe(request, status, took)
+                if log.isEnabledFor(EACH_REQUEST):
+                    log_request(request, status, took)
                 if took > SLOW and response is not None and request.info.verb != "watch":
                     trace(request, status, took)
+
+
+def log_request(request: Request, status: int, took: float) -> None:
+    """Log how a request ended, in upstream's form (from -v=3 on)."""
+    verb = request.info.verb.upper() if request.info is not None else ""
+    path = f"{request.path}?{request.query_string}" if request.query_string else request.path
+    klog.info(
+        log,
+        3,
+        "HTTP",
+        verb=verb if verb in ("LIST", "WATCH", "DELETECOLLECTION") else request.method,
+        URI=path[:LONGEST],
+        latency=f"{took * 1000:.3f}ms",
+        userAgent=(request.headers.get("user-agent") or "")[:LONGEST],
+        **{"audit-ID": request.audit_id},
+        srcIP=request.connection.peer_address,
+        resp=status,
+    )
 
 
 def trace(request: Request, status: int, took: float) -> None:
@@ -54,7 +77,7 @@ def trace(request: Request, status: int, took: float) -> None:
         log,
         0,
         f"Trace: {verb} (total time: {took * 1000:.0f}ms)",
-        url=request.path[:512],
+        url=request.path[:LONGEST],
         verb=info.verb if info is not None else verb,
         code=status,
         userAgent=(request.headers.get("user-agent") or "")[:256],

@@ -6,18 +6,21 @@ Names, labels and buckets are upstream's.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter as Count
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from pybernetes.api.core.v1 import Pod
 from pybernetes.client.clock import Clock
-from pybernetes.client.keys import uid_of
+from pybernetes.client.keys import key_of, uid_of
 from pybernetes.client.metrics import GaugeFunction, Labels, Registry
+from pybernetes.component import klog
 
 from ..pod.critical import is_mirror, is_static
 from ..pod.workers import PodState, PodWork
 
+log = logging.getLogger(__name__)
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _START: Final = (0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800)
 _STATUS: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0)
@@ -129,6 +132,16 @@ class PodMetrics:
         self._start.observe(seconds)
         self._total.observe(seconds, first)
         self._sli.observe(max(0.0, seconds - pulling), first)
+        klog.info(
+            log,
+            0,
+            "Observed pod startup duration",
+            pod=key_of(pod),
+            podStartSLOduration=round(max(0.0, seconds - pulling), 3),
+            podStartE2EDuration=f"{seconds:.3f}s",
+            totalImagesPullingTime=f"{pulling:.3f}s",
+            podCreationTimestamp=pod.metadata.creation_timestamp if pod.metadata else None,
+        )
 
     def gone(self, uid: str) -> None:
         """Nothing more will happen to a pod."""

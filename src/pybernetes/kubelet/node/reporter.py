@@ -29,6 +29,7 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
 from pybernetes.client.keys import copy
+from pybernetes.component import klog
 
 from .status import ATTACH_DETACH, NodeFindings, node_status, same_but_for_heartbeats, same_conditions
 
@@ -121,6 +122,7 @@ class NodeReporter:
                 await self._clock.sleep(backoff.next())
 
     async def _create_or_adopt(self) -> Node:
+        klog.info(log, 0, "Attempting to register node", node=self.name)
         wanted = copy(self._wanted)
         status, turned = node_status(await self._findings(), NodeStatus(), rfc3339(self._clock.now()))
         wanted.status = status
@@ -128,12 +130,14 @@ class NodeReporter:
             created = await self._client.create(wanted)
         except errors.AlreadyExists:
             return await self._adopt(await self._client.get(Node, self.name))
+        klog.info(log, 0, "Successfully registered node", node=self.name)
         self._tell(turned)
         self._reported = self._clock.monotonic()
         return created
 
     async def _adopt(self, existing: Node) -> Node:
         """The Node is from an earlier life: labels that are the kubelet's are made right, all else stays."""
+        klog.info(log, 0, "Node was previously registered", node=self.name)
         assert self._wanted.metadata is not None
         assert existing.metadata is not None
         labels = {
@@ -183,6 +187,9 @@ class NodeReporter:
             self._client.patch(Node, self.name, patch, type="strategic", subresource="status")
         )
         self._reported = self._clock.monotonic()
+        if "NodeNotReady" in turned:
+            ready = next((each.message for each in status.conditions or () if each.type == "Ready"), None)
+            klog.info(log, 0, "Node became not ready", node=self.name, condition=ready)
         self._tell_reboot(old, status)
         self._tell(turned)
 

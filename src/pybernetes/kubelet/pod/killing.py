@@ -11,13 +11,15 @@ from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Pod, Probe
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder
+from pybernetes.client.keys import key_of, uid_of
+from pybernetes.component import klog
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.cri.remote import Runtime
 
 from .. import events
 from ..container.hooks import HookFailed, Hooks
-from ..runtime.types import ObservedContainer, ObservedPod, find_container, full_name
+from ..runtime.types import ObservedContainer, ObservedPod, find_container
 from .actions import LIVENESS_PROBE, STARTUP_PROBE, UNKNOWN
 from .termination_order import TerminationOrder
 
@@ -76,6 +78,9 @@ class Killer:
             return
         self._event(pod, found.name, NORMAL, events.KILLING, message or f"Stopping container {found.name}")
         seconds = grace_period(pod, container, reason) if grace is None else grace
+        about = {"pod": key_of(pod), "podUID": uid_of(pod), "containerName": found.name, "containerID": found.id}
+        if grace is not None:
+            klog.info(log, 3, "Killing container with a grace period override", **about, gracePeriod=grace)
         deadline = self._clock.monotonic() + seconds
         handler = container.lifecycle.pre_stop if container.lifecycle else None
         if handler is not None and seconds > 0 and found.running:
@@ -85,7 +90,9 @@ class Killer:
             await self._within(deadline, order.wait_for_turn(found.name))
         # Whole seconds are what the runtime takes; what was begun of one is the container's.
         left = -int(-(deadline - self._clock.monotonic()) // 1)
+        klog.info(log, 2, "Killing container with a grace period", **about, gracePeriod=max(left, MINIMUM_GRACE))
         await self._stop(found.id, max(left, MINIMUM_GRACE))
+        klog.info(log, 3, "Container exited normally", **about)
         if order is not None:
             order.has_ended(found.name)
 
@@ -93,7 +100,8 @@ class Killer:
         try:
             await self._hooks.run(pod, container, id, handler, ip)  # type: ignore[arg-type]
         except HookFailed as error:
-            log.info("preStop hook of %s in %s: %s", container.name, full_name(pod), error)
+            about = {"pod": key_of(pod), "podUID": uid_of(pod), "containerName": container.name, "containerID": id}
+            klog.error(log, error, "PreStop hook failed", **about)
             # The text may hold what the hook's server said, which is nobody's business.
             self._event(pod, container.name or "", WARNING, events.FAILED_PRE_STOP_HOOK, "PreStopHook failed")
 

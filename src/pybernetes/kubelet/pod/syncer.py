@@ -44,7 +44,7 @@ from .killing import Killer, KillFailed
 from .mirrors import Mirrors
 from .restarts import should_restart_all
 from .restored import restored_pod
-from .workers import PodWork, RetryLater
+from .workers import SKIPPING, PodWork, RetryLater
 
 RETRY: Final = 10.0
 """Seconds, and up to half as many more, until a container that could not be started is tried again; upstream's."""
@@ -128,6 +128,13 @@ class KubeletPodSyncer:
         pod = parts.allocated(work.pod)
         assert pod.spec is not None
         klog.info(log, 4, "SyncPod enter", pod=key_of(pod), podUID=uid)
+        ended, delay = await self._sync(work, pod)
+        klog.info(log, 4, "SyncPod exit", pod=key_of(pod), podUID=uid, isTerminal=ended)
+        return ended, delay
+
+    async def _sync(self, work: PodWork, pod: Pod) -> tuple[bool, float | None]:
+        parts, uid = self._parts, work.ref.uid
+        assert pod.spec is not None
         if is_static(pod) and parts.predecessor(work):
             raise RetryLater(PREDECESSOR_RETRY)  # a changed file: its pod has the ports and the name of the old one
         parts.probes.add_pod(pod)
@@ -174,7 +181,7 @@ class KubeletPodSyncer:
             sandbox_ready=sandbox_ready,
             stopping=lambda: work.stopping,
         )
-        self._note(uid, result)
+        self._note(work.ref, result)
         if result.disturbed:
             observed = await parts.pleg.refresh(work.ref)
         else:
@@ -258,11 +265,15 @@ class KubeletPodSyncer:
             self._parts.recorder.event(pod, WARNING, "FailedToRetrieveImagePullSecret", message)
         return found
 
-    def _note(self, uid: str, result: SyncResult) -> None:
+    def _note(self, ref: PodRef, result: SyncResult) -> None:
+        uid = ref.uid
         known = self._failures.setdefault(uid, {})
         for name in result.started:
             known.pop(name, None)
         known.update(result.failures)
+        for name, each in result.failures.items():
+            problem = f'failed to "StartContainer" for "{name}" with {each.reason}: {klog.quoted(each.message)}'
+            klog.error(log, problem, SKIPPING, pod=ref, podUID=uid)
         if result.reset:
             known.clear()
 
@@ -306,6 +317,7 @@ class KubeletPodSyncer:
     async def terminating(self, work: PodWork) -> None:
         """End all that runs of a pod."""
         parts = self._parts
+        klog.info(log, 4, "SyncTerminatingPod enter", pod=work.ref, podUID=work.ref.uid)
         observed = await parts.pleg.refresh(work.ref)
         if work.pod is None or work.rejected:
             await parts.killer.kill_pod(restored_pod(observed), observed, work.grace)
@@ -330,6 +342,8 @@ class KubeletPodSyncer:
         # After the last container, and before the API server learns of the end and frees the devices.
         await parts.unprepare_claims(work.ref.uid)
         self._report(pod, observed, terminal=True, work=work)
+        klog.info(log, 4, "Pod termination stopped all running containers", pod=work.ref, podUID=work.ref.uid)
+        klog.info(log, 4, "SyncTerminatingPod exit", pod=work.ref, podUID=work.ref.uid)
 
     def probe_changed(self, uid: str) -> None:
         """Reports the readiness of a pod whose containers are being ended; its worker waits for them."""
@@ -340,6 +354,7 @@ class KubeletPodSyncer:
     async def terminated(self, work: PodWork) -> None:
         """Give back all that the pod has on the node, and report its end."""
         parts, uid = self._parts, work.ref.uid
+        klog.info(log, 4, "SyncTerminatedPod enter", pod=work.ref, podUID=uid)
         await parts.volumes.teardown(uid)
         parts.objects.unregister(uid)
         await parts.cgroups.remove(uid)
@@ -352,6 +367,7 @@ class KubeletPodSyncer:
         elif work.pod is not None:
             parts.statuses.terminate(parts.allocated(work.pod))
         parts.images.forget(uid)
+        klog.info(log, 4, "SyncTerminatedPod exit", pod=work.ref, podUID=uid)
 
     async def cleanup(self, ref: PodRef) -> None:
         """Remove the last traces of a pod that its source does not have any more: sandbox, containers, logs."""
@@ -362,6 +378,7 @@ class KubeletPodSyncer:
         removed = {each.id for each in observed.sandboxes}
         links: list[Path] = []
         for container in observed.containers:
+            klog.info(log, 4, "Removing container", containerID=container.id)
             if container.sandbox_id not in removed:  # else it went with its sandbox
                 await parts.runtime.remove_container(cri.RemoveContainerRequest(container_id=container.id))
             if parts.container_logs_dir is not None:

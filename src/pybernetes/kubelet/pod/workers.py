@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 from pybernetes.api.core.v1 import Pod, PodStatus
 from pybernetes.client.clock import Clock, Timer
+from pybernetes.component import klog
 
 from ..runtime.types import PodRef
 from ..status.phase import is_terminal
@@ -26,6 +27,8 @@ RESYNC: Final = 60.0
 """Seconds after which a pod is looked at although nothing was heard; upstream's `--sync-frequency`."""
 JITTER: Final = 0.5
 RETRY_BASE, RETRY_LONGEST = 0.5, 10.0
+SKIPPING: Final = "Error syncing pod, skipping"
+"""Upstream's words for a pod that is tried again later."""
 log = logging.getLogger(__name__)
 
 StatusChange = Callable[[PodStatus], None]
@@ -254,12 +257,14 @@ class PodWorkers:
                 self._took(self._clock.monotonic() - begun, operation)
             except RetryLater as error:
                 delay = error.seconds
+                if error.__cause__ is not None:
+                    klog.error(log, error.__cause__, SKIPPING, pod=work.ref, podUID=work.ref.uid)
             except Exception as error:
                 delay = min(RETRY_BASE * 2**work.failures, RETRY_LONGEST) * (1 + random.random() * JITTER)
                 work.failures = min(work.failures + 1, 16)
                 if work.pod is not None:
                     self.failed(work.pod, error)
-                log.warning("pod %s, %s: %s (again in %.1f s)", work.ref, work.state, error, delay)
+                klog.error(log, error, SKIPPING, pod=work.ref, podUID=work.ref.uid, retryAfter=f"{delay:.1f}s")
                 log.debug("the failure in full", exc_info=True)
             if delay is not None:
                 work.timer = self._clock.call_later(delay, work.wake.set)

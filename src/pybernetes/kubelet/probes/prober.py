@@ -7,6 +7,8 @@ from typing import Final
 
 from pybernetes.api.core.v1 import Container, Pod, Probe
 from pybernetes.client.events import WARNING, EventRecorder
+from pybernetes.client.keys import key_of, uid_of
+from pybernetes.component import klog
 
 from ..events import PROBE_WARNING, UNHEALTHY, container_reference
 from ..runtime.exec_command import CommandRunner
@@ -31,21 +33,27 @@ class Prober:
         self, type: ProbeType, spec: Probe, pod: Pod, container: Container, container_id: str, pod_ip: str
     ) -> Result | None:
         """The answer, or None if the container could not be asked."""
+        about = {"probeType": str(type), "pod": key_of(pod), "podUID": uid_of(pod), "containerName": container.name}
         for left in reversed(range(TRIES)):
             try:
                 outcome = await self._ask(spec, pod, container, container_id, pod_ip)
                 break
             except ProbeError as error:
                 if not left:
+                    klog.info(log, 1, "Probe errored", **about, probeResult=str(error.state), err=error)
                     self._event(
                         pod, container, UNHEALTHY, f"{type} probe errored and resulted in {error.state} state: {error}"
                     )
                     return None
         if outcome.verdict is Verdict.WARNING:
+            klog.info(log, 3, "Probe succeeded with a warning", **about, output=outcome.output)
             self._event(pod, container, PROBE_WARNING, f"{type} probe warning: {outcome.output}")
         elif outcome.verdict is Verdict.FAILURE:
+            klog.info(log, 1, "Probe failed", **about, probeResult="failure", output=outcome.output)
             self._event(pod, container, UNHEALTHY, f"{type} probe failed: {outcome.output}")
             return Result.FAILURE
+        else:
+            klog.info(log, 3, "Probe succeeded", **about)
         return Result.SUCCESS
 
     async def _ask(self, spec: Probe, pod: Pod, container: Container, container_id: str, pod_ip: str) -> Outcome:
@@ -70,5 +78,4 @@ class Prober:
         raise ProbeError(f"missing probe handler for {full_name(pod)}:{container.name}")
 
     def _event(self, pod: Pod, container: Container, reason: str, message: str) -> None:
-        log.info("%s %s: %s", full_name(pod), container.name, message)
         self._recorder.event(container_reference(pod, container.name or ""), WARNING, reason, message)

@@ -208,6 +208,7 @@ class RuntimeManager:
             klog.info(log, 4, "Created PodSandbox for pod", podSandboxID=sandbox.id, pod=key_of(pod))
         except CRIError as error:
             if not stopping():
+                klog.error(log, error, "CreatePodSandbox for pod failed", pod=key_of(pod))
                 self._metrics.started_pods_errors.inc()
                 self._sandbox_event(pod, f"Failed to create pod sandbox: {error}")
             raise SyncFailed(f'failed to "CreatePodSandbox" for "{full_name(pod)}": {error}') from error
@@ -278,7 +279,16 @@ class RuntimeManager:
             result.started[name] = await self._starter.start(pod, container, sandbox, observed)
         except StartFailed as error:
             self._metrics.started_containers_errors.inc(_kind(pod, container), error.reason)
-            log.info("container %s of %s is not started: %s: %s", name, full_name(pod), error.reason, error.message)
+            klog.info(
+                log,
+                3,
+                "Container start failed in pod",
+                containerType=_kind(pod, container).replace("_", " "),
+                container=name,
+                pod=key_of(pod),
+                containerMessage=error.message,
+                err=error.reason,
+            )
             result.failed(name, error.reason, error.message, error.retry_after)
             return False
         return True

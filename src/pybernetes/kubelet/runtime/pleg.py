@@ -26,6 +26,10 @@ UNHEALTHY: Final = 180.0
 """Seconds without a relist after which the node is not ready; upstream's."""
 log = logging.getLogger(__name__)
 
+STARTED: Final = "ContainerStarted"
+DIED: Final = "ContainerDied"
+REMOVED: Final = "ContainerRemoved"
+_NAMES: Final = {EventType.STOPPED: DIED, EventType.DELETED: REMOVED}
 _States = frozenset[tuple[str, int]]
 
 
@@ -54,6 +58,8 @@ class PLEG:
         """Told how long each relist took, and how long ago the one before was."""
         self.streaming: Callable[[bool], None] = lambda ok: None
         """Told whether the runtime's events could be had, each time they are asked for."""
+        self.seen: Callable[[str, str, str], None] = lambda uid, type, id: None
+        """Told of each change as upstream's PLEG names it: the pod's uid, `ContainerDied`, the container or sandbox."""
         self.synced = asyncio.Event()
         """The runtime has been listed once."""
 
@@ -86,6 +92,9 @@ class PLEG:
         self, before: ObservedPod, sandbox: ObservedSandbox | None, containers: Iterable[str]
     ) -> ObservedPod:
         """The pod as it is now, if nothing was done to it but that these were started."""
+        containers = list(containers)
+        for id in (*([] if sandbox is None else [sandbox.id]), *containers):
+            self.seen(before.uid, STARTED, id)
         observed = self._cache[before.uid] = await self._observing.started(before, sandbox, containers)
         return observed
 
@@ -119,6 +128,8 @@ class PLEG:
                 elif event.pod_uid:
                     if event.type is EventType.OOM:
                         self._observing.forget(event.container_id)
+                    elif event.type in _NAMES:
+                        self.seen(event.pod_uid, _NAMES[event.type], event.container_id)
                     self._changed(event.pod_uid)
                 else:
                     self._wanted.set()
