@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from pybernetes.cluster.commands.flags import command
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Record
 
@@ -171,7 +172,7 @@ def _etcd_endpoints(had: Settings, flags: Flags) -> str:
 def _refused_store(name: str, has: str, wanted: str | None) -> str:
     return (
         f"--store {wanted}: cluster {name!r} has its objects in {has}; "
-        f"`down --purge` removes them, another --name makes another cluster"
+        f"{command('down --purge', name)} removes them, another --name makes another cluster"
     )
 
 

@@ -33,10 +33,13 @@ def parser(command: str, description: str) -> argparse.ArgumentParser:
     return result
 
 
-def add(result: argparse.ArgumentParser) -> None:
-    """Adds --name and --data-dir."""
-    result.add_argument("--name", default=DEFAULT_NAME, help="name of the cluster (default: %(default)s)")
-    result.add_argument("--data-dir", metavar="DIR", help="where it keeps everything (default: ~/.pybernetes/NAME)")
+def add(result: argparse.ArgumentParser, *, again: bool = False) -> None:
+    """Adds --name and --data-dir; `again` to a subcommand, whose parser then leaves what stood before it."""
+    name, folder = (argparse.SUPPRESS, argparse.SUPPRESS) if again else (DEFAULT_NAME, None)
+    result.add_argument("--name", default=name, help=f"name of the cluster (default: {DEFAULT_NAME})")
+    result.add_argument(
+        "--data-dir", default=folder, metavar="DIR", help="where it keeps everything (default: ~/.pybernetes/NAME)"
+    )
 
 
 def command(words: str, name: str) -> str:

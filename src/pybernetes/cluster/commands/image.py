@@ -44,11 +44,12 @@ def main(argv: list[str]) -> int:
 
 def _parse(argv: list[str]) -> argparse.Namespace:
     parser = flags.Parser(prog=f"{program()} image", description="The images of a cluster's nodes.")
+    flags.add(parser)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
-        flags.add(made)
+        flags.add(made, again=True)
         return made
 
     made = command("build", "Builds an image from a Dockerfile and gives it to all nodes.")

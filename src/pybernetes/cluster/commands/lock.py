@@ -51,6 +51,8 @@ def main(argv: list[str]) -> int:
     if argv[:1] in (["-h"], ["--help"]):
         print(f"usage: {program()} lock [--check]\n\n{__doc__}")
         return 0
+    if argv not in ([], ["--check"]):
+        raise ClusterError(f"lock takes no {argv[0]!r}; --check is all it knows")
     from pybernetes.cluster.commands.test import install_packages
 
     folder = root()

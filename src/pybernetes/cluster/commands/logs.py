@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
     parser = flags.parser("logs", "Shows what the components of a cluster have written.")
     parser.add_argument("component", nargs="?", default="", help="a name that `status` shows; default: all of them")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
-    parser.add_argument("--tail", type=int, default=-1, metavar="N", help="only the last lines (default: all)")
+    parser.add_argument("--tail", type=flags.count, metavar="N", help="only the last lines (default: all)")
     arguments = parser.parse_args(argv)
     layout = locate(arguments.name, arguments.data_dir)
     found = logs(layout)
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
     try:
         readers = [_Log(f"{name:<{width}} | ".encode() if width else b"", path) for name, path in chosen.items()]
         for reader in readers:
-            reader.show(arguments.tail)
+            reader.show(arguments.tail, arguments.follow)
         while arguments.follow:
             time.sleep(LOOK)
             for reader in readers:
@@ -71,11 +71,14 @@ class _Log:
         self._file: BinaryIO = open(path, "rb")  # noqa: SIM115
         self._rest = b""
 
-    def show(self, tail: int) -> None:
-        """What is there: its last lines, or everything (-1)."""
-        lines = deque(self._file, maxlen=tail) if tail >= 0 else self._file
+    def show(self, tail: int | None, follow: bool) -> None:
+        """What is there: its last lines, or everything. A line that is just being written waits if more is to come."""
+        lines = deque(self._file, maxlen=tail) if tail is not None else self._file
         for line in lines:
-            self._print(line if line.endswith(b"\n") else line + b"\n")
+            if follow and not line.endswith(b"\n"):
+                self._rest = line
+            else:
+                self._print(line if line.endswith(b"\n") else line + b"\n")
         sys.stdout.flush()
 
     def show_more(self) -> None:

@@ -32,12 +32,13 @@ _HELP = {
 def main(argv: list[str]) -> int:
     """Runs one of the subcommands."""
     parser = flags.Parser(prog=f"{program()} node", description="The nodes of a running cluster.")
+    flags.add(parser)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="verb")
     for verb, text in _HELP.items():
         made = commands.add_parser(verb, help=text, description=text, allow_abbrev=False)
         if verb != "list":
             made.add_argument("node", metavar="NAME", help="the name of the node")
-        flags.add(made)
+        flags.add(made, again=True)
     arguments = parser.parse_args(argv)
     layout = locate(arguments.name, arguments.data_dir)
     record = layout.read_record()

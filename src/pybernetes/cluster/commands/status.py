@@ -24,7 +24,11 @@ def main(argv: list[str]) -> int:
     parser = flags.parser("status", "Shows the processes of a cluster; exit code 1 if it does not run.")
     parser.add_argument("--output", "-o", choices=["table", "json"], default="table", help="default: %(default)s")
     arguments = parser.parse_args(argv)
-    status = _status(locate(arguments.name, arguments.data_dir))
+    layout = locate(arguments.name, arguments.data_dir)
+    status = _status(layout)
+    if not status["running"] and not layout.data.exists() and arguments.output == "table":
+        print(f"There is no cluster {layout.name!r}; {flags.command('up', layout.name)} makes one.")
+        return 1
     print(json.dumps(status, indent=2) if arguments.output == "json" else _table(status))
     return 0 if status["running"] and status["supervised"] else 1
 
