@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import tools
 
@@ -26,3 +29,20 @@ def test_tables_say_how_they_were_made() -> None:
         if "egg-info" not in str(path):
             assert path.read_text().startswith("# "), f"{path} says nothing about itself"
             assert f"`{path.relative_to(tools.ROOT / 'src/pybernetes')}`" in documented
+
+
+@pytest.mark.parametrize(
+    ("tool", "file"),
+    [
+        ("extract_facts.py", "tools/field_facts.json"),
+        ("extract_gotypes.py", "src/pybernetes/api/gotypes.txt"),
+        ("extract_protobuf.py", "src/pybernetes/api/protobuf/messages.txt"),
+    ],
+)
+def test_facts_are_what_their_tools_take_from_a_checkout(tool: str, file: str) -> None:
+    checkout = os.environ.get("KUBERNETES_SOURCE")
+    if not checkout:
+        pytest.skip("KUBERNETES_SOURCE names no checkout of upstream's source at the level of the API")
+    command = [sys.executable, tools.ROOT / "tools" / tool, checkout]
+    done = subprocess.run(command, check=True, capture_output=True, timeout=300)
+    assert done.stdout == (tools.ROOT / file).read_bytes()
