@@ -53,14 +53,15 @@ def key(value: Any) -> tuple[Any, ...]:
     if isinstance(value, int | float):
         return (1, float(value))
     if isinstance(value, str):
-        quantity = _quantity(value)
-        if quantity is not None:
-            return (1, quantity)
+        amount = quantity(value)
+        if amount is not None:
+            return (1, amount)
         return (2, _chunks(value))
     return (3, str(value))
 
 
-def _quantity(text: str) -> float | None:
+def quantity(text: str) -> float | None:
+    """The number that a Kubernetes quantity stands for; None for other texts."""
     digits = text.lstrip("+-").rstrip("numkKMGTPEi")
     if not digits or not digits.replace(".", "", 1).isdigit():
         return None

@@ -40,7 +40,8 @@ def run(context: Context, arguments: list[str]) -> int | None:
             context.out(align(this.text()) + "\n")
         if infos:
             return None
-    for at, info in enumerate(infos):
+    printed = False
+    for info in infos:
         # Events of many objects are fetched only on request.
         events = flags.on("show-events") and (len(infos) == 1 or flags.changed("show-events"))
         this = Description(context, info, events, flags.number("chunk-size"))
@@ -51,7 +52,8 @@ def run(context: Context, arguments: list[str]) -> int | None:
             what = f"{info.mapping.kind} {info.name!r}"
             errors.append(CLIError(f"cannot describe {what}: unexpected data: {type(error).__name__}: {error}"))
             continue
-        context.out(("\n\n" if at else "") + text)
+        context.out(("\n\n" if printed else "") + text)
+        printed = True
     if not infos and not errors:
         if builder.all_namespaces:
             context.err("No resources found\n")

@@ -21,7 +21,9 @@ def signing_request(this: Description) -> None:
     try:
         request = x509.load_pem_x509_csr(a2b_base64(spec.get("request") or ""))
     except ValueError as error:
-        raise CLIError(f"Error parsing CSR: {error}") from None
+        pem = b"-----BEGIN CERTIFICATE REQUEST-----" in a2b_base64(spec.get("request") or "")
+        what = str(error).splitlines()[0] if pem else "PEM block type must be CERTIFICATE REQUEST"
+        raise CLIError(f"Error parsing CSR: {what}") from None
     metadata = this.obj.get("metadata") or {}
     this.write(0, f"Name:\t{this.info.name}\n")
     this.write(0, f"Labels:\t{joined(metadata.get('labels'))}\n")

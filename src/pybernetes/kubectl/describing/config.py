@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.describing.description import Description
-from pybernetes.kubectl.describing.text import selector_text
+from pybernetes.kubectl.describing.text import ZERO, selector_text, when
 
 _SCOPES = {
     "Terminating": "Matches all pods that have an active deadline. These pods have a limited lifespan on a node before"
@@ -59,17 +59,11 @@ def secret(this: Description) -> None:
 
 
 def service_account(this: Description) -> None:
-    """A ServiceAccount with the Secrets it may use."""
+    """A ServiceAccount with the Secrets that its pods pull images with."""
     this.head()
-    for title, names in (
-        ("Image pull secrets", [each.get("name") for each in this.obj.get("imagePullSecrets") or ()]),
-        ("Mountable secrets", [each.get("name") for each in this.obj.get("secrets") or ()]),
-        ("Tokens", []),
-    ):
-        if not names and title == "Image pull secrets":
-            this.write(0, f"{title}:\t<none>\n")
-        for at, name in enumerate(names):
-            this.write(0, f"{f'{title}:' if not at else ''}\t{name}\n")
+    names = [each.get("name", "") for each in this.obj.get("imagePullSecrets") or ()]
+    for at, name in enumerate(names or ["<none>"]):
+        this.write(0, f"{'Image pull secrets:' if not at else ' ' * 19}\t{name}\n")
     this.events()
 
 
@@ -77,6 +71,14 @@ def namespace(this: Description) -> None:
     """A Namespace with its quotas and limits."""
     this.head(namespace=False)
     this.write(0, f"Status:\t{this.get('status', 'phase', default='')}\n")
+    conditions = this.get("status", "conditions", default=[])
+    if conditions:
+        this.write(0, "Conditions:\n")
+        this.write(1, "Type\tStatus\tLastTransitionTime\tReason\tMessage\n")
+        this.write(1, "----\t------\t------------------\t------\t-------\n")
+    for each in conditions:
+        words = (each.get("type", ""), each.get("status", ""), when(each.get("lastTransitionTime"), ZERO))
+        this.write(1, "\t".join((*words, each.get("reason", ""), each.get("message", ""))) + "\n")
     quotas = this.fetch(f"/api/v1/namespaces/{this.info.name}/resourcequotas")
     if not quotas:
         this.write(0, "\nNo resource quota.\n")

@@ -73,7 +73,7 @@ def write_events(writer: Writer, found: list[dict[str, Any]]) -> None:
     writer.write(0, "Events:\n  Type\tReason\tAge\tFrom\tMessage\n")
     writer.write(1, "----\t------\t----\t----\t-------\n")
     for event in found:
-        first = event.get("firstTimestamp") or event.get("eventTime")
+        first = event.get("eventTime") or event.get("firstTimestamp")
         interval = age(first)
         if event.get("series"):
             interval = (
@@ -83,4 +83,6 @@ def write_events(writer: Writer, found: list[dict[str, Any]]) -> None:
             interval = f"{age(event.get('lastTimestamp'))} (x{event['count']} over {interval})"
         source = dig(event, "source", "component", default="") or event.get("reportingComponent", "")
         message = str(event.get("message", "")).strip()
+        part = dig(event, "involvedObject", "fieldPath")
+        message = f"{part}: {message}" if part else message
         writer.write(1, f"{event.get('type')}\t{event.get('reason')}\t{interval}\t{source}\t{message}\n")

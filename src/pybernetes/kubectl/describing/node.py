@@ -5,12 +5,13 @@ from __future__ import annotations
 from pybernetes.kubectl.ages import age
 from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.describing.description import Description
-from pybernetes.kubectl.describing.text import when, write_annotations, write_labels
-from pybernetes.kubectl.sorting import _quantity
+from pybernetes.kubectl.describing.text import ZERO, when, write_annotations, write_labels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from pybernetes.api.quantity import Quantity
 
 _POOLS = 10
 """How many pools of devices are shown."""
@@ -39,7 +40,7 @@ def node(this: Description) -> None:
         this.write(0, "Conditions:\n  Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage\n")
         this.write(1, "----\t------\t-----------------\t------------------\t------\t-------\n")
         for each in status["conditions"]:
-            times = f"{when(each.get('lastHeartbeatTime'))} \t{when(each.get('lastTransitionTime'))}"
+            times = " \t".join(when(each.get(name), ZERO) for name in ("lastHeartbeatTime", "lastTransitionTime"))
             why = f"{each.get('reason', '')} \t{each.get('message', '')}"
             this.write(1, f"{each['type']} \t{each.get('status')} \t{times} \t{why}\n")
     this.write(0, "Addresses:\n")
@@ -57,10 +58,8 @@ def node(this: Description) -> None:
         ("Machine ID", "machineID"), ("System UUID", "systemUUID"), ("Boot ID", "bootID"),
         ("Kernel Version", "kernelVersion"), ("OS Image", "osImage"), ("Operating System", "operatingSystem"),
         ("Architecture", "architecture"), ("Container Runtime Version", "containerRuntimeVersion"),
-        ("Kubelet Version", "kubeletVersion"), ("Kube-Proxy Version", "kubeProxyVersion"),
+        ("Kubelet Version", "kubeletVersion"),
     ):  # fmt: skip
-        if key == "kubeProxyVersion":
-            continue
         this.write(1, f"{title}:\t{info.get(key, '')}\n")
     if spec.get("podCIDR"):
         this.write(0, f"PodCIDR:\t{spec['podCIDR']}\n")
@@ -110,69 +109,76 @@ def _slices(this: Description) -> None:
         this.write(1, f"{driver}\t{pool}\t{slices}\t{devices}\n")
 
 
-def _sum(pod: dict[str, Any], kind: str, name: str) -> float:
-    total = 0.0
-    for container in dig(pod, "spec", "containers", default=[]):
-        total += _quantity(str(dig(container, "resources", kind, name, default="0"))) or 0.0
-    initial = [
-        _quantity(str(dig(each, "resources", kind, name, default="0"))) or 0.0
-        for each in dig(pod, "spec", "initContainers", default=[])
-    ]
-    return max(total, max(initial, default=0.0))
+def _percent(value: Quantity | None, whole: Quantity | None, milli: bool) -> str:
+    if value is None or whole is None or whole.is_zero():
+        return "0%"
+    if milli:
+        return f"{int(value.milli_value() / whole.milli_value() * 100)}%"
+    return f"{int(value.value() / whole.value() * 100)}%"
 
 
-def _cpu(value: float) -> str:
-    milli = round(value * 1000)
-    return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
+def _trimmed(pod: dict[str, Any]) -> dict[str, Any]:
+    """What of a pod its requests and limits are made of, so that fields of a later version are no trouble."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+
+    def some(found: list[dict[str, Any]] | None, *names: str) -> list[dict[str, Any]]:
+        return [{name: each[name] for name in names if each.get(name) is not None} for each in found or ()]
+
+    return {
+        "spec": {
+            **{name: spec[name] for name in ("resources", "overhead") if spec.get(name) is not None},
+            "containers": some(spec.get("containers"), "name", "resources"),
+            "initContainers": some(spec.get("initContainers"), "name", "resources", "restartPolicy"),
+        },
+        "status": {
+            "conditions": some(status.get("conditions"), "type", "reason"),
+            **{
+                name: some(status.get(name), "name", "resources", "allocatedResources")
+                for name in ("containerStatuses", "initContainerStatuses")
+            },
+        },
+    }
 
 
-def _bytes(value: float) -> str:
-    for unit, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
-        if value >= size and value % size == 0:
-            return f"{int(value // size)}{unit}"
-    return str(int(value))
+def _pods(this: Description, capacity: dict[str, Any]) -> None:
+    from msgspec import convert
 
+    from pybernetes.api.core.podrequests import pod_limits, pod_requests
+    from pybernetes.api.core.podresources import add, parsed
+    from pybernetes.api.core.v1.pod import Pod
 
-def _percent(value: float, whole: float) -> str:
-    return f"{int(value / whole * 100) if whole else 0}%"
-
-
-def _pods(this: Description, allocatable: dict[str, Any]) -> None:
     fields = f"spec.nodeName={this.info.name},status.phase!=Failed,status.phase!=Succeeded"
     pods = this.fetch("/api/v1/pods", {"fieldSelector": fields})
-    cpu, memory = (_quantity(str(allocatable.get(name, "0"))) or 0.0 for name in ("cpu", "memory"))
+    allocatable = parsed(capacity)
     this.write(0, f"Non-terminated Pods:\t({len(pods)} in total)\n")
     this.write(1, "Namespace\tName\t\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge\n")
     this.write(1, "---------\t----\t\t------------\t----------\t---------------\t-------------\t---\n")
-    more = [name for name in sorted(allocatable) if name.startswith("hugepages-")]
-    more += [name for name in sorted(allocatable) if name not in ("cpu", "memory", "pods", "ephemeral-storage", *more)]
-    counted = ("cpu", "memory", "ephemeral-storage", *more)
-    totals = {(kind, name): 0.0 for kind in ("requests", "limits") for name in counted}
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
     for pod in pods:
-        values = {key: _sum(pod, *key) for key in totals}
-        for key, value in values.items():
-            totals[key] += value
+        typed = convert(_trimmed(pod), Pod)
         cells = []
-        for name, whole, shown in (("cpu", cpu, _cpu), ("memory", memory, _bytes)):
-            for kind in ("requests", "limits"):
-                cells.append(f"{shown(values[kind, name])} ({_percent(values[kind, name], whole)})")
+        both = (pod_requests(typed), pod_limits(typed))
+        for name in ("cpu", "memory"):
+            for found in both:
+                percent = _percent(found.get(name), allocatable.get(name), name == "cpu")
+                cells.append(f"{found.get(name, 0)} ({percent})")
         metadata = pod["metadata"]
-        this.write(
-            1,
-            f"{metadata['namespace']}\t{metadata['name']}\t\t"
-            + "\t".join(cells)
-            + f"\t{age(metadata.get('creationTimestamp'))}\n",
-        )
+        where = f"{metadata.get('namespace', '')}\t{metadata['name']}\t"
+        this.write(1, "\t".join([where, *cells, age(metadata.get("creationTimestamp"))]) + "\n")
+        # What the containers have now counts for each pod, what they ask for counts in the sum.
+        add(requests, pod_requests(typed, use_status=False))
+        add(limits, pod_limits(typed, use_status=False))
     this.write(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n")
     this.write(1, "Resource\tRequests\tLimits\n")
     this.write(1, "--------\t--------\t------\n")
-    for name in counted:
-        shown = _cpu if name == "cpu" else _bytes
-        if name in more and not name.startswith("hugepages-"):  # extended resources have no percentage
-            this.write(1, f"{name}\t{_bytes(totals['requests', name])}\t{_bytes(totals['limits', name])}\n")
-            continue
-        whole = _quantity(str(allocatable.get(name, "0"))) or 0.0
+    huge = [name for name in sorted(allocatable) if name.startswith("hugepages-")]
+    for name in ("cpu", "memory", "ephemeral-storage", *huge):
         cells = [
-            f"{shown(totals[kind, name])} ({_percent(totals[kind, name], whole)})" for kind in ("requests", "limits")
+            f"{found.get(name, 0)} ({_percent(found.get(name), allocatable.get(name), name == 'cpu')})"
+            for found in (requests, limits)
         ]
         this.write(1, f"{name}\t{cells[0]}\t{cells[1]}\n")
+    for name in sorted(allocatable):
+        if name not in ("cpu", "memory", "ephemeral-storage", "pods", *huge):
+            this.write(1, f"{name}\t{requests.get(name, 0)}\t{limits.get(name, 0)}\n")

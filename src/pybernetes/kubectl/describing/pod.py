@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.describing.description import Description
-from pybernetes.kubectl.describing.pods import containers, dig_statuses, tolerations, topology, volumes
+from pybernetes.kubectl.describing.pods import (
+    containers,
+    dig_statuses,
+    resources,
+    scheduling_group,
+    seccomp,
+    tolerations,
+    topology,
+)
 from pybernetes.kubectl.describing.text import controlled_by, when, write_annotations, write_labels
+from pybernetes.kubectl.describing.volumes import volumes
 
 
 def pod(this: Description) -> None:
@@ -36,6 +46,7 @@ def pod(this: Description) -> None:
     for key in ("reason", "message"):
         if status.get(key):
             this.write(0, f"{key.capitalize()}:\t{status[key]}\n")
+    seccomp(this, 0, dig(spec, "securityContext", "seccompProfile"), 0)
     this.write(0, f"IP:\t{status.get('podIP', '')}\n")
     addresses = status.get("podIPs") or []
     this.write(0, "IPs:\n" if addresses else "IPs:\t<none>\n")
@@ -45,13 +56,16 @@ def pod(this: Description) -> None:
         this.write(0, f"Controlled By:\t{controlled_by(this.obj)}\n")
     if status.get("nominatedNodeName"):
         this.write(0, f"NominatedNodeName:\t{status['nominatedNodeName']}\n")
+    if spec.get("resources") is not None:
+        this.write(0, "Resources:\n")
+        resources(this, spec["resources"], 1)
     for title, key, statuses in (
         ("Init Containers", "initContainers", "initContainerStatuses"),
         ("Containers", "containers", "containerStatuses"),
         ("Ephemeral Containers", "ephemeralContainers", "ephemeralContainerStatuses"),
     ):
-        if spec.get(key):
-            containers(this, title, spec[key], dig_statuses(this.obj, statuses), 0, this.obj)
+        if spec.get(key) or key == "containers":
+            containers(this, title, spec.get(key) or [], dig_statuses(this.obj, statuses), 0, this.obj)
     if spec.get("readinessGates"):
         this.write(0, "Readiness Gates:\n  Type\tStatus\n")
         known = {each["type"]: each.get("status") for each in status.get("conditions") or ()}
@@ -66,4 +80,6 @@ def pod(this: Description) -> None:
     write_labels(this, "Node-Selectors", spec.get("nodeSelector"))
     tolerations(this, 0, spec.get("tolerations") or [])
     topology(this, spec.get("topologySpreadConstraints") or [], 0)
+    if spec.get("schedulingGroup") is not None:
+        scheduling_group(this, 0, spec["schedulingGroup"])
     this.events()

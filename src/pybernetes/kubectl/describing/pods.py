@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pybernetes.kubectl.data import dig
-from pybernetes.kubectl.describing.text import Writer, joined, when, write_annotations, write_labels
+from pybernetes.kubectl.data import dig, go_quote
+from pybernetes.kubectl.describing.text import ZERO, Writer, when, write_annotations, write_labels
+from pybernetes.kubectl.describing.volumes import volumes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,13 +37,16 @@ def write_template(writer: Writer, template: dict[str, Any] | None) -> None:
     topology(writer, spec.get("topologySpreadConstraints") or [], 1)
     if spec.get("priorityClassName"):
         writer.write(1, f"Priority Class Name:\t{spec['priorityClassName']}\n")
-    labels_multiline(writer, 1, "Node-Selectors", spec.get("nodeSelector"))
+    write_labels(writer, "Node-Selectors", spec.get("nodeSelector"), 1)
     tolerations(writer, 1, spec.get("tolerations") or [])
+    if spec.get("schedulingGroup") is not None:
+        scheduling_group(writer, 1, spec["schedulingGroup"])
 
 
-def labels_multiline(writer: Writer, level: int, title: str, values: dict[str, str] | None) -> None:
-    """A map below an indent."""
-    write_labels(writer, title, values, level)
+def scheduling_group(writer: Writer, level: int, group: dict[str, Any]) -> None:
+    """The PodGroup that a pod is scheduled with."""
+    writer.write(level, "SchedulingGroup:\n")
+    writer.write(1, f"PodGroupName:\t{group.get('podGroupName', '')}\n")
 
 
 def containers(
@@ -54,95 +58,96 @@ def containers(
     pod: dict[str, Any] | None = None,
 ) -> None:
     """Containers with their state where there is one; `pod` where they are those of a pod and not of a template."""
-    writer.write(level, f"{title}:\n")
+    writer.write(level, f"{title}:{'' if found else ' <none>'}\n")
     for container in found:
         state = statuses.get(container["name"])
-        writer.write(level, f"{' ' if level else '  '}{container['name']}:\n")
-        inner = 1
+        writer.write(1, f"{' ' if level else ''}{container['name']}:\n")
         if state is not None:
-            writer.write(inner, f"  Container ID:\t{state.get('containerID', '')}\n")
-        writer.write(inner, f"  Image:\t{container.get('image', '')}\n")
+            writer.write(2, f"Container ID:\t{state.get('containerID', '')}\n")
+        writer.write(2, f"Image:\t{container.get('image', '')}\n")
         if state is not None:
-            writer.write(inner, f"  Image ID:\t{state.get('imageID', '')}\n")
-        _ports(writer, container, inner)
+            writer.write(2, f"Image ID:\t{state.get('imageID', '')}\n")
+        _ports(writer, container)
+        seccomp(writer, 2, dig(container, "securityContext", "seccompProfile"), 3)
         for name, title_ in (("command", "Command"), ("args", "Args")):
             if container.get(name):
-                writer.write(inner, f"  {title_}:\n")
+                writer.write(2, f"{title_}:\n")
                 for word in container[name]:
                     for line in word.split("\n"):
-                        writer.write(inner + 1, f"  {line}\n")
+                        writer.write(3, f"{line}\n")
         if state is not None:
-            _state(writer, state, inner)
-        _resources(writer, container.get("resources") or {}, inner)
-        _probes(writer, container, inner)
-        _environment(writer, container, inner, pod)
-        _mounts(writer, container, inner)
+            _state(writer, state)
+        resources(writer, container.get("resources") or {}, 2)
+        _probes(writer, container)
+        _environment(writer, container, pod)
+        _mounts(writer, container)
 
 
-def _ports(writer: Writer, container: dict[str, Any], level: int) -> None:
+def seccomp(writer: Writer, level: int, profile: dict[str, Any] | None, inner: int) -> None:
+    """The seccomp profile of a pod or a container, where it has one."""
+    if profile is not None:
+        writer.write(level, f"SeccompProfile:\t{profile.get('type', '')}\n")
+        if profile.get("type") == "Localhost":
+            writer.write(inner, f"LocalhostProfile:\t{profile.get('localhostProfile', '')}\n")
+
+
+def _ports(writer: Writer, container: dict[str, Any]) -> None:
     ports = container.get("ports") or []
-    shown = ", ".join(
-        f"{port['containerPort']}/{port.get('protocol', 'TCP')}" + (f" ({port['name']})" if port.get("name") else "")
-        for port in ports
-    )
-    host = ", ".join(
-        f"{port.get('hostPort', 0)}/{port.get('protocol', 'TCP')}" + (f" ({port['name']})" if port.get("name") else "")
-        for port in ports
-    )
-    title = "Ports" if len(ports) > 1 else "Port"
-    writer.write(level, f"  {title}:\t{shown or '<none>'}\n")
-    writer.write(level, f"  Host {title}:\t{host or '<none>'}\n")
+    for title, field in (("Port", "containerPort"), ("Host Port", "hostPort")):
+        shown = ", ".join(
+            f"{port.get(field, 0)}/{port.get('protocol', 'TCP')}" + (f" ({port['name']})" if port.get("name") else "")
+            for port in ports
+        )
+        writer.write(2, f"{title}{'s' if ',' in shown else ''}:\t{shown or '<none>'}\n")
 
 
-def _state(writer: Writer, state: dict[str, Any], level: int) -> None:
-    _one_state(writer, "State", state.get("state") or {}, level)
-    last = state.get("lastState") or {}
-    if last.get("terminated"):
-        _one_state(writer, "Last State", last, level)
-    writer.write(level, f"  Ready:\t{_yes(state.get('ready'))}\n")
-    writer.write(level, f"  Restart Count:\t{state.get('restartCount', 0)}\n")
+def _state(writer: Writer, status: dict[str, Any]) -> None:
+    _one_state(writer, "State", status.get("state") or {})
+    last = status.get("lastState") or {}
+    if last.get("terminated") is not None:
+        _one_state(writer, "Last State", last)
+    writer.write(2, f"Ready:\t{_yes(status.get('ready'))}\n")
+    writer.write(2, f"Restart Count:\t{status.get('restartCount', 0)}\n")
 
 
 def _yes(value: Any) -> str:
     return "True" if value else "False"
 
 
-def _one_state(writer: Writer, title: str, state: dict[str, Any], level: int) -> None:
-    if "running" in state:
-        writer.write(level, f"  {title}:\tRunning\n")
-        writer.write(level + 1, f"  Started:\t{when(state['running'].get('startedAt'))}\n")
-    elif "terminated" in state:
-        ended = state["terminated"]
-        writer.write(level, f"  {title}:\tTerminated\n")
-        if ended.get("reason"):
-            writer.write(level + 1, f"  Reason:\t{ended['reason']}\n")
-        if ended.get("message"):
-            writer.write(level + 1, f"  Message:\t{ended['message']}\n")
-        writer.write(level + 1, f"  Exit Code:\t{ended.get('exitCode', 0)}\n")
-        if ended.get("signal"):
-            writer.write(level + 1, f"  Signal:\t{ended['signal']}\n")
-        writer.write(level + 1, f"  Started:\t{when(ended.get('startedAt'))}\n")
-        writer.write(level + 1, f"  Finished:\t{when(ended.get('finishedAt'))}\n")
-    elif "waiting" in state:
-        writer.write(level, f"  {title}:\tWaiting\n")
-        if state["waiting"].get("reason"):
-            writer.write(level + 1, f"  Reason:\t{state['waiting']['reason']}\n")
+def _one_state(writer: Writer, title: str, state: dict[str, Any]) -> None:
+    running, waiting, ended = (state.get(name) for name in ("running", "waiting", "terminated"))
+    if running is not None:
+        writer.write(2, f"{title}:\tRunning\n")
+        writer.write(3, f"Started:\t{when(running.get('startedAt'), ZERO)}\n")
+    elif waiting is not None or ended is None:
+        writer.write(2, f"{title}:\tWaiting\n")
+        if waiting and waiting.get("reason"):
+            writer.write(3, f"Reason:\t{waiting['reason']}\n")
     else:
-        writer.write(level, f"  {title}:\tWaiting\n")
+        writer.write(2, f"{title}:\tTerminated\n")
+        for name in ("reason", "message"):
+            if ended.get(name):
+                writer.write(3, f"{name.capitalize()}:\t{ended[name]}\n")
+        writer.write(3, f"Exit Code:\t{ended.get('exitCode', 0)}\n")
+        if ended.get("signal", 0) > 0:
+            writer.write(3, f"Signal:\t{ended['signal']}\n")
+        writer.write(3, f"Started:\t{when(ended.get('startedAt'), ZERO)}\n")
+        writer.write(3, f"Finished:\t{when(ended.get('finishedAt'), ZERO)}\n")
 
 
-def _resources(writer: Writer, resources: dict[str, Any], level: int) -> None:
+def resources(writer: Writer, found: dict[str, Any], level: int) -> None:
+    """Limits and requests."""
     for name, title in (("limits", "Limits"), ("requests", "Requests")):
-        if resources.get(name):
-            writer.write(level, f"  {title}:\n")
-            for key in sorted(resources[name]):
-                writer.write(level + 1, f"  {key}:\t{resources[name][key]}\n")
+        if found.get(name):
+            writer.write(level, f"{title}:\n")
+            for key in sorted(found[name]):
+                writer.write(level + 1, f"{key}:\t{found[name][key]}\n")
 
 
-def _probes(writer: Writer, container: dict[str, Any], level: int) -> None:
+def _probes(writer: Writer, container: dict[str, Any]) -> None:
     for name, title in (("livenessProbe", "Liveness"), ("readinessProbe", "Readiness"), ("startupProbe", "Startup")):
-        if container.get(name):
-            writer.write(level, f"  {title}:\t{probe(container[name])}\n")
+        if container.get(name) is not None:
+            writer.write(2, f"{title}:\t{probe(container[name])}\n")
 
 
 def probe(found: dict[str, Any]) -> str:
@@ -152,48 +157,58 @@ def probe(found: dict[str, Any]) -> str:
         f" period={found.get('periodSeconds', 0)}s #success={found.get('successThreshold', 0)}"
         f" #failure={found.get('failureThreshold', 0)}"
     )
-    if found.get("exec"):
+    if found.get("exec") is not None:
         return f"exec [{' '.join(found['exec'].get('command') or ())}] {times}"
-    if found.get("httpGet"):
-        get = found["httpGet"]
-        host = f"{get.get('host', '')}:{get.get('port', '')}"
-        return f"http-get {get.get('scheme', 'HTTP').lower()}://{host}{get.get('path', '')} {times}"
-    if found.get("tcpSocket"):
+    if found.get("httpGet") is not None:
+        return f"http-get {_url(found['httpGet'])} {times}"
+    if found.get("tcpSocket") is not None:
         return f"tcp-socket {found['tcpSocket'].get('host', '')}:{found['tcpSocket'].get('port', '')} {times}"
-    if found.get("grpc"):
+    if found.get("grpc") is not None:
         grpc = found["grpc"]
-        return f"grpc <pod>:{grpc.get('port')} {grpc.get('service') or ''} {times}"
+        return f"grpc <pod>:{grpc.get('port', 0)} {grpc.get('service') or ''} {times}"
     return f"unknown {times}"
 
 
-def _environment(writer: Writer, container: dict[str, Any], level: int, pod: dict[str, Any] | None) -> None:
-    sources = container.get("envFrom") or []
-    if sources:
-        writer.write(level, "  Environment Variables from:\n")
-        for source in sources:
-            for name, title in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
-                if source.get(name):
-                    prefix = f" with prefix '{source['prefix']}'" if source.get("prefix") else ""
-                    optional = "true" if source[name].get("optional") else "false"
-                    writer.write(
-                        level + 1, f"  {source[name].get('name', '')}\t{title}{prefix}\tOptional: {optional}\n"
-                    )
+def _url(get: dict[str, Any]) -> str:
+    """The address of an HTTP probe, escaped as a URL."""
+    from urllib.parse import quote
+
+    host = str(get.get("host") or "")
+    port = get.get("port", 0)
+    if port != "":
+        host = f"{f'[{host}]' if ':' in host else host}:{port}"
+    path = quote(str(get.get("path") or ""), safe="/$&+,:;=@!'()*~")
+    scheme = str(get.get("scheme", "HTTP")).lower()
+    slash = "/" if path and not path.startswith("/") else ""
+    return f"{scheme}:{f'//{host}'}{slash}{path}"
+
+
+def _environment(writer: Writer, container: dict[str, Any], pod: dict[str, Any] | None) -> None:
+    if container.get("envFrom"):
+        writer.write(2, "Environment Variables from:\n")
+    for source in container.get("envFrom") or ():
+        kind, found = "", {}
+        for name, title in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+            if source.get(name) is not None:
+                kind, found = title, source[name]
+                break
+        prefix = f" with prefix '{source['prefix']}'" if source.get("prefix") else ""
+        optional = "true" if found.get("optional") else "false"
+        writer.write(3, f"{found.get('name', '')}\t{kind}{prefix}\tOptional: {optional}\n")
     variables = container.get("env") or []
-    if not variables:
-        writer.write(level, "  Environment:\t<none>\n")
-        return
-    writer.write(level, "  Environment:\n")
+    writer.write(2, f"Environment:{'' if variables else chr(9) + '<none>'}\n")
     for each in variables:
         reference = each.get("valueFrom")
-        if not reference:
-            lines = (each.get("value") or "").split("\n")
-            for at, line in enumerate(lines):
-                writer.write(level + 1, f"  {each['name'] + ':' if not at else ''}\t{line}\n")
+        if reference is not None:
+            shown = _reference(reference, container, pod)
+            if shown is not None:
+                writer.write(3, f"{each['name']}:\t{shown}\n")
             continue
-        writer.write(level + 1, f"  {each['name']}:\t{_reference(reference, pod)}\n")
+        for at, line in enumerate((each.get("value") or "").split("\n")):
+            writer.write(3, f"{'' if at else each['name'] + ':'}\t{line}\n")
 
 
-def _metadata_field(pod: dict[str, Any] | None, path: str) -> str:
+def _pod_field(pod: dict[str, Any] | None, path: str) -> str:
     """The value of a field of a pod's metadata, as the downward API gives it; nothing for other fields."""
     metadata = (pod or {}).get("metadata") or {}
     name, bracket, key = path.removeprefix("metadata.").partition("[")
@@ -203,126 +218,60 @@ def _metadata_field(pod: dict[str, Any] | None, path: str) -> str:
         values = metadata.get(name) or {}
         if bracket:
             return str(values.get(key.strip("'\"]"), ""))
-        from pybernetes.kubectl.data import go_quote
-
         return "\n".join(f"{each}={go_quote(str(values[each]))}" for each in sorted(values))
     return str(metadata.get(name, "")) if name in ("name", "namespace", "uid") else ""
 
 
-def _reference(found: dict[str, Any], pod: dict[str, Any] | None = None) -> str:
-    if found.get("fieldRef"):
+def _reference(found: dict[str, Any], container: dict[str, Any], pod: dict[str, Any] | None) -> str | None:
+    """What a variable is set from."""
+    if found.get("fieldRef") is not None:
         path = found["fieldRef"].get("fieldPath", "")
-        return f"{_metadata_field(pod, path)} ({found['fieldRef'].get('apiVersion', 'v1')}:{path})"
-    if found.get("resourceFieldRef"):
-        return f" ({found['resourceFieldRef'].get('resource')})"
-    for name, kind in (("secretKeyRef", "secret"), ("configMapKeyRef", "config map")):
-        if found.get(name):
-            optional = "true" if found[name].get("optional") else "false"
-            where = f"{'in' if kind == 'secret' else 'of'} {kind} '{found[name].get('name', '')}'"
-            return f"<set to the key '{found[name].get('key')}' {where}>  Optional: {optional}"
-    return ""
+        return f"{_pod_field(pod, path)} ({found['fieldRef'].get('apiVersion', 'v1')}:{path})"
+    if found.get("resourceFieldRef") is not None:
+        field = found["resourceFieldRef"]
+        name = field.get("resource", "")
+        value = _resource_field(field, container)
+        if value == "0" and name in ("limits.cpu", "limits.memory"):
+            value = "node allocatable"
+        return f"{value} ({name})"
+    for name, where in (("secretKeyRef", "in secret"), ("configMapKeyRef", "of config map")):
+        key = found.get(name)
+        if key is not None:
+            optional = "true" if key.get("optional") else "false"
+            named = f"<set to the key '{key.get('key', '')}' {where} '{key.get('name', '')}'>"
+            return f"{named}\tOptional: {optional}"
+    return None
 
 
-def _mounts(writer: Writer, container: dict[str, Any], level: int) -> None:
+def _resource_field(field: dict[str, Any], container: dict[str, Any]) -> str:
+    """The limit or request that a variable gets, in units of its divisor and rounded up."""
+    import math
+
+    from pybernetes.kubectl.sorting import quantity
+
+    which, _, name = str(field.get("resource", "")).partition(".")
+    if which not in ("limits", "requests") or not (
+        name in ("cpu", "memory", "ephemeral-storage") or name.startswith("hugepages-")
+    ):
+        return ""
+    amount = quantity(str(dig(container, "resources", which, name, default="0"))) or 0.0
+    return str(math.ceil(amount / (quantity(str(field.get("divisor", "1"))) or 1.0) - 1e-9))
+
+
+def _mounts(writer: Writer, container: dict[str, Any]) -> None:
     mounts = container.get("volumeMounts") or []
-    if not mounts:
-        writer.write(level, "  Mounts:\t<none>\n")
-    else:
-        writer.write(level, "  Mounts:\n")
-        for mount in sorted(mounts, key=lambda each: str(each.get("mountPath"))):
-            flags = ["ro" if mount.get("readOnly") else "rw"]
-            if mount.get("subPath"):
-                flags.append(f'path="{mount["subPath"]}"')
-            writer.write(level + 1, f"  {mount.get('mountPath')} from {mount.get('name')} ({','.join(flags)})\n")
+    none = "" if mounts else "\t<none>"
+    writer.write(2, f"Mounts:{none}\n")
+    for mount in sorted(mounts, key=lambda each: str(each.get("mountPath", ""))):
+        how = ["ro" if mount.get("readOnly") else "rw"]
+        if mount.get("subPath"):
+            how.append(f"path={go_quote(mount['subPath'])}")
+        writer.write(3, f"{mount.get('mountPath', '')} from {mount.get('name', '')} ({','.join(how)})\n")
     devices = container.get("volumeDevices") or []
     if devices:
-        writer.write(level, "  Devices:\n")
-        for device in sorted(devices, key=lambda each: str(each.get("devicePath"))):
-            writer.write(level + 1, f"  {device['devicePath']} from {device['name']}\n")
-
-
-_VOLUMES: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
-    "emptyDir": (
-        "EmptyDir",
-        "a temporary directory that shares a pod's lifetime",
-        (("Medium", "medium"), ("SizeLimit", "sizeLimit")),
-    ),
-    "hostPath": ("HostPath", "bare host directory volume", (("Path", "path"), ("HostPathType", "type"))),
-    "secret": ("Secret", "a volume populated by a Secret", (("SecretName", "secretName"), ("Optional", "optional"))),
-    "configMap": ("ConfigMap", "a volume populated by a ConfigMap", (("Name", "name"), ("Optional", "optional"))),
-    "persistentVolumeClaim": (
-        "PersistentVolumeClaim",
-        "a reference to a PersistentVolumeClaim in the same namespace",
-        (("ClaimName", "claimName"), ("ReadOnly", "readOnly")),
-    ),
-    "nfs": (
-        "NFS",
-        "an NFS mount that lasts the lifetime of a pod",
-        (("Server", "server"), ("Path", "path"), ("ReadOnly", "readOnly")),
-    ),
-    "csi": (
-        "CSI",
-        "a Container Storage Interface (CSI) volume source",
-        (("Driver", "driver"), ("FSType", "fsType"), ("ReadOnly", "readOnly")),
-    ),
-    "image": ("Image", "a container image or OCI artifact", (("Reference", "reference"), ("PullPolicy", "pullPolicy"))),
-}
-_BOOLEANS = ("optional", "readOnly")
-
-
-def volumes(writer: Writer, found: list[dict[str, Any]], level: int) -> None:
-    """The volumes of a pod."""
-    if not found:
-        writer.write(level, "Volumes:\t<none>\n")
-        return
-    writer.write(level, "Volumes:\n")
-    for volume in found:
-        writer.write(level, f"{' ' if level else '  '}{volume['name']}:\n")
-        inner = 1
-        source = next((key for key in volume if key != "name"), "emptyDir")
-        value = volume.get(source) or {}
-        if source == "projected":
-            _projected(writer, value, inner)
-        elif source == "downwardAPI":
-            writer.write(inner, "  Type:\tDownwardAPI (a volume populated by information about the pod)\n")
-            writer.write(inner, "  Items:\n")
-            for item in value.get("items") or ():
-                if item.get("fieldRef"):
-                    writer.write(inner + 1, f"  {item['fieldRef']['fieldPath']} -> {item['path']}\n")
-                if item.get("resourceFieldRef"):
-                    writer.write(inner + 1, f"  {item['resourceFieldRef']['resource']} -> {item['path']}\n")
-        elif source in _VOLUMES:
-            name, text, fields = _VOLUMES[source]
-            writer.write(inner, f"  Type:\t{name} ({text})\n")
-            for title, key in fields:
-                shown = value.get(key)
-                if key in _BOOLEANS:
-                    shown = "true" if shown else "false"
-                elif key == "sizeLimit":
-                    shown = shown or "<unset>"
-                writer.write(inner, f"  {title}:\t{shown if shown is not None else ''}\n")
-            if source == "csi":
-                writer.write(inner, f"  VolumeAttributes:\t{joined(value.get('volumeAttributes'))}\n")
-        else:
-            writer.write(inner, "  <unknown>\n")
-
-
-def _projected(writer: Writer, value: dict[str, Any], level: int) -> None:
-    writer.write(level, "  Type:\tProjected (a volume that contains injected data from multiple sources)\n")
-    for source in value.get("sources") or ():
-        if source.get("secret"):
-            secret = source["secret"]
-            writer.write(level, f"  SecretName:\t{secret.get('name', '')}\n")
-            writer.write(level, f"  Optional:\t{'true' if secret.get('optional') else 'false'}\n")
-        elif source.get("downwardAPI") is not None:
-            writer.write(level, "  DownwardAPI:\ttrue\n")
-        elif source.get("configMap"):
-            config = source["configMap"]
-            writer.write(level, f"  ConfigMapName:\t{config.get('name', '')}\n")
-            writer.write(level, f"  Optional:\t{'true' if config.get('optional') else 'false'}\n")
-        elif source.get("serviceAccountToken"):
-            seconds = source["serviceAccountToken"].get("expirationSeconds", 3600)
-            writer.write(level, f"  TokenExpirationSeconds:\t{seconds}\n")
+        writer.write(2, f"Devices:{none}\n")
+        for device in sorted(devices, key=lambda each: str(each.get("devicePath", ""))):
+            writer.write(3, f"{device.get('devicePath', '')} from {device.get('name', '')}\n")
 
 
 def topology(writer: Writer, found: list[dict[str, Any]], level: int) -> None:
@@ -338,8 +287,8 @@ def topology(writer: Writer, found: list[dict[str, Any]], level: int) -> None:
         text = (
             f"{each.get('topologyKey')}:{each.get('whenUnsatisfiable')} when max skew {each.get('maxSkew')} is exceeded"
         )
-        if each.get("labelSelector"):
-            text += f" for selector {selector_text(each['labelSelector'])}"
+        if each.get("labelSelector") is not None:
+            text += f" for selector {selector_text(each['labelSelector'], '<none>')}"
         writer.line(text)
 
 
@@ -360,8 +309,6 @@ def tolerations(writer: Writer, level: int, found: list[dict[str, Any]]) -> None
             text += f":{each['effect']}"
         if each.get("operator") == "Exists" and not each.get("value"):
             text += " op=Exists" if each.get("key") or each.get("effect") else "op=Exists"
-        elif each.get("operator") in ("Gt", "Lt"):
-            text += f" op={each['operator']}"
         if each.get("tolerationSeconds") is not None:
             text += f" for {each['tolerationSeconds']}s"
         writer.line(text)

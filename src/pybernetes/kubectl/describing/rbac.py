@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pybernetes.kubectl.describing.description import Description
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def role(this: Description) -> None:
     """A Role or ClusterRole: one line for each resource and group."""
@@ -11,18 +15,34 @@ def role(this: Description) -> None:
     this.write(0, "PolicyRule:\n")
     this.write(1, "Resources\tNon-Resource URLs\tResource Names\tVerbs\n")
     this.write(1, "---------\t-----------------\t--------------\t-----\n")
-    rows: dict[tuple[str, str, str], list[str]] = {}
+    rows = []
+    for (group, resource, name), verbs in _rules(this.obj.get("rules") or []).items():
+        names = f"[{'' if name is None else name}]"
+        order = f"Verbs:[{' '.join(verbs)}],APIGroups:[{group}],Resources:[{resource}],ResourceNames:{names},"
+        kind, slash, part = resource.partition("/")
+        shown = f"{kind}{f'.{group}' if group else ''}{slash}{part}"
+        rows.append((order + "NonResourceURLs:[]", f"{shown}\t[]\t{names}\t[{' '.join(verbs)}]\n"))
     for rule in this.obj.get("rules") or ():
-        names = " ".join(rule.get("resourceNames") or ())
+        for url in rule.get("nonResourceURLs") or ():
+            for verb in rule.get("verbs") or ():
+                order = f"Verbs:[{verb}],APIGroups:[],Resources:[],ResourceNames:[],NonResourceURLs:[{url}]"
+                rows.append((order, f"\t[{url}]\t[]\t[{verb}]\n"))
+    for _, row in sorted(rows):  # in the order of the rules as text, which begins with the verbs
+        this.write(1, row)
+
+
+def _rules(rules: list[dict[str, Any]]) -> dict[tuple[str, str, str | None], list[str]]:
+    """The verbs of each resource of each group, by its names where a rule has some."""
+    found: dict[tuple[str, str, str | None], list[str]] = {}
+    for rule in rules:
         for group in rule.get("apiGroups") or ():
             for resource in rule.get("resources") or ():
-                key = (f"{resource}.{group}" if group else resource, "", names)
-                rows.setdefault(key, []).extend(rule.get("verbs") or ())
-        for url in rule.get("nonResourceURLs") or ():
-            rows.setdefault(("", url, ""), []).extend(rule.get("verbs") or ())
-    for resource, url, names in sorted(rows):
-        verbs = " ".join(dict.fromkeys(rows[resource, url, names]))
-        this.write(1, f"{resource}\t[{url}]\t[{names}]\t[{verbs}]\n")
+                for name in rule.get("resourceNames") or [None]:
+                    for verb in rule.get("verbs") or ():
+                        verbs = found.setdefault((group, resource, name), [])
+                        if verb not in verbs:
+                            verbs.append(verb)
+    return found
 
 
 def binding(this: Description) -> None:

@@ -4,36 +4,18 @@ from __future__ import annotations
 
 from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.describing.description import Description
-from pybernetes.kubectl.describing.text import joined, when, write_annotations, write_labels
+from pybernetes.kubectl.describing.text import ZERO, joined, when
+from pybernetes.kubectl.describing.volumes import claim as write_claim
+from pybernetes.kubectl.describing.volumes import class_name, modes, persistent
 
-_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-
-
-def _modes(found: list[str] | None) -> str:
-    return ",".join(_MODES.get(each, each) for each in found or ())
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def claim(this: Description) -> None:
     """A PersistentVolumeClaim and the pods that use it."""
-    spec, status = this.obj["spec"], this.obj.get("status") or {}
-    this.write(0, f"Name:\t{this.info.name}\nNamespace:\t{this.info.namespace}\n")
-    this.write(0, f"StorageClass:\t{spec.get('storageClassName', '')}\n")
-    phase = status.get("phase", "")
-    if this.get("metadata", "deletionTimestamp"):
-        from pybernetes.kubectl.ages import age
-
-        this.write(0, f"Status:\tTerminating (lasts {age(this.get('metadata', 'deletionTimestamp'))})\n")
-    else:
-        this.write(0, f"Status:\t{phase}\n")
-    this.write(0, f"Volume:\t{spec.get('volumeName', '')}\n")
-    write_labels(this, "Labels", this.get("metadata", "labels"))
-    write_annotations(this, "Annotations", this.get("metadata", "annotations"))
-    this.write(0, f"Finalizers:\t[{' '.join(this.get('metadata', 'finalizers', default=[]))}]\n")
-    bound = bool(spec.get("volumeName"))
-    this.write(0, f"Capacity:\t{dig(status, 'capacity', 'storage', default='') if bound else ''}\n")
-    this.write(0, f"Access Modes:\t{_modes(status.get('accessModes')) if bound else ''}\n")
-    if spec.get("volumeMode"):
-        this.write(0, f"VolumeMode:\t{spec['volumeMode']}\n")
+    write_claim(this, this.obj, _status(this))
     pods = [
         pod["metadata"]["name"]
         for pod in this.fetch(f"/api/v1/namespaces/{this.info.namespace}/pods")
@@ -46,48 +28,75 @@ def claim(this: Description) -> None:
         this.write(0, "Used By:\t<none>\n")
     for at, name in enumerate(sorted(pods)):
         this.write(0, f"{'Used By:' if not at else ''}\t{name}\n")
+    conditions = this.get("status", "conditions", default=[])
+    if conditions:
+        this.write(0, "Conditions:\n")
+        this.write(1, "Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage\n")
+        this.write(1, "----\t------\t-----------------\t------------------\t------\t-------\n")
+    for each in conditions:
+        times = (when(each.get(name), ZERO) for name in ("lastProbeTime", "lastTransitionTime"))
+        words = (each.get("type", ""), each.get("status", ""), *times, each.get("reason", ""))
+        this.write(1, " \t".join(words) + f" \t{each.get('message', '')}\n")
     this.events()
+
+
+def _status(this: Description) -> str:
+    from pybernetes.kubectl.ages import age
+
+    ending = this.get("metadata", "deletionTimestamp")
+    return f"Terminating (lasts {age(ending)})" if ending else this.get("status", "phase", default="")
 
 
 def volume(this: Description) -> None:
     """A PersistentVolume and its source."""
-    spec, status = this.obj["spec"], this.obj.get("status") or {}
+    spec = this.obj.get("spec") or {}
     this.head(namespace=False)
     this.write(0, f"Finalizers:\t[{' '.join(this.get('metadata', 'finalizers', default=[]))}]\n")
-    this.write(0, f"StorageClass:\t{spec.get('storageClassName', '')}\n")
-    this.write(0, f"Status:\t{status.get('phase', '')}\n")
+    this.write(0, f"StorageClass:\t{class_name(this.obj)}\n")
+    this.write(0, f"Status:\t{_status(this)}\n")
     reference = spec.get("claimRef")
-    claim = f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference is not None else ""
-    this.write(0, f"Claim:\t{claim}\n")
+    claimed = f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference is not None else ""
+    this.write(0, f"Claim:\t{claimed}\n")
     this.write(0, f"Reclaim Policy:\t{spec.get('persistentVolumeReclaimPolicy', '')}\n")
-    this.write(0, f"Access Modes:\t{_modes(spec.get('accessModes'))}\n")
-    if spec.get("volumeMode"):
+    this.write(0, f"Access Modes:\t{modes(spec.get('accessModes'))}\n")
+    if spec.get("volumeMode") is not None:
         this.write(0, f"VolumeMode:\t{spec['volumeMode']}\n")
-    this.write(0, f"Capacity:\t{dig(spec, 'capacity', 'storage', default='')}\n")
-    this.write(0, "Node Affinity:\t<none>\n" if not spec.get("nodeAffinity") else "Node Affinity:\t\n")
-    for at, term in enumerate(dig(spec, "nodeAffinity", "required", "nodeSelectorTerms", default=[])):
-        if not at:
-            this.write(1, "Required Terms:\t\n")
-        this.write(2, f"Term {at}:\t")
-        for index, each in enumerate(term.get("matchExpressions") or ()):
-            if index:
-                this.write(2, "\t")
-            values = f" [{', '.join(each.get('values') or ())}]" if each.get("values") else ""
-            this.line(f"{each['key']} {each['operator'].lower()}{values}")
-    this.write(0, f"Message:\t{status.get('message', '')}\nSource:\n")
-    from pybernetes.kubectl.describing.pods import _VOLUMES
-
-    for key, (name, text, fields) in _VOLUMES.items():
-        if key in spec:
-            this.write(2, f"Type:\t{name} ({text})\n")
-            for title, field in fields:
-                value = spec[key].get(field)
-                value = ("true" if value else "false") if field in ("readOnly", "optional") else value
-                this.write(2, f"{title}:\t{value if value is not None else ''}\n")
-            if key == "csi":
-                this.write(2, f"VolumeHandle:\t{spec[key].get('volumeHandle', '')}\n")
-                this.write(2, f"VolumeAttributes:\t{joined(spec[key].get('volumeAttributes'))}\n")
+    this.write(0, f"Capacity:\t{dig(spec, 'capacity', 'storage', default='0')}\n")
+    _affinity(this, dig(spec, "nodeAffinity", "required"))
+    this.write(0, f"Message:\t{this.get('status', 'message', default='')}\nSource:\n")
+    persistent(this, spec)
     this.events()
+
+
+def _affinity(this: Description, required: dict[str, Any] | None) -> None:
+    """The terms for nodes that can reach a volume."""
+    if required is None:
+        this.write(0, "Node Affinity:\t<none>\n")
+        return
+    this.write(0, "Node Affinity:\t\n")
+    terms = required.get("nodeSelectorTerms") or []
+    this.write(1, f"Required Terms:\t{'' if terms else '<none>'}\n")
+    for at, term in enumerate(terms):
+        found = [
+            (each.get("key", ""), f" {each.get('operator', '').lower()}", each.get("values"))
+            for each in term.get("matchExpressions") or ()
+        ]
+        _term(this, 2, at, found)
+
+
+def _values(values: list[str] | None) -> str:
+    return f" [{', '.join(values)}]" if values else ""
+
+
+def _term(this: Description, level: int, at: int, found: list[tuple[str, str, list[str] | None]]) -> None:
+    """One term of a selector of nodes, an expression a line."""
+    this.write(level, f"Term {at}:\t")
+    if not found:
+        this.line("<none>")
+    for index, (key, operator, values) in enumerate(found):
+        if index:
+            this.write(level, "\t")
+        this.line(f"{key}{operator}{_values(values)}")
 
 
 def storage_class(this: Description) -> None:
@@ -104,19 +113,16 @@ def storage_class(this: Description) -> None:
     this.write(0, "MountOptions:\n" if options else "MountOptions:\t<none>\n")
     for each in options:
         this.write(1, f"{each}\n")
-    this.write(0, f"ReclaimPolicy:\t{obj.get('reclaimPolicy', '')}\n")
+    if obj.get("reclaimPolicy") is not None:
+        this.write(0, f"ReclaimPolicy:\t{obj['reclaimPolicy']}\n")
     if obj.get("volumeBindingMode"):
         this.write(0, f"VolumeBindingMode:\t{obj['volumeBindingMode']}\n")
-    if obj.get("allowedTopologies"):
-        this.write(0, "AllowedTopologies:\t\n")
-    for at, term in enumerate(obj.get("allowedTopologies") or ()):
-        this.write(1, f"Term {at}:\t")
-        for index, each in enumerate(term.get("matchLabelExpressions") or ()):
-            if index:
-                this.write(1, "\t")
-            this.line(f"{each['key']} in [{', '.join(each.get('values') or ())}]")
-        if not term.get("matchLabelExpressions"):
-            this.line("<none>")
+    terms = obj.get("allowedTopologies")
+    if terms is not None:
+        this.write(0, f"AllowedTopologies:\t{'' if terms else '<none>'}\n")
+    for at, term in enumerate(terms or ()):
+        found = [(each.get("key", ""), " in", each.get("values")) for each in term.get("matchLabelExpressions") or ()]
+        _term(this, 1, at, found)
     this.events()
 
 

@@ -19,7 +19,7 @@ _KINDS: dict[str, tuple[str, str]] = {
     "/Namespace": ("config", "namespace"),
     "/PersistentVolumeClaim": ("storage", "claim"),
     "/PersistentVolume": ("storage", "volume"),
-    "/ReplicationController": ("workloads", "replica_set"),
+    "/ReplicationController": ("workloads", "replication_controller"),
     "/ResourceQuota": ("config", "quota"),
     "/LimitRange": ("config", "limit_range"),
     "apps/Deployment": ("workloads", "deployment"),

@@ -80,6 +80,17 @@ def write_labels(
         writer.line(pair)
 
 
+def write_pairs(writer: Writer, title: str, values: dict[str, str] | None, level: int = 0) -> None:
+    """A multi-line map whose later lines are indented too, as those of claim templates are."""
+    writer.write(level, f"{title}:\t")
+    if not values:
+        writer.line("<none>")
+    for at, key in enumerate(sorted(values or ())):
+        if at:
+            writer.write(level, "\t")
+        writer.line(f"{key}={(values or {})[key]}")
+
+
 def write_annotations(writer: Writer, title: str, values: dict[str, str] | None, level: int = 0) -> None:
     """Annotations: long or multi-line values start on a line of their own."""
     writer.write(level, f"{title}:\t")
@@ -95,10 +106,14 @@ def write_annotations(writer: Writer, title: str, values: dict[str, str] | None,
         if len(value) + len(key) + 2 > 140 or "\n" in value:
             writer.line(f"{key}:")
             for line in value.split("\n"):
-                shown = line if len(line) <= 140 else line[:140] + "..."
-                writer.write(level, f"{indent}  {shown}\n")
+                writer.write(level, f"{indent}  {cut(line)}\n")
         else:
             writer.line(f"{key}: {value}")
+
+
+def cut(text: str) -> str:
+    """A line that is not too long."""
+    return text if len(text) <= 140 else text[:140] + "..."
 
 
 def joined(values: dict[str, Any] | None, none: str = "<none>") -> str:
@@ -125,14 +140,18 @@ def selector_text(selector: dict[str, Any] | None, none: str = "") -> str:
     return ",".join(text for _, text in sorted(found, key=lambda pair: str(pair[0]))) or none
 
 
-def when(text: Any) -> str:
+ZERO = "Mon, 01 Jan 0001 00:00:00 +0000"
+"""How Go prints a time that is not set."""
+
+
+def when(text: Any, unset: str = "<unset>") -> str:
     """A time as descriptions print it: `Wed, 18 Nov 2026 13:21:11 +0000`."""
     from time import localtime, strftime
 
     from pybernetes.kubectl.ages import timestamp
 
     seconds = timestamp(text)
-    return "<unset>" if seconds is None else strftime("%a, %d %b %Y %H:%M:%S %z", localtime(seconds))
+    return unset if seconds is None else strftime("%a, %d %b %Y %H:%M:%S %z", localtime(seconds))
 
 
 def controlled_by(obj: dict[str, Any]) -> str:

@@ -6,7 +6,16 @@ from pybernetes.kubectl.ages import human, timestamp
 from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.describing.description import Description
 from pybernetes.kubectl.describing.pods import write_template
-from pybernetes.kubectl.describing.text import controlled_by, selector_text, when, write_annotations, write_labels
+from pybernetes.kubectl.describing.text import (
+    controlled_by,
+    joined,
+    selector_text,
+    when,
+    write_annotations,
+    write_labels,
+    write_pairs,
+)
+from pybernetes.kubectl.describing.volumes import class_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,20 +37,40 @@ def deployment(this: Description) -> None:
     this.write(0, f"StrategyType:\t{dig(spec, 'strategy', 'type', default='')}\n")
     this.write(0, f"MinReadySeconds:\t{spec.get('minReadySeconds', 0)}\n")
     rolling = dig(spec, "strategy", "rollingUpdate")
-    if rolling:
-        this.write(
-            0,
-            f"RollingUpdateStrategy:\t{rolling.get('maxUnavailable')} max unavailable,"
-            f" {rolling.get('maxSurge')} max surge\n",
-        )
+    if rolling is not None:
+        shown = f"{rolling.get('maxUnavailable', 0)} max unavailable, {rolling.get('maxSurge', 0)} max surge"
+        this.write(0, f"RollingUpdateStrategy:\t{shown}\n")
     write_template(this, spec.get("template"))
-    if status.get("conditions"):
-        this.write(0, "Conditions:\n  Type\tStatus\tReason\n")
-        this.write(1, "----\t------\t------\n")
-        for each in status["conditions"]:
-            this.write(1, f"{each['type']} \t{each.get('status')}\t{each.get('reason', '')}\n")
+    _conditions(this)
     _replica_sets(this)
     this.events()
+
+
+def _identity(this: Description, selector: str, *between: str) -> None:
+    """Name, namespace, lines of the kind's own, selector, labels, annotations."""
+    this.write(0, f"Name:\t{this.info.name}\nNamespace:\t{this.info.namespace}\n")
+    for line in between:
+        this.write(0, line)
+    this.write(0, f"Selector:\t{selector}\n")
+
+
+def _metadata(this: Description) -> None:
+    write_labels(this, "Labels", this.get("metadata", "labels"))
+    write_annotations(this, "Annotations", this.get("metadata", "annotations"))
+
+
+def _owner(this: Description) -> None:
+    if controlled_by(this.obj):
+        this.write(0, f"Controlled By:\t{controlled_by(this.obj)}\n")
+
+
+def _conditions(this: Description) -> None:
+    conditions = this.get("status", "conditions", default=[])
+    if conditions:
+        this.write(0, "Conditions:\n  Type\tStatus\tReason\n")
+        this.write(1, "----\t------\t------\n")
+    for each in conditions:
+        this.write(1, f"{each['type']} \t{each.get('status', '')}\t{each.get('reason', '')}\n")
 
 
 def _replica_sets(this: Description) -> None:
@@ -79,38 +108,43 @@ def _pods_status(this: Description, owner: bool = True) -> str:
 
 
 def replica_set(this: Description) -> None:
-    """A ReplicaSet or ReplicationController."""
+    """A ReplicaSet."""
+    _identity(this, selector_text(this.get("spec", "selector"), "<none>"))
+    _metadata(this)
+    _owner(this)
+    _replicas(this)
+
+
+def replication_controller(this: Description) -> None:
+    """A ReplicationController."""
+    _identity(this, joined(this.get("spec", "selector")))
+    _metadata(this)
+    _replicas(this)
+
+
+def _replicas(this: Description) -> None:
+    """What a ReplicaSet and a ReplicationController have in common."""
     spec, status = this.obj["spec"], this.obj.get("status") or {}
-    this.write(0, f"Name:\t{this.info.name}\nNamespace:\t{this.info.namespace}\n")
-    this.write(0, f"Selector:\t{selector_text(spec.get('selector'))}\n")
-    write_labels(this, "Labels", this.get("metadata", "labels"))
-    write_annotations(this, "Annotations", this.get("metadata", "annotations"))
-    if controlled_by(this.obj):
-        this.write(0, f"Controlled By:\t{controlled_by(this.obj)}\n")
-    this.write(0, f"Replicas:\t{status.get('replicas', 0)} current / {spec.get('replicas')} desired\n")
+    this.write(0, f"Replicas:\t{status.get('replicas', 0)} current / {spec.get('replicas', 1)} desired\n")
     this.write(0, f"Pods Status:\t{_pods_status(this)}\n")
     write_template(this, spec.get("template"))
-    if status.get("conditions"):
-        this.write(0, "Conditions:\n  Type\tStatus\tReason\n")
-        this.write(1, "----\t------\t------\n")
-        for each in status["conditions"]:
-            this.write(1, f"{each['type']} \t{each.get('status')}\t{each.get('reason', '')}\n")
+    _conditions(this)
     this.events()
 
 
 def stateful_set(this: Description) -> None:
     """A StatefulSet."""
     spec, status = this.obj["spec"], this.obj.get("status") or {}
-    this.write(0, f"Name:\t{this.info.name}\nNamespace:\t{this.info.namespace}\n")
-    this.write(0, f"CreationTimestamp:\t{when(this.get('metadata', 'creationTimestamp'))}\n")
-    this.write(0, f"Selector:\t{selector_text(spec.get('selector'))}\n")
-    write_labels(this, "Labels", this.get("metadata", "labels"))
-    write_annotations(this, "Annotations", this.get("metadata", "annotations"))
-    this.write(0, f"Replicas:\t{spec.get('replicas')} desired | {status.get('replicas', 0)} total\n")
+    created = when(this.get("metadata", "creationTimestamp"))
+    _identity(this, selector_text(spec.get("selector")), f"CreationTimestamp:\t{created}\n")
+    _metadata(this)
+    this.write(0, f"Replicas:\t{spec.get('replicas', 1)} desired | {status.get('replicas', 0)} total\n")
     this.write(0, f"Update Strategy:\t{dig(spec, 'updateStrategy', 'type', default='')}\n")
-    partition = dig(spec, "updateStrategy", "rollingUpdate", "partition")
-    if partition is not None:
-        this.write(1, f"Partition:\t{partition}\n")
+    rolling = dig(spec, "updateStrategy", "rollingUpdate", default={})
+    if rolling.get("partition") is not None:
+        this.write(1, f"Partition:\t{rolling['partition']}\n")
+        if rolling.get("maxUnavailable") is not None:
+            this.write(1, f"MaxUnavailable:\t{rolling['maxUnavailable']}\n")
     this.write(0, f"Pods Status:\t{_pods_status(this)}\n")
     write_template(this, spec.get("template"))
     _claims(this, spec.get("volumeClaimTemplates") or [])
@@ -123,23 +157,22 @@ def _claims(this: Description, templates: list[dict[str, Any]]) -> None:
         return
     this.write(0, "Volume Claims:\n")
     for claim in templates:
-        this.write(1, f"Name:\t{claim['metadata']['name']}\n")
-        this.write(1, f"StorageClass:\t{claim['spec'].get('storageClassName', '')}\n")
-        write_labels(this, "  Labels", claim["metadata"].get("labels"))
-        write_annotations(this, "  Annotations", claim["metadata"].get("annotations"))
-        capacity = dig(claim, "spec", "resources", "requests", "storage")
-        this.write(1, f"Capacity:\t{capacity or '<default>'}\n")
-        this.write(1, f"Access Modes:\t[{' '.join(claim['spec'].get('accessModes') or ())}]\n")
+        metadata = claim.get("metadata") or {}
+        this.write(1, f"Name:\t{metadata.get('name', '')}\n")
+        this.write(1, f"StorageClass:\t{class_name(claim)}\n")
+        for title in ("Labels", "Annotations"):
+            write_pairs(this, title, metadata.get(title.lower()), 1)
+        capacity = dig(claim, "spec", "resources", "requests", "storage", default="<default>")
+        this.write(1, f"Capacity:\t{capacity}\n")
+        this.write(1, f"Access Modes:\t[{' '.join(dig(claim, 'spec', 'accessModes', default=[]))}]\n")
 
 
 def daemon_set(this: Description) -> None:
     """A DaemonSet."""
     spec, status = this.obj["spec"], this.obj.get("status") or {}
-    this.write(0, f"Name:\t{this.info.name}\nNamespace:\t{this.info.namespace}\n")
-    this.write(0, f"Selector:\t{selector_text(spec.get('selector'))}\n")
-    this.write(0, f"Node-Selector:\t{selector_text(dig(spec, 'template', 'spec', 'nodeSelector'), '<none>')}\n")
-    write_labels(this, "Labels", this.get("metadata", "labels"))
-    write_annotations(this, "Annotations", this.get("metadata", "annotations"))
+    _identity(this, selector_text(spec.get("selector")))
+    this.write(0, f"Node-Selector:\t{joined(dig(spec, 'template', 'spec', 'nodeSelector'))}\n")
+    _metadata(this)
     for title, key in (
         ("Desired Number of Nodes Scheduled", "desiredNumberScheduled"),
         ("Current Number of Nodes Scheduled", "currentNumberScheduled"),
@@ -156,15 +189,12 @@ def daemon_set(this: Description) -> None:
 def job(this: Description) -> None:
     """A Job."""
     spec, status = this.obj["spec"], this.obj.get("status") or {}
-    this.write(0, f"Name:\t{this.info.name}\nNamespace:\t{this.info.namespace}\n")
-    this.write(0, f"Selector:\t{selector_text(spec.get('selector'))}\n")
-    write_labels(this, "Labels", this.get("metadata", "labels"))
-    write_annotations(this, "Annotations", this.get("metadata", "annotations"))
-    if controlled_by(this.obj):
-        this.write(0, f"Controlled By:\t{controlled_by(this.obj)}\n")
-    completions = spec.get("completions")
-    this.write(0, f"Parallelism:\t{spec.get('parallelism', 1)}\n")
-    this.write(0, f"Completions:\t{'<unset>' if completions is None else completions}\n")
+    _identity(this, selector_text(spec.get("selector")))
+    _metadata(this)
+    _owner(this)
+    if spec.get("parallelism") is not None:
+        this.write(0, f"Parallelism:\t{spec['parallelism']}\n")
+    this.write(0, f"Completions:\t{spec.get('completions', '<unset>')}\n")
     if spec.get("completionMode"):
         this.write(0, f"Completion Mode:\t{spec['completionMode']}\n")
     if spec.get("suspend") is not None:
@@ -177,9 +207,9 @@ def job(this: Description) -> None:
         this.write(0, f"Start Time:\t{when(status['startTime'])}\n")
     if status.get("completionTime"):
         this.write(0, f"Completed At:\t{when(status['completionTime'])}\n")
-        begin, end = timestamp(status.get("startTime")), timestamp(status["completionTime"])
-        if begin is not None and end is not None:
-            this.write(0, f"Duration:\t{human(end - begin)}\n")
+    begin, end = timestamp(status.get("startTime")), timestamp(status.get("completionTime"))
+    if begin is not None and end is not None:
+        this.write(0, f"Duration:\t{human(end - begin)}\n")
     if spec.get("activeDeadlineSeconds") is not None:
         this.write(0, f"Active Deadline Seconds:\t{spec['activeDeadlineSeconds']}s\n")
     active, ready = status.get("active", 0), status.get("ready")
@@ -188,19 +218,26 @@ def job(this: Description) -> None:
         0, f"Pods Statuses:\t{shown} / {status.get('succeeded', 0)} Succeeded / {status.get('failed', 0)} Failed\n"
     )
     if spec.get("completionMode") == "Indexed":
-        this.write(0, f"Completed Indexes:\t{status.get('completedIndexes') or '<none>'}\n")
+        this.write(0, f"Completed Indexes:\t{_indexes(status.get('completedIndexes') or '')}\n")
     write_template(this, spec.get("template"))
     this.events()
+
+
+def _indexes(found: str) -> str:
+    """Completed indexes, cut at a comma after 50 characters."""
+    end = found.find(",", 50)
+    return f"{found[: end + 1]}..." if end >= 0 else found or "<none>"
 
 
 def cron_job(this: Description) -> None:
     """A CronJob."""
     spec, status = this.obj["spec"], this.obj.get("status") or {}
     this.head()
-    this.write(0, f"Schedule:\t{spec.get('schedule')}\n")
-    this.write(0, f"Concurrency Policy:\t{spec.get('concurrencyPolicy')}\n")
-    this.write(0, f"Suspend:\t{'True' if spec.get('suspend') else 'False'}\n")
-    this.write(0, f"Time Zone:\t{spec.get('timeZone') or '<unset>'}\n")
+    this.write(0, f"Schedule:\t{spec.get('schedule', '')}\n")
+    this.write(0, f"Concurrency Policy:\t{spec.get('concurrencyPolicy', '')}\n")
+    suspended = {None: "<unset>", True: "True", False: "False"}[spec.get("suspend")]
+    this.write(0, f"Suspend:\t{suspended}\n")
+    this.write(0, f"Time Zone:\t{spec.get('timeZone', '<unset>')}\n")
     for title, key in (
         ("Successful Job History Limit", "successfulJobsHistoryLimit"),
         ("Failed Job History Limit", "failedJobsHistoryLimit"),
@@ -210,7 +247,7 @@ def cron_job(this: Description) -> None:
     this.write(0, f"Starting Deadline Seconds:\t{f'{deadline}s' if deadline is not None else '<unset>'}\n")
     template = dig(spec, "jobTemplate", "spec", default={})
     selector = template.get("selector")
-    this.write(0, f"Selector:\t{selector_text(selector) if selector else '<unset>'}\n")
+    this.write(0, f"Selector:\t{selector_text(selector) if selector is not None else '<unset>'}\n")
     for title, key in (("Parallelism", "parallelism"), ("Completions", "completions")):
         this.write(0, f"{title}:\t{template.get(key, '<unset>')}\n")
     if template.get("activeDeadlineSeconds") is not None:
@@ -218,6 +255,6 @@ def cron_job(this: Description) -> None:
     write_template(this, template.get("template"))
     last = status.get("lastScheduleTime")
     this.write(0, f"Last Schedule Time:\t{when(last) if last else '<unset>'}\n")
-    active = ", ".join(each.get("name", "") for each in status.get("active") or ())
-    this.write(0, f"Active Jobs:\t{active or '<none>'}\n")
+    active = [each.get("name", "") for each in status.get("active") or ()]
+    this.write(0, f"Active Jobs:\t{', '.join(active) if active else '<none>'}\n")
     this.events()
