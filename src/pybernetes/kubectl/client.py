@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pybernetes.kubectl.transport import Response
 
 _SAFE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~"
+_RETRIES = 10
+"""How often a request is sent again that the server was too busy for, as in client-go."""
 PATCH_TYPES = {
     "json": "application/json-patch+json",
     "merge": "application/merge-patch+json",
@@ -53,13 +55,16 @@ class Client:
         self.log = log
         self.user_agent = user_agent
         self.warnings = warnings or Warnings()
-        self.transport = Transport(config)
+        self.unlogged: list[tuple[str, str]] = []
+        """Headers of every request that -v does not show, as upstream's does not."""
+        self.transport = Transport(config, log)
         self._authorization = ""
         self._prepared = False
 
     def clone(self) -> Client:
         """The same client on another connection, for a thread."""
         other = Client(self.config, self.log, self.user_agent, self.warnings)
+        other.unlogged = self.unlogged
         other.transport = self.transport.clone()
         other._authorization, other._prepared = self._authorization, self._prepared
         return other
@@ -105,23 +110,36 @@ class Client:
         if body is not None:
             payload = body if isinstance(body, bytes) else data.dumps(body).encode("utf-8", "surrogatepass")
             extra.append(("Content-Type", content_type))
+        unlogged = self.unlogged
         if not (self.config.disable_compression or self.transport.host.startswith(("127.", "localhost"))):
-            extra.append(("Accept-Encoding", "gzip"))
+            unlogged = [*unlogged, ("Accept-Encoding", "gzip")]
         url = self.config.server + target
         limit = self.config.timeout if timeout is None else timeout
         again = bool(self.config.exec_plugin)  # a plugin is asked once more where its credentials are refused
+        attempt = 0
         while True:
             sent = [("Accept", accept), *self.headers(), *extra]
             self.log.request(method, url, sent, payload)
             began = time.monotonic()
-            response = self.transport.request(method, target, sent, payload, limit)
-            self.log.response(method, url, response, time.monotonic() - began)
+            try:
+                response = self.transport.request(method, target, [*sent, *unlogged], payload, limit)
+            except ConnectionFailed:
+                self.log.response(method, url, None, time.monotonic() - began, self.transport)
+                raise
+            self.log.response(method, url, response, time.monotonic() - began, self.transport)
             for name, value in response.headers:
                 if name.lower() == "warning":
                     self.warnings.add(value)
-            if not (again and response.status == 401 and self._refresh()):
+            if again and response.status == 401 and self._refresh():
+                again = False
+                continue
+            seconds = _retry_after(response)
+            if seconds is None or attempt == _RETRIES:
                 return response
-            again = False
+            attempt += 1
+            self.content(response, method)
+            self.log.retry(url, seconds, attempt)
+            time.sleep(seconds)
 
     def headers(self) -> list[tuple[str, str]]:
         """The headers of every request: who asks."""
@@ -157,7 +175,7 @@ class Client:
         before = self._authorization, self.config.cert_data
         self._prepare(refresh=True)
         self.transport.close()
-        self.transport = Transport(self.config)
+        self.transport = Transport(self.config, self.log)
         return (self._authorization, self.config.cert_data) != before
 
     def json(
@@ -265,6 +283,14 @@ class Client:
             raise self.broken(error) from None
         finally:
             self.transport.close()
+
+
+def _retry_after(response: Response) -> int | None:
+    """Seconds after which the server wants a request again that it did not serve, or None."""
+    if response.status != 429 and response.status < 500:
+        return None
+    text = response.header("retry-after")
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 class Warnings:

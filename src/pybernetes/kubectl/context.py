@@ -15,6 +15,22 @@ if TYPE_CHECKING:
     from pybernetes.kubectl.restconfig import Loader
 
 _VERSION = "v1.36.4"
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+
+
+def platform() -> str:
+    """Operating system and processor in Go's names: `linux/amd64`."""
+    system = os.uname()
+    return f"{system.sysname.lower()}/{_MACHINES.get(system.machine, system.machine)}"
+
+
+def _uuid() -> str:
+    """A random UUID (version 4); the module `uuid` costs more than the rest of a request."""
+    octets = bytearray(os.urandom(16))
+    octets[6] = octets[6] & 0x0F | 0x40
+    octets[8] = octets[8] & 0x3F | 0x80
+    text = octets.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 class Context:
@@ -72,7 +88,8 @@ class Context:
             config.stdin_used = any(word in ("-", "-f-", "-f=-", "--filename=-") for word in self.argv)
             log = Log(int(self.flags.get("v") or 0))
             log.loaded(self.loader.config.files)
-            self._client = Client(config, log, f"kubectl/{_VERSION} (linux/amd64) kubernetes/pybernetes")
+            self._client = Client(config, log, f"kubectl/{_VERSION} ({platform()}) kubernetes/pybernetes")
+            self._client.unlogged = [("Kubectl-Command", self.path), ("Kubectl-Session", _uuid())]
             self._client.warnings.color = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
         return self._client
 

@@ -68,7 +68,8 @@ def wait_gone(context: Context, info: Info, timeout: float, uid: str = "") -> bo
         except TimeoutError:
             return False
         except StatusError:
-            time.sleep(0.1)
+            pass
+        time.sleep(0.1)  # a server that refuses or ends watches is asked again, but not in a busy loop
 
 
 def delete_and_wait(context: Context, info: Info, grace: int, timeout: float = 0) -> None:

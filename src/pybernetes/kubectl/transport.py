@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pybernetes.kubectl.restconfig import RestConfig
+    from pybernetes.kubectl.verbose import Log
 
 _CHUNK = 1 << 18
 
@@ -80,6 +81,19 @@ class _Stream:
         self.reusable = True
         self.deadline: float | None = None
         """When the running request must be over, its body included."""
+
+    def usable(self) -> bool:
+        """Whether another request may be sent: the last one is read to its end, and the server has not hung up."""
+        if not self.reusable or self.buffer:
+            return False
+        self.sock.settimeout(0)
+        try:
+            self.sock.recv(1, _socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
 
     def send(self, payload: bytes) -> None:
         if self.tls is None:
@@ -165,11 +179,23 @@ class _Stream:
             self.until(b"\r\n")
 
 
+class Timing:
+    """Seconds that the parts of the last request took, and whether its connection was there already."""
+
+    __slots__ = ("connection", "dial", "lookup", "reused", "server", "tls")
+
+    def __init__(self) -> None:
+        self.reused = False
+        self.connection = self.dial = self.lookup = self.tls = self.server = 0.0
+
+
 class Transport:
     """Requests to one server. Not safe for threads: a thread has a Transport of its own (`clone`)."""
 
-    def __init__(self, config: RestConfig) -> None:
+    def __init__(self, config: RestConfig, log: Log | None = None) -> None:
         self.config = config
+        self._log = log
+        self.timing = Timing()
         scheme, _, rest = config.server.partition("://")
         self.tls = scheme == "https"
         self.authority, slash, prefix = rest.partition("/")
@@ -183,7 +209,7 @@ class Transport:
 
     def clone(self) -> Transport:
         """Another connection to the same server."""
-        other = Transport(self.config)
+        other = Transport(self.config, self._log)
         other._context = self._context
         return other
 
@@ -197,17 +223,26 @@ class Transport:
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")
         payload = ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape") + (body or b"")
-        reused = self._stream is not None and self._stream.reusable
+        reused = self._stream is not None and self._stream.usable()
         while True:
+            timing = self.timing = Timing()
+            timing.reused = reused
+            began = time.monotonic()
+            written = False
             try:
-                stream = self._open(timeout) if not reused or self._stream is None else self._stream
+                stream = self._stream if reused and self._stream is not None else self._open(timeout)
+                timing.connection = time.monotonic() - began
                 stream.sock.settimeout(timeout or None)
                 stream.deadline = time.monotonic() + timeout if timeout else None
                 stream.send(payload)
-                return self._head(stream)
+                written = True
+                began = time.monotonic()
+                response = self._head(stream)
+                timing.server = time.monotonic() - began
+                return response
             except (OSError, EOFError) as error:
                 self.close()
-                if reused and not isinstance(error, TimeoutError):
+                if reused and not isinstance(error, TimeoutError) and (method == "GET" or not written):
                     reused = False  # the server closed the idle connection: once more on a new one
                     continue
                 raise self.failure(error, method, url) from None
@@ -264,7 +299,9 @@ class Transport:
                 self._context = tls_context(self.config)
             name = self.config.tls_server_name or self.host.strip("[]")
             tls = self._context._wrap_socket(sock, False, name)
+            began = time.monotonic()
             tls.do_handshake()
+            self.timing.tls = time.monotonic() - began
         self._stream = _Stream(sock, tls)
         return self._stream
 
@@ -285,11 +322,20 @@ class Transport:
         name = host.strip("[]")
         # Bytes are taken as they are; text would import the IDNA codec, which costs more than the request.
         encoded: str | bytes = name.encode() if name.isascii() else name
-        for family, kind, protocol, _, address in _socket.getaddrinfo(encoded, port, 0, _socket.SOCK_STREAM):
+        began = time.monotonic()
+        found = _socket.getaddrinfo(encoded, port, 0, _socket.SOCK_STREAM)
+        if self._log is not None:
+            self._log.resolved(name, [str(entry[4][0]) for entry in found])
+        self.timing.lookup = 0.0 if name == found[0][4][0] else time.monotonic() - began
+        for family, kind, protocol, _, address in found:
             sock = _Socket(family, kind, protocol)
+            began = time.monotonic()
             try:
                 sock.settimeout(timeout or 30)
                 sock.connect(address)
+                self.timing.dial = time.monotonic() - began
+                if self._log is not None:
+                    self._log.dialed(str(address[0]), port)
                 sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
                 if self.keepalive > 0:
                     seconds = max(1, int(self.keepalive))
@@ -300,6 +346,8 @@ class Transport:
             except OSError as error:
                 sock.close()
                 last = error
+                if self._log is not None:
+                    self._log.dialed(str(address[0]), port, error)
         raise last or OSError("no address")
 
     def _certificate(self) -> bytes | None:

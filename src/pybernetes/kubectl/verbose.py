@@ -1,4 +1,7 @@
-"""The log lines of `-v`: what kubectl asks of the server (6), with headers (7), bodies (8, 9) and curl commands (9)."""
+"""The log lines of `-v`: requests with their time (6), headers (7), bodies (8), curl commands and connections (9).
+
+The lines, their places in upstream's source and what each level leaves out are those of kubectl v1.36.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pybernetes.kubectl.transport import Response
+    from pybernetes.kubectl.transport import Response, Transport
 
-_LIMIT = 1024
-"""Bytes of a body shown at level 8."""
+_LIMITS = {8: 1024, 9: 10240}
+"""Bytes of a body that a level shows; level 10 shows all of it."""
+_KNOWN_AUTHENTICATION = ("bearer", "basic", "negotiate")
 
 
 class Log:
@@ -31,7 +35,7 @@ class Log:
         """Which kubeconfig files were read."""
         if self.level >= 6:
             for path in files:
-                self.line("loader.go:405", f"Config loaded from file:  {path}")
+                self.line("loader.go:407", f"Config loaded from file:  {path}")
 
     def undecodable(self, problem: str) -> None:
         """A watch that ended in the middle of an event, or before one."""
@@ -42,48 +46,97 @@ class Log:
     def request(self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | None) -> None:
         """A request that is about to be sent."""
         if self.level >= 8 and body:
-            self.line("helper.go:113", f'"Request Body" body={_body(body, self.level)}')
+            self._body("Request", body)
         if self.level >= 9:
-            shown = "".join(f' -H "{name}: {_mask(name, value)}"' for name, value in headers)
+            from pybernetes.kubectl.data import go_quote
+
+            shown = "".join(f" -H {go_quote(f'{_canonical(name)}: {_mask(name, value)}')}" for name, value in headers)
             self.line("round_trippers.go:527", f"\"Request\" curlCommand=<\n\tcurl -v -X{method} {shown} '{url}'\n >")
         elif self.level >= 7:
             self.line("round_trippers.go:527", f'"Request" verb="{method}" url="{url}" headers={_headers(headers)}')
 
-    def response(self, method: str, url: str, response: Response, seconds: float) -> None:
-        """A response whose head has arrived."""
+    def resolved(self, host: str, addresses: list[str]) -> None:
+        """The addresses that a name has; an address has none."""
+        if self.level >= 9 and host not in addresses:
+            shown = ",".join(f'{{"IP":"{address}","Zone":""}}' for address in addresses)
+            self.line("round_trippers.go:547", f'"HTTP Trace: DNS Lookup resolved" host="{host}" address=[{shown}]')
+
+    def dialed(self, host: str, port: int, error: OSError | None = None) -> None:
+        """A connection that was made, or not."""
+        if self.level < 9:
+            return
+        shown = f'network="tcp" address="{f"[{host}]" if ":" in host else host}:{port}"'
+        if error is None:
+            self.line("round_trippers.go:562", f'"HTTP Trace: Dial succeed" {shown}')
+        else:
+            reason = (error.strerror or str(error)).lower()
+            problem = f'err="dial tcp {host}:{port}: connect: {reason}"'
+            self.line("round_trippers.go:560", f'"HTTP Trace: Dial failed" {shown} {problem}')
+
+    def response(self, method: str, url: str, response: Response | None, seconds: float, transport: Transport) -> None:
+        """A response whose head has arrived, or a request that has none."""
         if self.level < 6:
             return
-        shown = f'status="{response.status} {response.reason}"'
+        shown = f'status="{f"{response.status} {response.reason}" if response is not None else ""}"'
         if self.level < 7 or self.level >= 9:
             shown = f'verb="{method}" url="{url}" {shown}'
         if self.level >= 8:
-            shown += f" headers={_headers(response.headers)}"
-        self.line("round_trippers.go:632", f'"Response" {shown} milliseconds={int(seconds * 1000)}')
+            shown += f" headers={_headers(response.headers if response is not None else [])}"
+        shown += f" milliseconds={int(seconds * 1000)}"
+        if self.level >= 9:
+            timing = transport.timing
+            if timing.reused:
+                shown += f" getConnectionMilliseconds={int(timing.connection * 1000)}"
+            else:
+                for name, part in (("dnsLookup", timing.lookup), ("dial", timing.dial), ("tlsHandshake", timing.tls)):
+                    shown += f" {name}Milliseconds={int(part * 1000)}"
+            if timing.server:
+                shown += f" serverProcessingMilliseconds={int(timing.server * 1000)}"
+        self.line("round_trippers.go:632", f'"Response" {shown}')
+
+    def retry(self, url: str, seconds: int, attempt: int) -> None:
+        """A request that is sent again because the server was too busy."""
+        if self.level >= 4:
+            text = f'"Got a Retry-After response" delay="{seconds}s" attempt={attempt} url="{url}"'
+            self.line("with_retry.go:234", text)
 
     def body(self, content: bytes) -> None:
         """The body of a response."""
         if self.level >= 8:
-            self.line("helper.go:113", f'"Response Body" body={_body(content, self.level)}')
+            self._body("Response", content)
+
+    def _body(self, which: str, content: bytes) -> None:
+        from pybernetes.kubectl.data import go_quote
+
+        text = content.decode("utf-8", "replace")
+        limit = _LIMITS.get(self.level, len(text))
+        if len(text) > limit:
+            text = f"{text[:limit]} [truncated {len(text) - limit} chars]"
+        shown = _lines(text) if "\n" in text else go_quote(text)
+        self.line("helper.go:113", f'"{which} Body" body={shown}')
 
 
 def _mask(name: str, value: str) -> str:
-    if name.lower() in ("authorization", "proxy-authorization"):
-        kind, _, rest = value.partition(" ")
-        return f"{kind} <masked>" if rest else "<masked>"
-    return value
+    """A header's value without the credentials of Authorization."""
+    if name.lower() != "authorization" or not value:
+        return value
+    kind, _, rest = value.partition(" ")
+    if kind.lower() not in _KNOWN_AUTHENTICATION:
+        return "<masked>"
+    return f"{kind} <masked>" if rest else kind
+
+
+def _canonical(name: str) -> str:
+    """A header's name as Go writes it: each word with one capital."""
+    return "-".join(word[:1].upper() + word[1:].lower() for word in name.split("-"))
 
 
 def _headers(headers: list[tuple[str, str]]) -> str:
-    return "<\n" + "".join(f"\t{name}: {_mask(name, value)}\n" for name, value in sorted(headers)) + " >"
+    shown = sorted((_canonical(name), _mask(name, value)) for name, value in headers)
+    return _lines("".join(f"{name}: {value}\n" for name, value in shown)) if shown else '""'
 
 
-def _body(content: bytes, level: int) -> str:
-    from pybernetes.kubectl.data import go_quote
-
-    text = content.decode("utf-8", "replace")
-    if level < 9 and len(text) > _LIMIT:
-        text = f"{text[:_LIMIT]} [truncated {len(text) - _LIMIT} chars]"
-    if "\n" in text.rstrip("\n"):
-        lines = "".join(f"\t{line}\n" for line in text.rstrip("\n").split("\n"))
-        return f"<\n{lines} >"
-    return go_quote(text)
+def _lines(text: str) -> str:
+    """Text of several lines as klog shows it."""
+    body = "".join(f"\t{line}\n" for line in text.removesuffix("\n").split("\n"))
+    return f"<\n{body} >"

@@ -35,7 +35,7 @@ class WebSocket:
         target = path + query(parameters)
         client.log.request("GET", client.config.server + target, headers, None)
         transport = client.transport.clone()
-        response, self._stream = transport.upgrade("GET", target, headers)
+        response, self._stream = transport.upgrade("GET", target, [*headers, *client.unlogged])
         if response.status != 101:
             raise client.status_error(response, "GET")
         self.protocol = response.header("sec-websocket-protocol")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from pybernetes.kubectl.command import Command
+from pybernetes.kubectl.context import platform
 from pybernetes.kubectl.errors import CLIError
 from pybernetes.kubectl.flags import Flag
 
@@ -64,7 +65,7 @@ def client() -> dict[str, str]:
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": f"python{python}",
         "compiler": "CPython",
-        "platform": "linux/amd64",
+        "platform": platform(),
     }
 
 
