@@ -12,8 +12,6 @@ from pybernetes.kubectl import main as kubectl
     [
         ["get", "pods", "--profile=cpu"],
         ["get", "pods", "--vmodule=x=1"],
-        ["cp", "a", "b:c", "--retries=3"],
-        ["top", "node", "--show-swap"],
     ],
 )
 def test_a_flag_without_effect_is_refused(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:

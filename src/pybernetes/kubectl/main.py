@@ -186,7 +186,7 @@ def _run(argv: list[str]) -> int:
 
 # Flags of upstream's kubectl that have no effect here: refused, so that no user counts on them.
 _UNSUPPORTED = (
-    "profile", "profile-output", "retries", "show-swap", "vmodule",
+    "profile", "profile-output", "vmodule",
 )  # fmt: skip
 
 

@@ -150,6 +150,31 @@ def two_way(before: Map, after: Map, cls: str | None) -> Map:
     return three_way(before, after, before, cls)
 
 
+def conflicts(patch: Map, changed: Map, cls: str) -> bool:
+    """Whether a patch changes something that another one changes in another way (`apply --overwrite=false`)."""
+    for key, left in patch.items():
+        if key in ("$patch", "$retainKeys") or key not in changed:
+            continue
+        strategy, merge_key, child = _field(cls, key.rpartition("/")[2])
+        if _conflict(left, changed[key], strategy, merge_key, child):
+            return True
+    return False
+
+
+def _conflict(left: Any, right: Any, strategy: str, merge_key: str, cls: str) -> bool:
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.get("$patch") != right.get("$patch") or conflicts(left, right, cls)
+    if isinstance(left, list) and isinstance(right, list) and "merge" in strategy:
+        if merge_key == "-":
+            return False
+        others = {each.get(merge_key): each for each in right}
+        return any(
+            each.get(merge_key) in others and _conflict(each, others[each.get(merge_key)], "", "-", cls)
+            for each in left
+        )
+    return bool(left != right)
+
+
 def json_merge(target: Any, patch: Any) -> Any:
     """RFC 7386."""
     if not isinstance(patch, dict):

@@ -14,7 +14,7 @@ from pybernetes.kubectl.command import Command
 from pybernetes.kubectl.data import copy, loads
 from pybernetes.kubectl.errors import CLIError, StatusError, add_source, not_found, raise_all
 from pybernetes.kubectl.flags import Flag
-from pybernetes.kubectl.strategic import merge, three_way, type_of
+from pybernetes.kubectl.strategic import conflicts, merge, three_way, two_way, type_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -242,6 +242,8 @@ def _patch(context: Context, info: Info, modified: dict[str, Any], current: dict
         patch = three_way(original, modified, current, cls)
         if not patch:
             return current
+        if cls and not flags.on("overwrite"):
+            _refuse_conflicts(info, patch, two_way(original, current, cls), cls)
         if dry == "client":
             return merge(current, patch, cls)
         kind = "strategic" if cls else "merge"
@@ -258,6 +260,24 @@ def _patch(context: Context, info: Info, modified: dict[str, Any], current: dict
                 return _recreate(context, info, modified, current)
             raise add_source(_applying(error, info, patch), "", "") from None
     raise AssertionError
+
+
+def _refuse_conflicts(info: Info, patch: dict[str, Any], changed: dict[str, Any], cls: str) -> None:
+    """Raises CLIError where the patch would overwrite what others changed since the last apply."""
+    # Every apply changes the annotation. Upstream counts that as a conflict, so that its flag refuses any change.
+    ours = copy(patch)
+    ((ours.get("metadata") or {}).get("annotations") or {}).pop(mutating.LAST_APPLIED, None)
+    if conflicts(ours, changed, cls):
+        from pybernetes.kubectl.printers import yaml_text
+
+        raise add_source(
+            CLIError(
+                f"patch:\n{yaml_text.dumps(ours)}\nconflicts with changes made from original to current:\n"
+                f"{yaml_text.dumps(changed)}"
+            ),
+            "patching",
+            info.source,
+        )
 
 
 def _applying(error: StatusError, info: Info, patch: dict[str, Any]) -> StatusError:

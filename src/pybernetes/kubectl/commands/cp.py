@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import time
+from shutil import copyfileobj
 
 from pybernetes.kubectl import websocket
 from pybernetes.kubectl.attaching import _PROTOCOLS, container_of
@@ -14,6 +16,8 @@ from pybernetes.kubectl.flags import Flag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pybernetes.kubectl.context import Context
 
 
@@ -52,16 +56,96 @@ def _session(context: Context, place: str, command: list[str], stdin: bool) -> w
     return websocket.WebSocket(context.client, path, parameters, _PROTOCOLS)
 
 
-def _finish(socket: websocket.WebSocket, sink: io.BytesIO | None) -> None:
-    errors = b""
-    while True:
-        message = socket.receive()
+class _Ended(Exception):
+    """The connection closed while an archive was sent; what the container's tar said is still to be read."""
+
+
+class _Upload(io.RawIOBase):
+    """The stdin of the container's tar."""
+
+    def __init__(self, socket: websocket.WebSocket) -> None:
+        self._socket = socket
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        try:
+            self._socket.send(websocket.STDIN, bytes(data))
+        except OSError:
+            raise _Ended from None
+        return len(data)
+
+
+class _Download(io.RawIOBase):
+    """The archive that the container's tar writes, from where it broke off after a lost connection (`--retries`)."""
+
+    def __init__(self, context: Context, pod: str, path: str) -> None:
+        self._context, self._pod, self._path = context, pod, path
+        self._retries = context.flags.number("retries")
+        self._tries = self._received = 0
+        self._rest = b""
+        self._socket: websocket.WebSocket | None = self._open()
+
+    def _open(self) -> websocket.WebSocket:
+        command = ["tar", "cf", "-", self._path]
+        if self._retries:
+            escaped = self._path.replace("'", "'\\''")
+            command = ["sh", "-c", f"tar cf - '{escaped}' | tail -c+{self._received + 1}"]
+        return _session(self._context, self._pod, command, False)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and self._socket is not None:
+            try:
+                self._receive()
+            except (CLIError, OSError) as error:
+                self._again(error)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+    def _receive(self) -> None:
+        assert self._socket is not None
+        message = self._socket.receive()
         if message is None:
-            return
+            raise CLIError("the connection ended before the copy did")
         channel, payload = message
-        if channel == websocket.STDOUT and sink is not None:
-            sink.write(payload)
+        if channel == websocket.STDOUT:
+            self._rest = payload
+            self._received += len(payload)
         elif channel == websocket.STDERR:
+            self._context.out(payload.decode("utf-8", "replace"))
+        elif channel == websocket.ERROR:
+            websocket.exec_status(payload)
+            self.hang_up()
+
+    def _again(self, error: Exception) -> None:
+        self.hang_up()
+        if 0 <= self._retries <= self._tries:
+            if self._retries:
+                self._context.out(f"Dropping out copy after {self._tries} retries\n")
+            raise error
+        self._tries += 1
+        self._context.out(f"Resuming copy at {self._received} bytes, retry {self._tries}/{self._retries}\n")
+        time.sleep(0.1)
+        self._socket = self._open()
+
+    def hang_up(self) -> None:
+        """Closes the connection; what was received is still to be read."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _finish(socket: websocket.WebSocket) -> None:
+    """Reads until the command has ended. Raises CLIError where it failed."""
+    errors = b""
+    while (message := socket.receive()) is not None:
+        channel, payload = message
+        if channel == websocket.STDERR:
             errors += payload
         elif channel == websocket.ERROR:
             if errors:
@@ -78,27 +162,29 @@ def _upload(context: Context, source: str, target: tuple[str, str]) -> int | Non
     folder = os.path.dirname(path.rstrip("/")) if not path.endswith("/") else path.rstrip("/")
     if _is_folder(context, pod, path):
         folder, name = path.rstrip("/") or "/", os.path.basename(os.path.abspath(source))
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        archive.add(source, arcname=name)
-    command = ["tar", "--no-same-permissions", "--no-same-owner", "-xmf", "-"]
-    if not context.flags.on("no-preserve"):
-        command = ["tar", "-xmf", "-"]
+    command = ["tar", "-xmf", "-"]
+    if context.flags.on("no-preserve"):
+        command = ["tar", "--no-same-permissions", "--no-same-owner", "-xmf", "-"]
     socket = _session(context, pod, [*command, *(["-C", folder] if folder else [])], True)
-    data = content.getvalue()
-    for at in range(0, len(data), 1 << 20):
-        socket.send(websocket.STDIN, data[at : at + (1 << 20)])
-    if socket.protocol.startswith("v5"):
-        socket.send(websocket.CLOSE, bytes([websocket.STDIN]))
-    _finish(socket, None)
-    socket.close()
+    try:
+        # GNU's format: every tar reads it, and its times are whole seconds.
+        with tarfile.open(fileobj=_Upload(socket), mode="w|", bufsize=1 << 18, format=tarfile.GNU_FORMAT) as archive:
+            archive.add(source, arcname=name)
+        if socket.protocol.startswith("v5"):
+            socket.send(websocket.CLOSE, bytes([websocket.STDIN]))
+    except _Ended:
+        pass
+    try:
+        _finish(socket)
+    finally:
+        socket.close()
     return None
 
 
 def _is_folder(context: Context, pod: str, path: str) -> bool:
     socket = _session(context, pod, ["test", "-d", path], False)
     try:
-        _finish(socket, None)
+        _finish(socket)
         return True
     except CLIError:
         return False
@@ -108,48 +194,49 @@ def _is_folder(context: Context, pod: str, path: str) -> bool:
 
 def _download(context: Context, source: tuple[str, str], target: str) -> int | None:
     pod, path = source
-    content = io.BytesIO()
-    socket = _session(context, pod, ["tar", "cf", "-", path], False)
-    try:
-        _finish(socket, content)
-    finally:
-        socket.close()
-    content.seek(0)
     prefix = path.strip("/")
     base = os.path.join(target, os.path.basename(prefix)) if os.path.isdir(target) else target
+    content = _Download(context, pod, path)
     try:
-        found = _extract(context, content, prefix, base)
-    except tarfile.TarError as error:
-        raise CLIError(f"the container's tar did not write an archive: {str(error).splitlines()[0]}") from None
+        try:
+            with tarfile.open(fileobj=content, mode="r|") as archive:
+                found = _extract(context, archive, prefix, base)
+        except tarfile.ReadError as error:
+            if "empty file" not in str(error):
+                raise CLIError(f"the container's tar did not write an archive: {str(error).splitlines()[0]}") from None
+            found = False
+        while content.read(1 << 16):
+            pass  # to the exit code of tar
+    finally:
+        content.hang_up()
     if not found:
         raise CLIError(f"{path} no such file or directory")
     return None
 
 
-def _extract(context: Context, content: io.BytesIO, prefix: str, base: str) -> bool:
+def _extract(context: Context, archive: tarfile.TarFile, prefix: str, base: str) -> bool:
     """Write the files of an archive below `base`; whether there were any. Nothing of the archive is believed."""
     found = False
-    with tarfile.open(fileobj=content) as archive:
-        for member in archive:
-            found = True
-            shown = _printable(member.name)
-            inside = os.path.relpath(member.name.lstrip("/"), prefix) if prefix else member.name
-            destination = os.path.normpath(os.path.join(base, inside))
-            if inside.startswith("..") or not (destination + os.sep).startswith(os.path.normpath(base) + os.sep):
-                context.err(f'warning: file "{shown}" is outside target destination, skipping\n')
-                continue
-            if member.isdir():
-                os.makedirs(destination, exist_ok=True)
-            elif member.isfile():
-                os.makedirs(os.path.dirname(destination) or ".", exist_ok=True)
-                reader = archive.extractfile(member)
-                assert reader is not None
-                with open(destination, "wb") as file:
-                    file.write(reader.read())
-                if not context.flags.on("no-preserve"):
-                    os.chmod(destination, member.mode & 0o777)
-            else:
-                context.err(f'warning: skipping symlink: "{shown}" -> "{_printable(member.linkname)}"\n')
+    for member in archive:
+        found = True
+        shown = _printable(member.name)
+        inside = os.path.relpath(member.name.lstrip("/"), prefix) if prefix else member.name
+        destination = os.path.normpath(os.path.join(base, inside))
+        if inside.startswith("..") or not (destination + os.sep).startswith(os.path.normpath(base) + os.sep):
+            context.err(f'warning: file "{shown}" is outside target destination, skipping\n')
+            continue
+        if member.isdir():
+            os.makedirs(destination, exist_ok=True)
+        elif member.isfile():
+            os.makedirs(os.path.dirname(destination) or ".", exist_ok=True)
+            reader = archive.extractfile(member)
+            assert reader is not None
+            with open(destination, "wb") as file:
+                copyfileobj(reader, file)
+            if not context.flags.on("no-preserve"):
+                os.chmod(destination, member.mode & 0o777)
+        else:
+            context.err(f'warning: skipping symlink: "{shown}" -> "{_printable(member.linkname)}"\n')
     return found
 
 
@@ -165,6 +252,6 @@ COMMAND = Command(
     flags=(
         Flag("container", short="c", help="Name of the container."),
         Flag("no-preserve", "bool", help="Do not keep owner and permissions."),
-        Flag("retries", "int", help="Retries of a copy from a container; 0 has none."),
+        Flag("retries", "int", help="How often a broken copy from a container goes on; negative: always."),
     ),
 )

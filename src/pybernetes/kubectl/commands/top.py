@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
+from pybernetes.kubectl.ages import timestamp
 from pybernetes.kubectl.command import Command
 from pybernetes.kubectl.data import dig
-from pybernetes.kubectl.errors import CLIError, StatusError
+from pybernetes.kubectl.errors import CLIError
 from pybernetes.kubectl.flags import Flag
 from pybernetes.kubectl.printers.table import Columns
-from pybernetes.kubectl.sorting import _quantity
+from pybernetes.kubectl.sorting import quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,28 +26,40 @@ def _available(context: Context) -> None:
         raise CLIError("Metrics API not available")
 
 
-def _usage(found: dict[str, Any]) -> tuple[float, float]:
-    usage = found.get("usage") or {}
-    return _quantity(str(usage.get("cpu", "0"))) or 0.0, _quantity(str(usage.get("memory", "0"))) or 0.0
+class _Usage:
+    """What something uses of each measured resource."""
+
+    def __init__(self, measured: list[str], *sources: dict[str, Any]) -> None:
+        self.amounts = {
+            name: sum(quantity(str(dig(each, "usage", name, default="0"))) or 0.0 for each in sources)
+            for name in measured
+        }
+
+    def cells(self) -> list[str]:
+        """The amounts as the columns show them."""
+        import math
+
+        return [
+            f"{math.ceil(amount * 1000 - 1e-9)}m" if name == "cpu" else f"{int(amount) // (1024 * 1024)}Mi"
+            for name, amount in self.amounts.items()
+        ]
 
 
-def _shown(cpu: float, memory: float) -> tuple[str, str]:
-    import math
-
-    return f"{math.ceil(cpu * 1000 - 1e-9)}m", f"{int(memory) // (1024 * 1024)}Mi"
-
-
-def _sort(context: Context) -> str:
-    by = context.flags.text("sort-by")
-    if by not in ("", "cpu", "memory", "swap"):
+def _measured(context: Context) -> list[str]:
+    """The resources that have columns. Raises CLIError for a bad `--sort-by`."""
+    if context.flags.text("sort-by") not in ("", "cpu", "memory"):
         raise CLIError("--sort-by accepts only cpu or memory")
-    return by
+    return ["cpu", "memory", *(["swap"] if context.flags.on("show-swap") else [])]
+
+
+_COLUMNS = {"cpu": "CPU(cores)", "memory": "MEMORY(bytes)", "swap": "SWAP(bytes)"}
 
 
 def nodes(context: Context, arguments: list[str]) -> int | None:
     """`top node`."""
     flags = context.flags
-    by = _sort(context)
+    measured = _measured(context)
+    by = flags.text("sort-by")
     if len(arguments) > 1:
         raise CLIError(f"[{' '.join(arguments)}]\nSee '{context.path} -h' for help and examples")
     if arguments and flags.text("selector"):
@@ -53,39 +68,59 @@ def nodes(context: Context, arguments: list[str]) -> int | None:
     selector = {"labelSelector": flags.text("selector")}
     if arguments:
         items = [context.client.get(f"{_GROUP}/nodes/{arguments[0]}")]
-        known = [context.client.get(f"/api/v1/nodes/{arguments[0]}")]
     else:
         items = context.client.get(f"{_GROUP}/nodes", selector).get("items") or []
-        known = context.client.get("/api/v1/nodes", selector).get("items") or []
     if not items:
         raise CLIError("metrics not available yet")
-    field = "capacity" if flags.on("show-capacity") else "allocatable"
-    total = {node["metadata"]["name"]: dig(node, "status", field, default={}) for node in known}
-    rows = []
-    for item in items:
-        name = item["metadata"]["name"]
-        rows.append((name, *_usage(item), total.pop(name, {})))
-    rows.sort(key=lambda row: (-row[1],) if by == "cpu" else (-row[2],) if by == "memory" else (row[0],))
+    if arguments:
+        known = [context.client.get(f"/api/v1/nodes/{arguments[0]}")]
+    else:
+        known = context.client.get("/api/v1/nodes", selector).get("items") or []
+    available = {node["metadata"]["name"]: _node_resources(node, flags.on("show-capacity")) for node in known}
+    rows = [(item["metadata"]["name"], _Usage(measured, item)) for item in items]
+    rows.sort(key=lambda row: row[0])
+    if by:
+        rows.sort(key=lambda row: -row[1].amounts[by])
     columns = Columns()
     if not flags.on("no-headers"):
-        columns.row(["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)", ""])
-    for name, cpu, memory, capacity in rows:
-        shown = _shown(cpu, memory)
-        percent = []
-        for used, key in ((cpu, "cpu"), (memory, "memory")):
-            whole = _quantity(str(capacity.get(key, "0"))) or 0.0
-            percent.append(f"{int(used / whole * 100)}%" if whole else "<unknown>")
-        columns.row([name, shown[0], percent[0], shown[1], percent[1], ""])
-    for name in sorted(total):
-        columns.row([name, "<unknown>", "<unknown>", "<unknown>", "<unknown>", ""])
+        heads = [part for name in measured for part in (_COLUMNS[name], f"{name.upper()}(%)")]
+        columns.row(["NAME", *heads, ""])
+    for name, usage in rows:
+        columns.row([name, *_with_shares(usage, available.pop(name, {})), ""])
+    for name in sorted(available):
+        columns.row([name, *["<unknown>"] * (2 * len(measured)), ""])
     context.out(columns.flush())
     return None
+
+
+def _node_resources(node: dict[str, Any], capacity: bool) -> dict[str, float | None]:
+    """What a node has of each resource; None for swap that it does not report."""
+    found: dict[str, float | None] = {
+        name: quantity(str(amount))
+        for name, amount in dig(node, "status", "capacity" if capacity else "allocatable", default={}).items()
+    }
+    found["swap"] = dig(node, "status", "nodeInfo", "swap", "capacity")
+    return found
+
+
+def _with_shares(usage: _Usage, available: dict[str, float | None]) -> list[str]:
+    """Each amount and its percentage of what the node has."""
+    cells: list[str] = []
+    for (name, amount), shown in zip(usage.amounts.items(), usage.cells(), strict=True):
+        if name in available and available[name] is None:
+            cells += ["<unknown>", "<unknown>"]
+            continue
+        cells.append(shown)
+        if name in available:
+            whole = available[name]
+            cells.append(f"{int(amount / whole * 100) if whole else 0}%")
+    return cells
 
 
 def pods(context: Context, arguments: list[str]) -> int | None:
     """`top pod`."""
     flags = context.flags
-    by = _sort(context)
+    measured = _measured(context)
     if len(arguments) > 1:
         raise CLIError(f"[{' '.join(arguments)}]\nSee '{context.path} -h' for help and examples")
     if arguments and (flags.text("selector") or flags.text("field-selector")):
@@ -93,61 +128,78 @@ def pods(context: Context, arguments: list[str]) -> int | None:
     _available(context)
     everywhere = flags.on("all-namespaces")
     namespace = context.namespace()
-    path = f"{_GROUP}/pods" if everywhere else f"{_GROUP}/namespaces/{namespace}/pods"
     if arguments:
         items = [context.client.get(f"{_GROUP}/namespaces/{namespace}/pods/{arguments[0]}")]
     else:
-        selectors = {"labelSelector": flags.text("selector"), "fieldSelector": flags.text("field-selector")}
-        items = context.client.get(path, selectors).get("items") or []
+        path = f"{_GROUP}/pods" if everywhere else f"{_GROUP}/namespaces/{namespace}/pods"
+        items = context.client.get(path, _selectors(context)).get("items") or []
     if not items:
         _explain_nothing(context, namespace, everywhere)
         return None
-    rows = []
-    for item in items:
-        metadata = item["metadata"]
-        usages = [(each["name"], *_usage(each)) for each in item.get("containers") or ()]
-        rows.append((metadata.get("namespace", ""), metadata["name"], usages))
-    rows.sort(
-        key=lambda row: (
-            (-sum(each[1] for each in row[2]),)
-            if by == "cpu"
-            else (-sum(each[2] for each in row[2]),)
-            if by == "memory"
-            else (row[0], row[1])
-        )
-    )
-    columns = Columns()
-    head = [*(["NAMESPACE"] if everywhere else []), *(["POD"] if flags.on("containers") else [])]
-    if not flags.on("no-headers"):
-        columns.row([*head, "NAME", "CPU(cores)", "MEMORY(bytes)", ""])
-    cpu_total = memory_total = 0.0
-    for where, name, usages in rows:
-        cpu_total += sum(each[1] for each in usages)
-        memory_total += sum(each[2] for each in usages)
-        first = [where] if everywhere else []
-        if flags.on("containers"):
-            for container, cpu, memory in usages:
-                columns.row([*first, name, container, *_shown(cpu, memory), ""])
-        else:
-            shown = _shown(sum(each[1] for each in usages), sum(each[2] for each in usages))
-            columns.row([*first, name, *shown, ""])
-    if flags.on("sum"):
-        blanks = [""] * len(head)
-        columns.row([*blanks, "", "________", "________", ""])
-        columns.row([*blanks, "", *_shown(cpu_total, memory_total), ""])
-    context.out(columns.flush())
+    context.out(_pod_table(context, items, measured))
     return None
 
 
+def _pod_table(context: Context, items: list[dict[str, Any]], measured: list[str]) -> str:
+    flags = context.flags
+    by, everywhere, each_container = flags.text("sort-by"), flags.on("all-namespaces"), flags.on("containers")
+    rows = [(item["metadata"], item.get("containers") or []) for item in items]
+    rows.sort(key=lambda row: (row[0].get("namespace", "") if everywhere else "", row[0]["name"]))
+    if by:
+        rows.sort(key=lambda row: -_Usage(measured, *row[1]).amounts[by])
+    columns = Columns()
+    names = ["NAME", *(_COLUMNS[name] for name in measured)]
+    width = len(names)
+    if not flags.on("no-headers"):
+        head = [*(["NAMESPACE"] if everywhere else []), *(["POD"] if each_container else [])]
+        width += len(head)
+        columns.row([*head, *names, ""])
+    for metadata, containers in rows:
+        first = [*([metadata.get("namespace", "")] if everywhere else []), metadata["name"]]
+        if each_container:
+            usages = sorted(((each["name"], _Usage(measured, each)) for each in containers), key=lambda pair: pair[0])
+            if by:
+                usages.sort(key=lambda pair: -pair[1].amounts[by])
+            for name, usage in usages:
+                columns.row([*first, name, *usage.cells(), ""])
+        else:
+            columns.row([*first, *_Usage(measured, *containers).cells(), ""])
+    if flags.on("sum"):
+        columns.row([*[""] * (width - 2), "________", "________", ""])
+        total = _Usage(measured, *(each for _, containers in rows for each in containers))
+        columns.row([*[""] * (width - 3), "", *total.cells(), ""])
+    return columns.flush()
+
+
+def _selectors(context: Context) -> dict[str, Any]:
+    flags = context.flags
+    return {"labelSelector": flags.text("selector"), "fieldSelector": flags.text("field-selector")}
+
+
+_PATIENCE = 120
+"""Seconds in which a new pod may have no metrics yet."""
+
+
 def _explain_nothing(context: Context, namespace: str, everywhere: bool) -> None:
+    """Says why there are no metrics. Raises CLIError where there are pods that should have some."""
     path = "/api/v1/pods" if everywhere else f"/api/v1/namespaces/{namespace}/pods"
-    try:
-        found = context.client.get(path, {"labelSelector": context.flags.text("selector")}).get("items")
-    except StatusError:
-        found = None
+    found = context.client.get(path, _selectors(context)).get("items") or []
+    for pod in found:
+        metadata = pod["metadata"]
+        age = time.time() - (timestamp(metadata["creationTimestamp"]) or 0.0)
+        if age > _PATIENCE:
+            where = f"{metadata['namespace']}/{metadata['name']}"
+            raise CLIError(f"Metrics not available for pod {where}, age: {_go_duration(age)}")
     if found:
         raise CLIError("metrics not available yet")
     context.err("No resources found\n" if everywhere else f"No resources found in {namespace} namespace.\n")
+
+
+def _go_duration(amount: float) -> str:
+    """Seconds as Go prints a duration of more than a second: `1h2m3.5s`."""
+    minutes, rest = divmod(amount, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    return f"{f'{hours}h' if hours else ''}{minutes}m{rest:.9f}".rstrip("0").rstrip(".") + "s"
 
 
 _COMMON = (
@@ -155,7 +207,7 @@ _COMMON = (
     Flag("selector", short="l", help="Select by label."),
     Flag("sort-by", help="cpu or memory."),
     Flag("use-protocol-buffers", "bool", True, "Kept for compatibility."),
-    Flag("show-swap", "bool", help="Print swap too."),
+    Flag("show-swap", "bool", help="Add columns for swap."),
 )
 _NODE = Command(
     "node [NAME | -l label]",
