@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "node": (_COMMANDS + "node", "nodes of a running cluster: add, remove, stop, start, partition, heal, list"),
     "kubeconfig": (_COMMANDS + "kubeconfig", "print the path of a cluster's kubeconfig"),
     "kubectl": ("pybernetes.kubectl.main", "the command line client, as `./kubectl` (`kubectl-pyb` where installed)"),
+    "console": ("pybernetes.console.command", "open a page in the browser that shows a cluster"),
     "image": (
         _COMMANDS + "image",
         "images of the nodes: build, import or pull one, make one of a Debian package, list, remove",

@@ -42,6 +42,7 @@ class ForwardingHandler(BaseHTTPRequestHandler):
         dropped = ("host", "content-length", "authorization", *self.dropped_headers, *(() if upgrade else _HOP))
         sent = [(name, value) for name, value in self.headers.items() if name.lower() not in dropped]
         sent += [pair for pair in self.client.headers() if pair[0] != "User-Agent"]
+        sent += self.more_headers()
         transport = self.client.transport.clone()
         transport.keepalive = self.keepalive
         if not self.append_server_path:
@@ -56,8 +57,21 @@ class ForwardingHandler(BaseHTTPRequestHandler):
         finally:
             transport.close()
 
+    def more_headers(self) -> list[tuple[str, str]]:
+        """Headers of a subclass's own for the request that is passed on."""
+        return []
+
+    def length(self) -> int:
+        """The length of the request's body; -1 if it is malformed."""
+        given = self.headers.get("Content-Length") or "0"
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else -1
+
     def pass_on(self, transport: Transport, path: str, sent: list[tuple[str, str]]) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
+        length = self.length()
+        if length < 0:
+            self.close_connection = True
+            self.answer(400, b"malformed Content-Length")
+            return
         body = self.rfile.read(length) if length else None
         self.relay(transport.request(self.command, path, sent, body))
 

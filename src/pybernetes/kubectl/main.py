@@ -16,6 +16,7 @@ from pybernetes.kubectl.flags import Flag, FlagError, Flags, HelpWanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
 GLOBAL_FLAGS: tuple[Flag, ...] = (
@@ -77,8 +78,17 @@ def console() -> NoReturn:
 
 def main(argv: list[str]) -> int:
     """Runs a command line and returns its exit code."""
+    return _guarded(lambda: _run(argv))
+
+
+def run_command(command: Command, path: list[str], argv: list[str]) -> int:
+    """Runs a command that is not one of kubectl's own, with the global flags of kubectl."""
+    return _guarded(lambda: _execute(command, path, argv, argv))
+
+
+def _guarded(run: Callable[[], int]) -> int:
     try:
-        return _run(argv)
+        return run()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -149,6 +159,10 @@ def _run(argv: list[str]) -> int:
     command, path, rest = find(argv)
     if command is None:
         return _no_command(path, rest, argv)
+    return _execute(command, path, rest, argv)
+
+
+def _execute(command: Command, path: list[str], rest: list[str], argv: list[str]) -> int:
     flags = Flags([*command.flags, *GLOBAL_FLAGS])
     try:
         arguments = flags.parse(rest)

@@ -54,6 +54,8 @@ DEBIAN_PACKAGES = {
     "htpasswd": "apache2-utils",
     "nginx": "nginx-light",
     "curl": "curl",
+    # the console's page
+    "chromium": "chromium",
 }
 # Unpacked beside the project instead of installed: where another package owns /usr/bin/kubectl, dpkg refuses this one.
 KUBECTL_PACKAGE = "kubernetes-client"

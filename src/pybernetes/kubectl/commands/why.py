@@ -30,15 +30,16 @@ def run(context: Context, arguments: list[str]) -> int | None:
     words = ["pods", *arguments] if len(arguments) == 1 and "/" not in arguments[0] else arguments
     infos = Builder(context).arguments(words, allow_empty=False).checked()
     for info in infos:
-        answer = _answer(context, info)
+        found = answer(context, info)
         where = f"{info.namespace}/{info.name}" if info.namespace else info.name
-        context.out(f"{info.mapping.kind} {where}: {answer.sentence}.\n")
-        for line in answer.details:
+        context.out(f"{info.mapping.kind} {where}: {found.sentence}.\n")
+        for line in found.details:
             context.out(f"{line}\n")
     return None
 
 
-def _answer(context: Context, info: Info) -> Answer:
+def answer(context: Context, info: Info) -> Answer:
+    """The sentence and the details for one object."""
     import asyncio
 
     from pybernetes.cluster.diagnosis import asking
