@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -20,6 +21,9 @@ ADDRESSES = "/run/cni/networks"
 
 FOLDERS = ("/var/lib/kubelet/pods", "/var/log/pods", "/var/log/containers", "/run/containerd/runc/k8s.io")
 """What has something of each pod in it."""
+
+OF_OTHER_TESTS = re.escape(tempfile.gettempdir()) + r"/tmp\w+/hung"
+"""The mounts of tests/hung_mount.py."""
 
 LAUNCHER = "pybernetes.cri.embedded.launcher"
 """What a launcher is called with."""
@@ -93,8 +97,10 @@ def _between_rounds(pid: int) -> bool:
 
 
 def _mounts(init: int) -> list[str]:
+    """Where something is mounted. A node that starts copies the machine's mounts, those of tests beside it too."""
     lines = Path(f"/proc/{init}/mountinfo").read_text().splitlines()
-    return [nameless(line.split(" ")[4]) for line in lines]
+    places = [nameless(line.split(" ")[4]) for line in lines]
+    return [place for place in places if not re.fullmatch(OF_OTHER_TESTS, place)]
 
 
 def _namespaces(members: list[int], init: int) -> Counter[str]:

@@ -92,8 +92,13 @@ def still_writes(cluster: Cluster, *names: str) -> None:
         wait_until(lambda name=name: lines(cluster, name) > before[name] + 1, f"{name} writes on")
 
 
+def log(cluster: Cluster, *words: str) -> str:
+    """What a pod of the driver has written; an error message while its container is not there yet."""
+    return cluster.kubectl("logs", "-n", SYSTEM, *words, check=False)
+
+
 def plugin_log(cluster: Cluster) -> str:
-    return cluster.kubectl("logs", "-n", SYSTEM, "-l", "app=objectfs-csi-node", "--tail", "-1")
+    return log(cluster, "-l", "app=objectfs-csi-node", "--tail", "-1")
 
 
 def delete(cluster: Cluster, namespace: str, *words: str) -> None:
@@ -128,7 +133,7 @@ def test_a_pod_writes_through_a_mount_pod_that_may_die(cluster: Cluster) -> None
         rf"volume shared-pv: create or add reference {target} \(2 in all\)",
     ]
     assert re.search(".*".join(expected), plugin_log(cluster), re.DOTALL), plugin_log(cluster)
-    client_log = cluster.kubectl("logs", "-n", SYSTEM, MOUNT_POD)
+    client_log = log(cluster, MOUNT_POD)
     assert f"Meta address: sqlite://{local(cluster)}/meta.db" in client_log
     assert "OK, shared is ready at /jfs/shared-pv" in client_log
     options = "rw,nosuid,nodev,relatime,user_id=0,group_id=0,default_permissions,allow_other"
@@ -159,9 +164,9 @@ def test_a_pod_writes_through_a_mount_pod_that_may_die(cluster: Cluster) -> None
             # The client finds the new plugin and leaves its descriptor there again.
             wait_until(lambda: "is registered with the kubelet" in plugin_log(cluster), "the plugin is registered")
         else:
-            wait_until(lambda: "is ready at" in cluster.kubectl("logs", "-n", SYSTEM, MOUNT_POD), "the client is ready")
+            wait_until(lambda: "is ready at" in log(cluster, MOUNT_POD), "the client is ready")
         still_writes(cluster, "app-1", "app-2")
-    assert "Continue session" in cluster.kubectl("logs", "-n", SYSTEM, MOUNT_POD)
+    assert "Continue session" in log(cluster, MOUNT_POD)
 
     # The last reference takes the mount pod with it, and its Secret.
     delete(cluster, "default", "app-1")

@@ -122,15 +122,17 @@ async def test_a_new_template_rolls_out_within_its_bounds(harness: MakeHarness) 
 
         def look(*_: Any) -> None:
             nonlocal most, least
-            pods = h.live(Pod)
+            # The bound is on what the ReplicaSets ask for: while the old one removes a pod, the new one may make one.
+            asked = sum(size(each) for each in h.live(ReplicaSet))
             ready = [
                 pod
-                for pod in pods
+                for pod in h.live(Pod)
                 if pod.status and any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
             ]
-            most, least = max(most, len(pods)), min(least, len(ready))
+            most, least = max(most, asked), min(least, len(ready))
 
-        h.manager.context.informers.informer(Pod).add_handler(look, look, look)
+        for kind in (Pod, ReplicaSet):
+            h.manager.context.informers.informer(kind).add_handler(look, look, look)
         await set_image(h, TWO)
         await h.until(lambda: complete(h, 4))
         assert images(h) == [TWO] * 4
