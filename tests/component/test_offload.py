@@ -51,6 +51,25 @@ def test_all_owners_together_are_bounded() -> None:
     asyncio.run(asyncio.wait_for(main(), 20))
 
 
+def test_owners_whose_calls_hang_leave_room_for_others() -> None:
+    async def main() -> None:
+        release = threading.Event()
+        offload = Offload(limit=4, total=8)
+        for number in (0, 1, 2, 3):
+            with pytest.raises(Overdue, match="did not return"):
+                await offload.run(f"hung pod {number % 2}", 0.01, release.wait)
+        with pytest.raises(Overdue, match="4 calls of all are left behind, abs is not tried"):
+            await offload.run("hung pod 0", 10, abs, -1)
+        assert await offload.run("another pod", 10, abs, -1) == 1
+        release.set()
+        await wait_for(
+            lambda: not (offload.unfinished("hung pod 0") or offload.unfinished("hung pod 1")), "they return"
+        )
+        assert await offload.run("hung pod 0", 10, abs, -1) == 1
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
 def test_a_cancelled_caller_leaves_the_call_behind() -> None:
     async def main() -> None:
         release = threading.Event()

@@ -4,7 +4,8 @@ Such a call may never return: a stat below a hung FUSE or NFS mount waits until 
 runs in a daemon thread, the caller waits until a deadline, and a thread that does not come back is left behind. It
 counts against its owner (a pod, a volume, a plugin) until it returns. An owner runs a few calls at a time, the others
 wait for their turn; one that has left too many behind is refused at once: a hung mount costs one pod, and a bounded
-number of threads.
+number of threads. Half of all threads are kept for owners that have left none behind: a file system that many pods
+share and that hangs costs those pods, and no others.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import ParamSpec, TypeVar
 
 LIMIT = 4
 """Unfinished calls that one owner may have."""
-TOTAL = 512
-"""Unfinished calls of all owners together."""
+TOTAL = 1024
+"""Unfinished calls of all owners together; half of them may be of owners that have left calls behind."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -51,14 +52,15 @@ class _Owner:
 class Offload:
     """A thread for each blocking call, and who they belong to.
 
-    Invariant: `_owners` has an entry for each owner with an unfinished call or a waiting caller, and `_unfinished` is
-    the sum of their calls. Only the event loop's thread changes them.
+    Invariant: `_owners` has an entry for each owner with an unfinished call or a waiting caller, and `_unfinished` and
+    `_left_behind` are the sums of their calls. Only the event loop's thread changes them.
     """
 
     def __init__(self, limit: int = LIMIT, total: int = TOTAL) -> None:
         self._limit, self._total = limit, total
         self._owners: dict[str, _Owner] = {}
         self._unfinished = 0
+        self._left_behind = 0
 
     async def run(self, owner: str, within: float, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """What `function` returns or raises; `Overdue` after `within` seconds, or when the owner has too many calls.
@@ -70,6 +72,8 @@ class Offload:
         while (calls := self._owners.get(owner)) is not None and calls.unfinished >= self._limit:
             if calls.left_behind >= self._limit or not await _turn(calls, deadline):
                 raise Overdue(f"{owner}: {calls.unfinished} calls have not returned, {what} is not tried")
+        if calls is not None and calls.left_behind and self._left_behind >= self._total // 2:
+            raise Overdue(f"{owner}: {self._left_behind} calls of all are left behind, {what} is not tried")
         if self._unfinished >= self._total:
             raise Overdue(f"{owner}: {self._unfinished} calls of all have not returned, {what} is not tried")
         result: asyncio.Future[T] = loop.create_future()
@@ -110,11 +114,13 @@ class Offload:
         finally:
             if result.cancel():
                 calls.left_behind += 1
+                self._left_behind += 1
 
     def _returned(self, owner: str, *, left_behind: bool) -> None:
         calls = self._owners[owner]
         calls.unfinished -= 1
         calls.left_behind -= left_behind
+        self._left_behind -= left_behind
         self._unfinished -= 1
         calls.wake_one()
         if not calls.unfinished and not calls.waiting:
