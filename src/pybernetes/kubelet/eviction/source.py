@@ -134,9 +134,11 @@ class NodeSource:
         folder = self._root / "pods" / (pod.metadata.uid or "")
         volumes = {}
         for volume in (pod.spec or PodSpec()).volumes or ():
-            found = list((folder / "volumes").glob(f"*/{volume.name}"))
-            # A hostPath is the node's and not the pod's, and may be of any size: it has no folder here.
-            if found and volume.persistent_volume_claim is None and volume.host_path is None:
+            # A hostPath is the node's and not the pod's, and may be of any size; what is a driver's is not on the
+            # node's disk, and a look at it may wait for another machine.
+            if volume.host_path or volume.persistent_volume_claim or volume.csi or volume.ephemeral:
+                continue
+            if found := list((folder / "volumes").glob(f"*/{volume.name}")):
                 volumes[volume.name or ""] = _usage(size_of(found[0]))
         logs = {}
         where = self._pod_logs(pod)
