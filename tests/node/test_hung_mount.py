@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from contextlib import ExitStack
 from typing import Any
 
+import pytest
 from hung_mount import hung_mount
 from node import leaks
 from node.cluster import Cluster, settle
@@ -16,6 +20,7 @@ import tools
 
 pytestmark = only("embedded")  # the kubelet does the same with both, and each test takes most of a minute
 HUNG = "/mnt/hung-volume"
+KUBELET = "/var/lib/kubelet"
 
 
 def mounted(name: str, path: str = HUNG, type: str = "", **mount: str) -> Any:
@@ -101,4 +106,32 @@ def test_a_mount_that_hangs_under_a_running_pod_costs_that_pod_alone(own_node: C
         node.others_can_be_deleted()
         assert node.space.get("user")["metadata"]["deletionTimestamp"]  # its process cannot be killed
         mount.release()
+    node.nothing_is_left(before)
+
+
+@pytest.mark.soak
+def test_what_hangs_over_the_kubelets_own_folders_costs_no_other_pod(own_node: Cluster) -> None:
+    before = own_node.at_rest()
+    node = Watched(own_node, "folders")
+    node.space.apply(pod("victim", "sleep 3000"))
+    uid = node.space.running("victim")["metadata"]["uid"]
+    folders = [
+        f"{KUBELET}/device-plugins/hung",
+        f"{KUBELET}/plugins_registry/hung",
+        "/etc/kubernetes/manifests/hung",
+    ]
+    kubelet = own_node.find("kubelet")
+    assert kubelet is not None
+    with ExitStack() as mounts:
+        os.kill(kubelet, signal.SIGSTOP)  # a thread of its that looks at one of them could not be killed
+        for each in (f"/var/log/pods/{node.space.name}_victim_{uid}", f"{KUBELET}/pods/{uid}", *folders):
+            mounts.enter_context(hung_mount(each, own_node.enter))
+        own_node.kill("kubelet")  # the next one finds them when it starts
+        own_node.wait_ready()
+        node.goes_on()
+        assert "cross-device" in node.space.kubectl("logs", "victim", check=False)
+        assert node.space.kubectl("exec", "victim", "--", "echo", "alive") == "alive\n"
+        node.space.kubectl("delete", "pod", "victim", "--wait=false")
+        node.others_can_be_deleted()
+    own_node.inside("rmdir", *folders)
     node.nothing_is_left(before)
