@@ -19,8 +19,6 @@ from pybernetes.cluster.readiness import Probe
 
 BIND_ADDRESS = "127.0.0.1"
 SERVICE_RANGE = "10.96.0.0/12"
-SERVICE_RANGE6 = "fd00:10:96::/112"
-"""Of clusters with both IP versions."""
 POD_RANGE = "10.244.0.0/16"
 MANY_PODS_RANGE = "100.64.0.0/10"
 FEW_NODES = 250
@@ -297,7 +295,11 @@ def ingress(
 
 def service_range(ip_family: str) -> str:
     """Where Services get their cluster IPs from."""
-    return f"{SERVICE_RANGE},{SERVICE_RANGE6}" if ip_family == "dual" else SERVICE_RANGE
+    if ip_family != "dual":
+        return SERVICE_RANGE
+    from pybernetes.cluster.node.network import SERVICES6
+
+    return f"{SERVICE_RANGE},{SERVICES6}"
 
 
 def pod_range(nodes: int) -> str:

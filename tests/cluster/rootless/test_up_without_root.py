@@ -29,7 +29,8 @@ def him(request: pytest.FixtureRequest) -> Iterator[Somebody]:
     with somebody(namespaces=request.param == "user-namespaces") as him:
         him.ingress_port = tools.free_port()
         ports = (f"--ingress-http-port={him.ingress_port}", f"--ingress-https-port={tools.free_port()}")
-        him.said = him.pyb("up", "--port=0", *ports)
+        family = "dual" if request.param == "user-namespaces" else "ipv4"
+        him.said = him.pyb("up", "--port=0", f"--ip-family={family}", *ports)
         him.level = request.param
         yield him
 
@@ -226,6 +227,9 @@ def test_pods_have_networks_of_their_own_only_in_namespaces(him: Somebody) -> No
     status = him.get("pod", "net")["status"]
     if him.level == "user-namespaces":
         assert status["podIP"].startswith("10.244.")
+        assert [each["ip"][:4] for each in status["podIPs"]] == ["10.2", "fd00"]
+        second = next(each["ip"] for each in status["hostIPs"] if ":" in each["ip"])
+        him.kubectl("exec", "net", "--", "ping", "-c1", "-W2", second)
         him.kubectl("exec", "net", "--", "ping", "-c1", "-W2", status["hostIP"])
         answer = him.kubectl(
             *("exec", "net", "--", "sh", "-c"),

@@ -20,11 +20,10 @@ import time
 from pathlib import Path
 
 from pybernetes.cluster import supervisor
-from pybernetes.cluster.components import SERVICE_RANGE6
 from pybernetes.cluster.node import cgroups, mirror, syscalls
 from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, KERNEL_BOOT_ID, PARTITIONED, RUN, Machine
 from pybernetes.cluster.node.netlink import Netlink
-from pybernetes.cluster.node.network import mac
+from pybernetes.cluster.node.network import CLUSTER6, mac
 from pybernetes.cluster.node.programs import PATH
 from pybernetes.cluster.rootless import plain
 
@@ -230,7 +229,7 @@ def _connect(machine: Machine) -> None:
         if machine.address6:
             node.add_address("eth0", f"{machine.address6}/64")
             # Packets to Services need a route before the proxy's rules translate them.
-            node.add_route(SERVICE_RANGE6, "eth0", gateway=machine.gateway6)
+            node.add_route(CLUSTER6, "eth0", gateway=machine.gateway6)
         # With a MAC of its own: CNI's plugin cannot give one to a bridge that it finds without ports.
         node.add_bridge("cni0", mac(machine.address).replace("0a:58", "0a:59", 1))
         node.up("cni0")

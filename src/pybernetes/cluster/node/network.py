@@ -24,6 +24,8 @@ NODES = 100
 CABLE_MTU = 1500
 CLUSTER6 = "fd00:10::/32"
 """Nodes, pods and Services of dual-stack clusters: where pods have an IPv6 route to."""
+SERVICES6 = "fd00:10:96::/112"
+"""Of the same clusters: Services that ask for both IP versions."""
 KINDS = ("vxlan", "host-gw", "udp", "none", "cni")
 """`up --network`: how nodes reach each other's pods; `none`: pods have no network; `cni`: others bring it."""
 

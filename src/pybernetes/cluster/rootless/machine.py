@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from pybernetes.cluster import supervisor
 from pybernetes.cluster.node import syscalls
-from pybernetes.cluster.node.network import Network
+from pybernetes.cluster.node.network import SERVICES6, Network
 from pybernetes.cluster.rootless import namespaces, wayout
 
 NETWORK = Network(0)
@@ -39,7 +39,8 @@ def main(argv: list[str]) -> int:
     if not inside:
         ours.close()
         descriptors = {name: tuple(each.fileno() for each in made) for name, made in listeners.items()}
-        _inside(theirs, outside, lambda: supervisor.run(components_file, own_pid_file, notify, descriptors))
+        dual = any(SERVICES6 in str(each["argv"]) for each in specs)
+        _inside(theirs, outside, lambda: supervisor.run(components_file, own_pid_file, notify, descriptors), dual=dual)
     theirs.close()
     os.close(notify)
     for each in [one for made in listeners.values() for one in made]:
@@ -73,7 +74,7 @@ def _outside(line: socket.socket, inside: int) -> int:
     return 0 if status == 0 else 1
 
 
-def _inside(line: socket.socket, outside: int, work: Callable[[], int]) -> NoReturn:
+def _inside(line: socket.socket, outside: int, work: Callable[[], int], *, dual: bool) -> NoReturn:
     code = 1
     try:
         syscalls.unshare(syscalls.NEWUSER | syscalls.NEWNET)
@@ -82,7 +83,7 @@ def _inside(line: socket.socket, outside: int, work: Callable[[], int]) -> NoRet
             os._exit(code)  # before the kernel was told what to do then
         line.send(b"!")
         if line.recv(1):
-            with _network() as way_out:
+            with _network(dual) as way_out:
                 socket.send_fds(line, [b"!"], [way_out.fileno()])
             line.close()
             code = work()
@@ -92,7 +93,7 @@ def _inside(line: socket.socket, outside: int, work: Callable[[], int]) -> NoRet
         os._exit(code)
 
 
-def _network() -> socket.socket:
+def _network(dual: bool) -> socket.socket:
     """Makes the network, by a process of its own because the supervisor shall stay small; where the proxy listens."""
     child = os.fork()
     if not child:
@@ -104,7 +105,7 @@ def _network() -> socket.socket:
             with Netlink() as here:
                 here.up("lo")
             fabric.sysctl("net/ipv4/ip_forward", "1")
-            fabric.make(NETWORK, dual=fabric.has_ipv6())
+            fabric.make(NETWORK, dual=dual)
             code = 0
         except OSError as error:
             print(f"no network in a user namespace: {error}", flush=True)
