@@ -64,6 +64,8 @@ def both_versions_work(cluster: Cluster) -> None:
     for address in made["spec"]["clusterIPs"]:
         host = f"[{address}]" if ":" in address else address
         tools.wait_until(lambda: fetch(cluster, "one", host) == "two\n", f"{address} is served", 60)  # noqa: B023
+    found = cluster.kubectl("exec", "one", "--", "nslookup", "-type=AAAA", "both.default.svc.cluster.local")
+    assert made["spec"]["clusterIPs"][1] in found
     (outside,) = [each["ip"] for each in made["status"]["loadBalancer"]["ingress"] if ":" in each["ip"]]
     port = made["spec"]["ports"][0]["nodePort"]
     for url in (f"http://[{addresses[1]}]:{port}/", f"http://[{outside}]/"):
