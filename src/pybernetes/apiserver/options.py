@@ -112,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         "--etcd-healthcheck-timeout", type=seconds, default=2.0, help="how long the store may take to be called healthy"
     )
     add("--etcd-readycheck-timeout", type=seconds, default=2.0, help="how long it may take to be called ready")
+    add("--trace-dir", type=Path, help="where spans of all components are kept; without it nothing is recorded")
     add("--event-ttl", type=seconds, default=3600.0, help="how long events are kept")
     add("--service-cluster-ip-range", default="10.96.0.0/16", help="one or two CIDRs for Services")
     add("--service-node-port-range", type=_range, default=(30000, 32767))

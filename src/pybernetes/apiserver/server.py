@@ -29,6 +29,7 @@ from pybernetes.net.tls import ServingTLS
 from pybernetes.store import open_store
 from pybernetes.store.base import StoreError
 from pybernetes.store.cache import Cache, Sealed
+from pybernetes.trace.sampling import DEFAULT
 
 from . import log_level, runtime_config
 from .admission import configuration, plugins
@@ -52,6 +53,7 @@ from .filters.max_in_flight import MaxInFlight
 from .filters.outcome import Outcome
 from .filters.priority_and_fairness import PriorityAndFairness
 from .filters.request_info import RequestInfoFilter
+from .filters.tracing import Tracing, staged
 from .flowcontrol import dumps
 from .flowcontrol.controller import FlowController
 from .flowcontrol.turns import Turns
@@ -66,6 +68,7 @@ from .output import error_response
 from .paths import Paths
 from .registry.registry import Registry
 from .requestinfo import lasts
+from .traces import SPANS, Traces
 from .zpages import Flagz
 
 if TYPE_CHECKING:
@@ -122,6 +125,8 @@ class APIServer:
         self._watchdog = LoopWatchdog()
         self.metrics.watchdog = self._watchdog
         self._authorities = authn.authorities(options)
+        self._traces = Traces(options.trace_dir) if options.trace_dir else None
+        self.registry.records = self._traces is not None
         self._http = self._chain()
         # A kept head names the store of a custom resource, with its schema, rules and columns.
         self.registry.followers.append(self._http.heads.forget)
@@ -142,12 +147,16 @@ class APIServer:
             lambda: remote_openapi(self.registry),
         )
         paths.add_folder("/openapi", openapi, "/openapi/v2", "/openapi/v3", "/openapi/v3/")
+        if self._traces is not None:
+            paths.add(SPANS, self._traces, listed=False)
         paths.add("/flagz", Flagz(lambda: flag_values(options)))
         for path, debugging in log_level.handlers().items():
             paths.add(path, debugging, listed=False)
         authn.publish_keys(paths, options, self._address)
         self.metrics.paths = lambda: paths.countable
-        handler = Dispatcher(self.registry, paths, options.request_timeout)
+        recording = self._traces is not None
+        dispatcher = Dispatcher(self.registry, paths, options.request_timeout)
+        handler = staged(dispatcher, "authorized", recording)
         self._authorization = AuthorizerChain(self.registry, options)
         authorization = Authorization(handler, self.registry)
         limited = self._limited = self._limit(authorization)
@@ -155,7 +164,7 @@ class APIServer:
         if self._flows is not None:
             for path, dump in dumps.handlers(self._flows).items():
                 paths.add(path, dump, listed=False)
-        acting: Handler = Impersonation(limited, self.registry)
+        acting = staged(Impersonation(limited, self.registry), "authenticated", recording)
         self._auditing: Auditing | None = None
         if options.audit_policy_file or options.audit_log_path or options.audit_webhook_config_file:
             from .audit.setup import auditing
@@ -168,6 +177,8 @@ class APIServer:
 
             audited = Authentication(Audit(acting, self._auditing), authenticators, self._turns)
             identified = FailedAuthenticationAudit(audited, self._auditing)
+        if self._traces is not None:
+            identified = Tracing(identified, self._traces.recorder, DEFAULT)
         outermost: Handler = Outcome(RequestInfoFilter(identified), self.metrics)
         if options.cors_allowed_origins or options.strict_transport_security_directives:
             from .filters.browsers import Browsers
@@ -282,6 +293,8 @@ class APIServer:
         await self._http.drain(_DRAIN)
         if self._auditing:
             await self._auditing.close()
+        if self._traces is not None:
+            await self._traces.close()
         for plugin in self.registry.admission.plugins:
             await plugin.stop()
         await self.cache.close()

@@ -24,6 +24,7 @@ from pybernetes.component import klog
 from pybernetes.component.tasks import Tasks, failures
 from pybernetes.component.watchdog import LoopWatchdog
 
+from . import tracing
 from .client import Client
 from .clock import Clock
 from .health import HealthServer, serving_tls
@@ -91,6 +92,7 @@ async def serve_and_work(
     watchdog.start()
     add_process_metrics(health.metrics, watchdog)
     tasks = Tasks(program)
+    sender = tracing.start(program, client, tasks)
     tasks.start("freezing of what is there after the start", partial(freeze_when_started, worker), restart=False)
     work = asyncio.create_task(elector.run(worker.run) if elector else worker.run())
     end_on_signals(work)
@@ -105,6 +107,8 @@ async def serve_and_work(
     finally:
         watchdog.stop()
         await tasks.stop()
+        if sender is not None:
+            await sender.close()
         await health.stop()
     return 0
 

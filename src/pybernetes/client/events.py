@@ -24,6 +24,7 @@ from pybernetes.api.core.v1 import Event, EventSource, ObjectReference
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.times import rfc3339
 from pybernetes.component import klog
+from pybernetes.trace import recorder
 
 from .client import Client
 from .clock import Clock
@@ -304,6 +305,7 @@ class EventRecorder:
         annotations: dict[str, str] | None = None,
     ) -> None:
         """Something happened to the object. `type` is Normal or Warning, `reason` one CamelCase word for machines."""
+        recorder.mark(reason, message)
         self._broadcaster.emit(self.component, obj, type, reason, message, annotations)
 
 

@@ -206,11 +206,11 @@ class HTTPClient:
 
     def _message(self, method: str, target: str, headers: Headers, body: bytes) -> bytes:
         lines = [f"{method} {self.base_path}{target} HTTP/1.1\r\nHost: {self.host_header}\r\n"]
+        if body or method in ("POST", "PUT", "PATCH"):
+            lines.append(f"Content-Length: {len(body)}\r\n")
         for name, value in headers.items():
             values = (value,) if isinstance(value, str) else value
             lines += [f"{name}: {each}\r\n" for each in values]
-        if body or method in ("POST", "PUT", "PATCH"):
-            lines.append(f"Content-Length: {len(body)}\r\n")
         return "".join(lines).encode() + b"\r\n" + body
 
     async def _acquire(self) -> None:

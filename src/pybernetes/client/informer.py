@@ -25,6 +25,8 @@ from typing import Generic, Protocol, TypeVar
 
 from pybernetes.api import errors, scheme
 from pybernetes.api.base import Kind
+from pybernetes.trace import recorder
+from pybernetes.trace.recorder import CURRENT
 
 from .backoff import Backoff
 from .clock import Clock
@@ -283,6 +285,16 @@ class Informer(Generic[K]):
             raise ConnectionFailed("the watch ended at once")
 
     def _apply(self, event: Event[K]) -> None:
+        """Change the cache as the event says. What the handlers begin is caused by the event's revision."""
+        if recorder.RECORDER is None or event.type == BOOKMARK:
+            return self._change(event)
+        token = CURRENT.set(_revision(event.object))
+        try:
+            return self._change(event)
+        finally:
+            CURRENT.reset(token)
+
+    def _change(self, event: Event[K]) -> None:
         obj = event.object
         version = _version(obj)
         if event.type == BOOKMARK:
@@ -313,7 +325,9 @@ class Informer(Generic[K]):
         for key, obj in found.items():
             known = self._items.get(key)
             if known is None or _version(known) != _version(obj):
+                token = CURRENT.set(_revision(obj) if recorder.RECORDER is not None else None)
                 self._put(key, obj)
+                CURRENT.reset(token)
         self._synced.set()
 
     def _put(self, key: Key, obj: K) -> None:
@@ -386,6 +400,11 @@ def _watch_seconds() -> int:
 
 def _version(obj: Kind) -> str:
     return (obj.metadata.resource_version if obj.metadata else None) or ""
+
+
+def _revision(obj: Kind) -> int | None:
+    version = _version(obj)
+    return int(version) if version.isdecimal() else None
 
 
 def _namespace(obj: Kind) -> Iterator[str]:

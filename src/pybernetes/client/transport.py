@@ -13,6 +13,7 @@ import msgspec
 
 from pybernetes.api import errors
 from pybernetes.api.resources import Resource
+from pybernetes.trace import recorder
 from pybernetes.version import GIT_VERSION
 
 from .clock import Clock, SystemClock
@@ -148,6 +149,9 @@ class Transport:
                 result["Impersonate-Group"] = config.impersonate_groups
         if headers:
             result.update(headers)
+        trace = recorder.header()
+        if trace:
+            result["traceparent"] = trace  # the last one: what is before it is the same in every such request
         return result
 
     def _bearer(self) -> str:

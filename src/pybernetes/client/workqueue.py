@@ -16,6 +16,9 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
+from pybernetes.trace.recorder import CURRENT, Cause
+from pybernetes.trace.span import CAUSES
+
 from .backoff import ItemBackoff
 from .clock import Clock, Timer
 from .metrics import GaugeFunction, Labels, Registry
@@ -83,6 +86,10 @@ class WorkQueue(Generic[T]):
         self._idle: asyncio.Future[None] | None = None
         """Set while somebody waits for the work in progress to end."""
         self._shutting_down = False
+        self._causes: dict[T, list[Cause]] = {}
+        """What has put items into the queue, where that is recorded; at most CAUSES for each item in `dirty`."""
+        self._reasons: dict[T, list[Cause]] = {}
+        """Likewise, of the items in `processing`."""
         self._added_at: dict[T, float] = {}
         self._began_at: dict[T, float] = {}
         self._metrics = QueueMetrics(metrics or Registry(), self)
@@ -102,6 +109,11 @@ class WorkQueue(Generic[T]):
 
     def add(self, item: T) -> None:
         """The item needs work, now."""
+        cause = CURRENT.get()
+        if cause is not None and not self._shutting_down:
+            causes = self._causes.setdefault(item, [])
+            if len(causes) < CAUSES and cause not in causes:
+                causes.append(cause)
         if self._shutting_down or not self._core.add(item):
             return
         self._metrics.adds.inc(self.name)
@@ -137,6 +149,10 @@ class WorkQueue(Generic[T]):
         """How often the work on the item has failed in a row."""
         return self._backoff.failures(item)
 
+    def causes(self, item: T) -> list[Cause]:
+        """Why an item that was handed out needs work."""
+        return self._reasons.get(item, [])
+
     async def get(self) -> T:
         """The next item, when there is one. `done` must follow."""
         while not self._core.queue:
@@ -151,6 +167,8 @@ class WorkQueue(Generic[T]):
                     self._wake_one()  # we were woken for an item that we shall not take
                 raise
         item = self._core.pop()
+        if self._causes and (causes := self._causes.pop(item, None)):
+            self._reasons[item] = causes
         now = self._clock.monotonic()
         self._began_at[item] = now
         self._metrics.waited.observe(now - self._added_at.pop(item, now), self.name)
@@ -160,6 +178,7 @@ class WorkQueue(Generic[T]):
         """The work on the item is finished, well or not."""
         now = self._clock.monotonic()
         self._metrics.worked.observe(now - self._began_at.pop(item, now), self.name)
+        self._reasons.pop(item, None)
         self._core.done(item)
         if self._core.queue:
             self._wake_one()

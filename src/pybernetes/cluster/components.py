@@ -7,6 +7,7 @@ inside a node (`node.prepare`). A new one is one more function here and one more
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from pybernetes.cluster import certificates, files
 from pybernetes.cluster.forking import PYTHON
 from pybernetes.cluster.layout import Layout
 from pybernetes.cluster.readiness import Probe
+from pybernetes.trace import VARIABLE
 
 BIND_ADDRESS = "127.0.0.1"
 SERVICE_RANGE = "10.96.0.0/12"
@@ -174,6 +176,8 @@ def api_server(
         "--enable-admission-plugins=NodeRestriction",
         *more_flags,
     ]
+    if os.environ.get(VARIABLE) != "0":
+        flags.append(f"--trace-dir={layout.data / 'trace'}")
     if token_file is not None:
         flags.append(f"--token-auth-file={token_file}")
     return Component(

@@ -24,6 +24,7 @@ import sys
 import time
 
 from pybernetes.cluster import forking, pidfile
+from pybernetes.trace import VARIABLE
 
 # A crash is usually a one-off: the first restart is quick, a component that keeps dying costs next to nothing.
 FIRST_DELAY = 0.2
@@ -327,7 +328,10 @@ def run(
     if notify >= 0:
         os.set_inheritable(notify, False)
     with open(components_file) as file:
-        children = [Child(spec) for spec in json.load(file)]
+        specs = json.load(file)
+    if any(word.startswith("--trace-dir=") for spec in specs for word in spec["argv"]):
+        os.environ[VARIABLE] = "1"  # the API server keeps spans, so the others record theirs
+    children = [Child(spec) for spec in specs]
     for child in children:
         child.listeners = (listeners or {}).get(child.name, ())
     supervisor = Supervisor(children, notify, components_file)

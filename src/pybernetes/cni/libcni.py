@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pybernetes.trace import recorder
+
 from . import config, names, results
 from .cache import DEFAULT, Attachment, Cache
 from .config import NetworkConfigList, PluginConfig
@@ -186,17 +188,18 @@ class CNI:
         previous: results.Result | None,
         extra: Mapping[str, Any] | None = None,
     ) -> dict[str, Any] | None:
-        written = {**plugin.raw, "name": network.name, "cniVersion": network.version, **(extra or {})}
-        if previous is not None:
-            written["prevResult"] = results.written(previous, network.version)
-        if runtime is None:
-            return self.plugins.call(plugin.type, Arguments(command, path=self.path).environ(), written)
-        offered = runtime.capability_args or {}
-        used = {name: offered[name] for name in sorted(plugin.capabilities) if name in offered}
-        if used:
-            written["runtimeConfig"] = used
-        arguments = Arguments(command, runtime.container_id, runtime.netns, runtime.ifname, runtime.args, self.path)
-        return self.plugins.call(plugin.type, arguments.environ(), written)
+        with recorder.child(f"CNI {command} {plugin.type}"):
+            written = {**plugin.raw, "name": network.name, "cniVersion": network.version, **(extra or {})}
+            if previous is not None:
+                written["prevResult"] = results.written(previous, network.version)
+            if runtime is None:
+                return self.plugins.call(plugin.type, Arguments(command, path=self.path).environ(), written)
+            offered = runtime.capability_args or {}
+            used = {name: offered[name] for name in sorted(plugin.capabilities) if name in offered}
+            if used:
+                written["runtimeConfig"] = used
+            arguments = Arguments(command, runtime.container_id, runtime.netns, runtime.ifname, runtime.args, self.path)
+            return self.plugins.call(plugin.type, arguments.environ(), written)
 
 
 def _cached_result(cached: Attachment | None, network: NetworkConfigList) -> results.Result | None:

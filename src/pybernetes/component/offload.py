@@ -14,6 +14,7 @@ import _thread
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
@@ -87,10 +88,12 @@ class Offload:
             else:
                 result.set_result(value)  # type: ignore[arg-type]
 
+        context = copy_context()  # as asyncio.to_thread: what is recorded there belongs to the caller's span
+
         def call() -> None:
             value, failure = None, None
             try:
-                value = function(*args, **kwargs)
+                value = context.run(function, *args, **kwargs)
             except BaseException as error:
                 failure = error
             try:

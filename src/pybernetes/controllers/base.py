@@ -42,6 +42,7 @@ from pybernetes.client.informers import InformerFactory
 from pybernetes.client.keys import Key, controller_of, key_of, resource_of, uid_of
 from pybernetes.client.metrics import Registry
 from pybernetes.client.workqueue import ShutDown, WorkQueue
+from pybernetes.trace import recorder
 
 from .identity import Identities
 from .options import Options
@@ -222,17 +223,20 @@ class Controller(Generic[K]):
                 item = await queue.get()
             except ShutDown:
                 return
-            try:
-                after = await function(item)
-            except Exception as error:
-                self._failed(queue, item, error)
-            else:
-                self._results.inc(self.name, "success")
-                queue.forget(item)
-                if after is not None:
-                    queue.add_after(item, after)
-            finally:
-                queue.done(item)
+            with recorder.span(f"reconcile {queue.name}", queue.causes(item), service=self.name) as span:
+                try:
+                    after = await function(item)
+                except Exception as error:
+                    span.fail(error)
+                    self._failed(queue, item, error)
+                else:
+                    self._results.inc(self.name, "success")
+                    queue.forget(item)
+                    if after is not None:
+                        queue.add_after(item, after)
+                finally:
+                    queue.done(item)
+                span.done(str(item))
 
     def _failed(self, queue: WorkQueue[Any], item: Any, error: Exception) -> None:
         failures = queue.failures(item)

@@ -24,6 +24,9 @@ import grpc.aio  # type: ignore[import-untyped]
 
 from pybernetes.cri import v1
 from pybernetes.cri.errors import CRIError, code_name
+from pybernetes.cri.tracing import RECORDED, SPANS, described, take
+from pybernetes.trace import recorder
+from pybernetes.trace.context import HEADER
 
 REQUEST_TIMEOUT = 120.0
 """Seconds for a call; upstream's default of `--runtime-request-timeout`."""
@@ -87,9 +90,25 @@ class Runtime:
     async def _call(self, name: str, request: Any, seconds: float | None, *, wait: bool = False) -> Any:
         self.channel()
         try:
+            if name in RECORDED and recorder.RECORDER is not None:
+                return await self._recorded(name, request, seconds)
             return await self._calls[name](request, timeout=seconds, wait_for_ready=wait or None)
         except grpc.aio.AioRpcError as error:
             raise to_cri_error(error) from None
+
+    async def _recorded(self, name: str, request: Any, seconds: float | None) -> Any:
+        """A call as a span. A runtime of ours answers with the spans of what it did, after the response."""
+        with recorder.child(f"CRI {name}") as span:
+            if span.span is None:
+                return await self._calls[name](request, timeout=seconds)
+            span.set("object", described(request))
+            call = self._calls[name](request, timeout=seconds, metadata=((HEADER, recorder.header()),))
+            try:
+                return await call
+            finally:
+                for key, value in await call.trailing_metadata() or ():
+                    if key == SPANS:
+                        take(value)
 
     async def _make(self, name: str, request: Any, seconds: float | None) -> Any:
         """A call that is not cancelled at once with its caller."""

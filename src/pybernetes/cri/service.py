@@ -16,7 +16,9 @@ import grpc.aio  # type: ignore[import-untyped]
 from pybernetes.cri import v1
 from pybernetes.cri.errors import CODES, CRIError
 from pybernetes.cri.remote import OPTIONS, snake_case
+from pybernetes.cri.tracing import SPANS, begin, give
 from pybernetes.protofile import Method
+from pybernetes.trace import recorder
 
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
@@ -43,10 +45,15 @@ def server_at(socket: Path, servicer: Any) -> grpc.aio.Server:
 
 def _handler(method: Method, function: Any) -> Any:
     async def unary(request: Any, context: Any) -> Any:
+        if recorder.RECORDER is not None:
+            begin(context.invocation_metadata())
         try:
             return await function(request)
         except CRIError as error:
             await context.abort(_STATUS[CODES[error.code]], error.message)
+        finally:
+            if recorder.RECORDER is not None and recorder.RECORDER.finished:
+                context.set_trailing_metadata(((SPANS, give()),))
 
     async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
 
 from pybernetes.cri.errors import code_name
+from pybernetes.trace import recorder
 
 from . import v1
 from .errors import CSIError
@@ -71,7 +73,8 @@ class CSIClient:
         begun, code = time.monotonic(), "OK"
         try:
             request = method.request(**{key: value for key, value in fields.items() if value is not None})
-            return await call(request, timeout=within or self.timeout, wait_for_ready=wait or None)
+            with recorder.child(f"CSI {name}") if name.endswith("Volume") else nullcontext():
+                return await call(request, timeout=within or self.timeout, wait_for_ready=wait or None)
         except grpc.aio.AioRpcError as error:
             code = code_name(error.code().value[0])
             raise CSIError(code, error.details() or "") from None

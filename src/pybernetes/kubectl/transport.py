@@ -222,6 +222,9 @@ class Transport:
         lines += [f"{name}: {value}" for name, value in headers]
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")
+        trace = os.environ.get("TRACEPARENT", "")  # `pyb trace` runs us: the span that our requests belong to
+        if trace and trace.isascii() and trace.isprintable():
+            lines.append(f"traceparent: {trace}")
         payload = ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape") + (body or b"")
         reused = self._stream is not None and self._stream.usable()
         while True:

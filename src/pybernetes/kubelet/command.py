@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pybernetes.client import component
+from pybernetes.client import component, tracing
 from pybernetes.client import config as clientconfig
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
@@ -108,6 +108,7 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
     ):
         await component.wait_for_server(client)
         kubelet = Kubelet(client, runtime, kubelet_settings, clock)
+        sender = tracing.start(PROGRAM, client, kubelet.tasks)
         servers = [await serve(kubelet), await serve_health(kubelet), await serve_read_only(kubelet)]
         work = asyncio.create_task(_work(kubelet, settings, options.kubeconfig))
         component.end_on_signals(work)
@@ -116,6 +117,8 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
         except asyncio.CancelledError:
             return 0
         finally:
+            if sender is not None:
+                await sender.close()
             for server in servers:
                 if server is not None:
                     with contextlib.suppress(Exception):

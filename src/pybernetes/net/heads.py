@@ -17,6 +17,10 @@ MOST = 512  # heads that are kept; the oldest goes first
 LONGEST = 4096  # bytes of a head worth keeping
 _FOR_OTHERS = ("impersonate-", "x-remote-")
 _NOT_KEPT = ("transfer-encoding", "upgrade", "expect", "connection", "te", "trailer")
+TRACE = b"traceparent: "
+"""A header that is different in every request. Where it is the last one, the head is looked up without it."""
+TRACE_SIZE = 72
+"""Bytes from there to the end of the head: name, value of 55 characters, end of the line, end of the head."""
 _HOST = re.compile(r"[!$%&'()*+,\-.:;=@\[\]_~0-9A-Za-z]*")  # what Go lets stand in a Host header
 
 
@@ -73,6 +77,11 @@ class Heads:
         """Keep a head, if it can be."""
         if len(raw) > LONGEST or any(name in head.headers for name in _NOT_KEPT):
             return
+        if "traceparent" in head.headers:
+            if not raw.startswith(TRACE, len(raw) - TRACE_SIZE):
+                return
+            raw = raw[:-TRACE_SIZE] + b"\r\n"
+            del head.headers["traceparent"]
         head.plain = not any(name.startswith(_FOR_OTHERS) for name in head.headers)
         if len(self._known) >= MOST:
             del self._known[next(iter(self._known))]

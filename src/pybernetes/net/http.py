@@ -30,7 +30,7 @@ import msgspec
 from pybernetes.api.randomness import serial_uids
 
 from .handshakes import unverified
-from .heads import Head, Heads, problem_of
+from .heads import TRACE, TRACE_SIZE, Head, Heads, problem_of
 from .messages import Answer, Handler, Headers, Refusal, Request, Response, warning_headers
 from .outbox import Outbox
 from .pacing import Pace
@@ -254,8 +254,12 @@ class Connection(asyncio.Protocol):
         else:
             cut = data.find(b"\r\n\r\n") + 4
             head = self.server.heads.get(data[:cut])
+            trace = ""
+            if head is None and cut > TRACE_SIZE and data.startswith(TRACE, cut - TRACE_SIZE):
+                head = self.server.heads.get(data[: cut - TRACE_SIZE] + b"\r\n")
+                trace = data[cut - TRACE_SIZE + len(TRACE) : cut - 4].decode("latin-1")
             if head is not None and len(data) - cut == head.length:
-                return self._known(head, data[cut:])
+                return self._known(head, data[cut:], trace)
             self._whole = data
         try:
             self._parser.feed_data(data)
@@ -371,6 +375,7 @@ class Connection(asyncio.Protocol):
         method, self._method = self._method or self._parser.get_method().decode(), ""
         request = Request(self, method, path, query.decode("utf-8", "replace"), self._headers, body)
         request.repeated = self._repeated
+        request.traceparent = self._headers.get("traceparent", "")
         keep_alive = self._parser.should_keep_alive()
         if self._whole is not None:
             if keep_alive:
@@ -378,10 +383,11 @@ class Connection(asyncio.Protocol):
             self._whole = None  # this request is taken, and must not be again when what follows cannot be read
         self._take(request, keep_alive)
 
-    def _known(self, head: Head, body: bytes) -> None:
+    def _known(self, head: Head, body: bytes, trace: str) -> None:
         """A request whose head was seen before and whose body is complete."""
         self._active = self._loop.time()
         request = Request(self, head.method, head.path, head.query_string, dict(head.headers), body, head)
+        request.traceparent = trace
         if self._task:
             self._take(request, True)
         else:

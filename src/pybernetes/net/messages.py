@@ -57,6 +57,8 @@ class Request(msgspec.Struct, eq=False):
     info: Any = None
     initialized: Callable[[], None] | None = None
     """To be called when a watch has told what there is."""
+    traceparent: str = ""
+    """The span that the client makes the request for, as the header has it."""
     extra_head: bytes = b""
     """Complete header lines for the answer."""
     warnings: list[str] = []

@@ -23,6 +23,7 @@ from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, event_name
 from pybernetes.client.keys import resource_of
+from pybernetes.trace import recorder
 
 QUEUE_SIZE = 10_000
 # client-go's numbers
@@ -205,6 +206,7 @@ class ProfileRecorder:
         related: Kind | None = None,
     ) -> None:
         """Something happened to the object. `action` is what the scheduler was doing."""
+        recorder.mark(reason, message)
         self._sink.emit(self.component, obj, related, type, reason, action, message)
 
 

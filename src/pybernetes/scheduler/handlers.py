@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ from pybernetes.api.base import Kind
 from pybernetes.api.core.v1 import Node, Pod
 from pybernetes.client.informer import Informer
 from pybernetes.client.keys import Key
+from pybernetes.trace.recorder import CURRENT
 
 from .framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource
 from .framework.podinfo import PodInfo
@@ -103,7 +105,8 @@ class EventHandlers:
     def soon(self, function: Callable[..., Any], *args: Any) -> None:
         """Call now, or when the cycle that runs is over."""
         if self._paused:
-            self._later.append(partial(function, *args))
+            later = partial(function, *args)
+            self._later.append(later if CURRENT.get() is None else partial(copy_context().run, later))
         else:
             function(*args)
 

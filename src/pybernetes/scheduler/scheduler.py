@@ -21,6 +21,7 @@ from pybernetes.client.clock import Clock
 from pybernetes.client.informers import InformerFactory
 from pybernetes.client.keys import key_of
 from pybernetes.component import klog, tasks
+from pybernetes.trace import recorder
 
 from . import binding
 from .algorithm import Algorithm, Result
@@ -196,6 +197,16 @@ class Scheduler:
             self.queue.done(pod.uid)
             return
         klog.info(log, 4, "About to try and schedule pod", pod=pod.key)
+        causes, queued.causes = queued.causes, []
+        with recorder.span("schedule", causes) as span:
+            span.set("object", str(pod.key))
+            span.set("attempt", queued.attempts)
+            await self._schedule(framework, queued, span)
+            if span.span is not None:
+                queued.causes = [span.span]  # of the next attempt, if there is one
+
+    async def _schedule(self, framework: Framework, queued: QueuedPodInfo, span: recorder.Active) -> None:
+        pod = queued.info
         started, begun = self.clock.now(), time.perf_counter()
         state = CycleState()
         with self.handlers.paused():
@@ -204,6 +215,8 @@ class Scheduler:
             if result.diagnosis is not None:
                 nominated = await self._post_filter(framework, state, pod, result.diagnosis)
             self.metrics.algorithm_seconds.observe(time.perf_counter() - begun)
+            if span.span is not None:
+                _describe(span, result)
             if self.recorder is not None:
                 self._record(framework, state, queued, result, started, begun, nominated)
             if not result.node_name:
@@ -305,14 +318,17 @@ class Scheduler:
                     return
                 self.queue.done(pod.uid)
             since = time.perf_counter()
-            status = await framework.run_pre_binds(state, pod, node_name)
+            with recorder.child("pre-bind") as preparing:
+                status = await framework.run_pre_binds(state, pod, node_name)
+                preparing.discard_if_quick()
             framework.observe("PreBind", since, status)
             if status is None:
                 if not counted:
                     self._count_bindings(1)
                     counted = True
                 since = time.perf_counter()
-                status = await binding.bind(framework, state, pod, node_name)
+                with recorder.child("bind", node=node_name):
+                    status = await binding.bind(framework, state, pod, node_name)
                 framework.observe("Bind", since, status)
             if status is None:
                 self._bound(framework, state, queued, pod, node_name, begun)
@@ -474,6 +490,15 @@ class Scheduler:
             self.recorder.record(attempt)
         except Exception:
             log.exception("an attempt could not be recorded")
+
+
+def _describe(span: recorder.Active, result: Result) -> None:
+    """What was found: how many nodes fit, the one that was chosen, or why there is none."""
+    span.set("nodes that fit", result.num_feasible)
+    if result.node_name:
+        span.set("node", result.node_name)
+    elif result.diagnosis is not None:
+        span.mark("no node fits", result.diagnosis.message())
 
 
 def _one(row: int) -> RowArray:

@@ -20,9 +20,11 @@ from pybernetes.api.rbac.v1 import (
     RoleRef,
     Subject,
 )
+from pybernetes.trace.store import SPANS
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
+SPAN_WRITER = "system:pybernetes:span-writer"
 _CONTROLLER = "system:controller:"
 _NAMESPACE = "kube-system"  # of the controllers' service accounts
 _FILE = Path(__file__).with_name("roles.txt")  # by its path: importlib.resources costs 3 ms at every start
@@ -56,6 +58,15 @@ def metrics_reader() -> ClusterRole:
     """Who may see something may see what it uses: comes with metrics.k8s.io, as a metrics server brings it along."""
     words = ["to:view", "to:edit", "to:admin"]
     return _cluster_role("system:aggregated-metrics-reader", words, ["get,list,watch metrics.k8s.io pods,nodes"])
+
+
+def span_writers() -> list[RBACObject]:
+    """Components hand in what they have done: comes with recording (`--trace-dir`)."""
+    writers = ["User system:kube-controller-manager", "User system:kube-scheduler", "Group system:nodes"]
+    return [
+        _cluster_role(SPAN_WRITER, [], [f"post {SPANS}"]),
+        _cluster_role_binding(SPAN_WRITER, writers),
+    ]
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, list[str]]]:

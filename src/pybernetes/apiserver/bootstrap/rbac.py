@@ -26,7 +26,7 @@ from ..registry.resource_store import ResourceStore, Transform
 from ..registry.strategy import Context
 from ..verbs.managing import track
 from ..verbs.writing import create_object, update_object, write_object
-from .policy import AUTOUPDATE, RBACObject, bootstrap_policy, metrics_reader
+from .policy import AUTOUPDATE, RBACObject, bootstrap_policy, metrics_reader, span_writers
 
 log = logging.getLogger(__name__)
 _USER = User("system:apiserver", groups=("system:masters",))
@@ -39,6 +39,8 @@ async def reconcile_policy(registry: Registry) -> None:
     policy = list(bootstrap_policy())
     if registry.served("metrics.k8s.io", "v1beta1", "pods") is not None:
         policy.append(metrics_reader())
+    if registry.records:
+        policy += span_writers()
     await asyncio.gather(*[_reconcile(registry, wanted) for wanted in policy])
 
 

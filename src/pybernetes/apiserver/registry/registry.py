@@ -49,6 +49,8 @@ class Registry:
         self.component_health: dict[str, int] = {}
         """Ports of this machine at which other components serve /healthz, by name; the rest is at upstream's."""
         self.publishes_endpoints = True
+        self.records = False
+        """Whether spans of requests and components are kept (`--trace-dir`)."""
         """Whether this server puts itself into the endpoints of that Service."""
         self.collects_garbage = True
         """Whether somebody works off the finalizers of the garbage collector."""

@@ -19,6 +19,7 @@ from pybernetes.api.resources import Resource
 from pybernetes.store.base import Entry, KeyExists, Page, RevisionMismatch, StoreUnavailable
 from pybernetes.store.cache import Cache, Foreign, Partition, with_revision, without_revision
 from pybernetes.store.watchers import Item
+from pybernetes.trace import recorder
 
 from .selectable import ALIASES, Attributes, attribute_reader, selectable
 from .strategy import Strategy
@@ -284,6 +285,7 @@ class ResourceStore:
             raise AlreadyExists(self.resource.group, self.resource.plural, meta.name) from None
         except StoreUnavailable as error:
             raise ServiceUnavailable(str(error)) from error
+        recorder.wrote(key, revision)
         if self.cache.revision < revision:
             await self.cache.wait_for(revision, _PATIENCE)
         return self._written(key, value, revision)
@@ -311,6 +313,7 @@ class ResourceStore:
         except RevisionMismatch as mismatch:
             await self._catch_up(item, mismatch.current)
             return None
+        recorder.wrote(item.key, revision)
         return self._written(item.key, value, revision)
 
     def stale(self, item: Item) -> bool:
@@ -324,6 +327,7 @@ class ResourceStore:
         except RevisionMismatch as mismatch:
             await self._catch_up(item, mismatch.current)
             return None
+        recorder.wrote(item.key, revision)
         return self.deleted(item, revision)
 
     def deleted(self, last: Item | None, revision: int) -> Item:

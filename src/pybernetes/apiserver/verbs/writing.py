@@ -22,6 +22,7 @@ from pybernetes.api.times import rfc3339
 from pybernetes.net.http import Request
 from pybernetes.store.cache import with_revision
 from pybernetes.store.watchers import Item
+from pybernetes.trace import recorder
 
 from ..admission.plugin import CREATE, UPDATE, Attributes
 from ..initializers import failure, is_pending
@@ -167,6 +168,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
         _merge_owners(meta, context)
     if meta.resource_version and _version(meta.resource_version) and not context.dry_run:
         raise BadRequest("resourceVersion should not be set on objects to be created")
+    recorder.mark("decoded")
     meta.uid = meta.creation_timestamp = None
     meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
     meta.self_link = meta.resource_version = None
@@ -174,6 +176,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     waiting = context.registry.admission.admitting(attributes)
     if waiting is not None:
         await waiting
+    recorder.mark("mutating admission")
     meta = attributes.new.metadata
     base = meta.generate_name
     generated = not meta.name and bool(base)
@@ -237,6 +240,7 @@ def _check_new(store: ResourceStore, obj: Any, context: Context) -> None:
     if errors:
         check(store, obj.metadata.name or "", errors)
     context.warnings.extend(strategy.warnings_on_create(obj, context))
+    recorder.mark("validated")
 
 
 def _admit_and_store(store: ResourceStore, attributes: Attributes, context: Context) -> Awaitable[Item]:
@@ -244,11 +248,13 @@ def _admit_and_store(store: ResourceStore, attributes: Attributes, context: Cont
     waiting = context.registry.admission.validating(attributes)
     if waiting is not None:
         return _store_after(waiting, store, obj, context)
+    recorder.mark("validating admission")
     return store.create(obj, dry_run=context.dry_run)
 
 
 async def _store_after(waiting: Awaitable[None], store: ResourceStore, obj: Any, context: Context) -> Item:
     await waiting
+    recorder.mark("validating admission")
     return await store.create(obj, dry_run=context.dry_run)
 
 
@@ -308,7 +314,9 @@ async def update_object(
     attributes = admitted
     if attributes is None:
         attributes = _attributes(store, UPDATE, new, old, context, before.name)
+        recorder.mark("decoded")
         await admission.admit(attributes)
+        recorder.mark("mutating admission")
         new = attributes.new
     if strategy.guards:
         await strategy.guard(new, old, context)
@@ -329,7 +337,9 @@ async def update_object(
             await beside_loop(check_change)
         else:
             check_change()
+        recorder.mark("validated")
         await admission.validate(attributes)
+        recorder.mark("validating admission")
     except BaseException:
         if reservation is not None:
             await reservation.rollback()

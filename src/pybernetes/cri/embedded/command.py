@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from pybernetes.component import klog
+from pybernetes.trace import recorder
 
 REGISTRIES = "/etc/containerd/certs.d"
 CNI_BIN = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"]
@@ -71,6 +72,8 @@ async def _serve(options: argparse.Namespace) -> int:
             plain_address=options.plain_address or "",
         )
     )
+    if recorder.wanted():
+        recorder.start("runtime")  # what it records goes back to the caller with the response (`cri.tracing`)
     watchdog = LoopWatchdog()
     watchdog.start()
     await runtime.recover()

@@ -21,6 +21,7 @@ from pybernetes.component.removal import remove_tree
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.mounting import mounts, unmount
 from pybernetes.cri.remote import Runtime
+from pybernetes.trace import recorder
 
 from ..cgroups.manager import CgroupManager
 from ..dra.claims import ClaimError
@@ -154,7 +155,11 @@ class KubeletPodSyncer:
             parts.recorder.event(pod, WARNING, "LimitsNotEnforced", NOT_ENFORCED)
         if is_static(pod):
             await parts.mirrors.ensure(pod)
-        volumes = await self._volumes(work, pod)
+        if new:
+            recorder.mark("cgroups ready")
+        with recorder.child("volumes") as span:
+            volumes = await self._volumes(work, pod)
+            span.discard_if_quick()
         actions = self._actions(pod, observed, status)
         if actions.nothing:
             await parts.resize(pod, observed, False)

@@ -19,6 +19,9 @@ from typing import Final, Protocol
 from pybernetes.api.core.v1 import Pod, PodStatus
 from pybernetes.client.clock import Clock, Timer
 from pybernetes.component import klog
+from pybernetes.trace import recorder
+from pybernetes.trace.recorder import CURRENT, Cause
+from pybernetes.trace.span import CAUSES, Span
 
 from ..runtime.types import PodRef
 from ..status.phase import is_terminal
@@ -75,6 +78,10 @@ class PodWork:
     """Who wants to know when the containers have been ended."""
     timer: Timer | None = None
     synced_at: float = 0.0
+    causes: list[Cause] = field(default_factory=list)
+    """What has woken the worker since its last step, where that is recorded; CAUSES at most."""
+    last: Span | None = None
+    """The last step of which something came: what the runtime reports later came of it."""
 
 
 class PodSyncer(Protocol):
@@ -239,11 +246,17 @@ class PodWorkers:
             work.ending.cancel()
 
     def _wake(self, work: PodWork) -> None:
+        cause = CURRENT.get()
+        if cause is not None and len(work.causes) < CAUSES and cause not in work.causes:
+            work.causes.append(cause)
+            if isinstance(cause, Span):
+                cause.effects += 1
         work.wake.set()
         if work.task is None or (work.task.done() and (work.state is not PodState.FINISHED or work.deleted)):
             work.task = asyncio.create_task(self._run(work), name=f"pod {work.ref}")
 
     async def _run(self, work: PodWork) -> None:
+        CURRENT.set(None)  # of this task: what has woken it first is in `causes`
         while work.state is not PodState.FINISHED:
             await work.wake.wait()
             work.wake.clear()
@@ -252,7 +265,7 @@ class PodWorkers:
             delay: float | None
             begun, operation = self._clock.monotonic(), "sync" if work.synced_at else "create"
             try:
-                delay = await self._step(work)
+                delay = await self._recorded(work)
                 work.failures = 0
                 self._took(self._clock.monotonic() - begun, operation)
             except RetryLater as error:
@@ -270,6 +283,22 @@ class PodWorkers:
                 work.timer = self._clock.call_later(delay, work.wake.set)
         if work.deleted:
             await self._forget(work)
+
+    async def _recorded(self, work: PodWork) -> float | None:
+        """A step, as a span."""
+        causes, work.causes = work.causes, []
+        if not causes and work.last is not None:
+            causes = [work.last]
+        with recorder.span(work.state.value, causes) as span:
+            try:
+                delay = await self._step(work)
+            except RetryLater:
+                span.done(f"{work.ref.namespace}/{work.ref.name}")
+                raise
+            span.done(f"{work.ref.namespace}/{work.ref.name}")
+            if span.span is not None and span.span.effective:
+                work.last = span.span
+            return delay
 
     async def _step(self, work: PodWork) -> float | None:
         """Do what the state asks for; when to look again by itself."""

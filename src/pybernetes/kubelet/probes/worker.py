@@ -9,6 +9,7 @@ import random
 from pybernetes.api.core.v1 import PodStatus
 from pybernetes.client.clock import Clock
 from pybernetes.client.metrics import Registry
+from pybernetes.trace import recorder
 
 from .prober import Prober
 from .probing import Next, Probing
@@ -160,13 +161,17 @@ class ProbeWorker:
         probing = self.probing
         assert self._status is not None
         container_id = probing.container_id
-        try:
-            result = await self._prober.probe(
-                probing.type, probing.spec, probing.pod, probing.container, container_id, self._status.pod_ip or ""
-            )
-        except Exception:
-            log.exception("%s probe of %s", probing.type, container_id)
-            return
-        if result is not None and container_id == probing.container_id:
-            self._metrics.count(probing, result, self._clock.monotonic() - began)
-            probing.answer(result)
+        with recorder.span(f"{probing.type} probe".lower()) as span:
+            try:
+                result = await self._prober.probe(
+                    probing.type, probing.spec, probing.pod, probing.container, container_id, self._status.pod_ip or ""
+                )
+            except Exception:
+                log.exception("%s probe of %s", probing.type, container_id)
+                span.discard()
+                return
+            if result is not None and container_id == probing.container_id:
+                self._metrics.count(probing, result, self._clock.monotonic() - began)
+                probing.answer(result)
+                span.set("result", str(result))
+            span.done(f"container {probing.container.name}")  # kept only if it woke the pod's worker

@@ -19,7 +19,9 @@ from pybernetes.api.times import rfc3339
 from pybernetes.client.backoff import ItemBackoff
 from pybernetes.client.client import Client
 from pybernetes.client.clock import Clock, Timer
-from pybernetes.client.keys import copy, uid_of
+from pybernetes.client.keys import copy, key_of, uid_of
+from pybernetes.trace import recorder
+from pybernetes.trace.recorder import CURRENT, Cause
 
 from ..pod.critical import is_mirror, is_static
 from .container_status import CONTAINER_CREATING, KILLED, POD_INITIALIZING, STATUS_UNKNOWN
@@ -45,6 +47,8 @@ class _Entry:
     """The server's last answer about the pod; the pod that `api_pod` has, once that is the same."""
     deleted: bool = False
     """The server has been told to delete it."""
+    cause: Cause | None = None
+    """What has changed it, where that is recorded."""
     changed: float = 0.0
     """When the status changed that has not been sent."""
 
@@ -167,6 +171,7 @@ class StatusManager:
             return
         entry.status = status
         entry.changed = entry.changed or self._clock.monotonic()
+        entry.cause = CURRENT.get() or entry.cause
         entry.version += 1
         entry.finished = entry.finished or finished
         self._wake(uid)
@@ -189,7 +194,9 @@ class StatusManager:
             while (entry := self._entries.get(uid)) is not None and entry.sent < entry.version:
                 version = entry.version
                 try:
-                    await self._send(uid, entry)
+                    with recorder.span("report status", () if entry.cause is None else (entry.cause,)) as span:
+                        await self._send(uid, entry)
+                        span.done(self._name(uid))
                 except errors.APIError as error:
                     log.warning("the server refused the status of pod %s: %s", uid, error)
                     if not isinstance(error, errors.Conflict):
@@ -213,6 +220,10 @@ class StatusManager:
                 del self._tasks[uid]
         if entry is not None and entry.reported is not None:
             self.pod_changed(uid)  # what was shown while the last request was under way (a deletion) is acted on now
+
+    def _name(self, uid: str) -> str:
+        pod = self._api_pod(uid)
+        return uid if pod is None else str(key_of(pod))
 
     async def _send(self, uid: str, entry: _Entry) -> None:
         assert self._client is not None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pybernetes.trace.recorder import CURRENT, Cause
+from pybernetes.trace.span import CAUSES
+
 from .podinfo import PodInfo
 
 
@@ -28,6 +31,14 @@ class QueuedPodInfo:
     gating_plugin: str = ""
     """The PreEnqueue plugin that keeps it out of the queue."""
     was_flushed_from_unschedulable: bool = False
+    causes: list[Cause] = field(default_factory=list)
+    """Why it is tried (again), where that is recorded: CAUSES at most."""
+
+    def because(self) -> None:
+        """Whatever happens now is a reason to try the pod."""
+        cause = CURRENT.get()
+        if cause is not None and len(self.causes) < CAUSES and cause not in self.causes:
+            self.causes.append(cause)
 
     @property
     def gated(self) -> bool:

@@ -149,7 +149,9 @@ class SchedulingQueue:
         """A pod without a node appeared."""
         if self.get(info.key) is not None:
             return
-        self._to_active(QueuedPodInfo(info, self.now()), POD_ADD)
+        queued = QueuedPodInfo(info, self.now())
+        queued.because()
+        self._to_active(queued, POD_ADD)
 
     def update(self, old: Pod, info: PodInfo) -> None:
         """A pod without a node changed."""
@@ -172,6 +174,8 @@ class SchedulingQueue:
         self._renew(queued, info)
         for event in events:
             strategy = self._worth(queued, event, old, new)
+            if strategy != SKIP:
+                queued.because()
             if strategy != SKIP and self._requeue(queued, strategy, event.label):
                 return
 
@@ -289,6 +293,7 @@ class SchedulingQueue:
                 continue
             strategy = self._worth(queued, event, old, new)
             if strategy != SKIP:
+                queued.because()
                 self._requeue(queued, strategy, event.label)
 
     def _interested(self, queued: QueuedPodInfo, event: ClusterEvent) -> dict[str, tuple[HintFunction | None, ...]]:
