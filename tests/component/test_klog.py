@@ -55,3 +55,8 @@ def test_v_decides_what_is_shown(written: tuple[logging.Logger, io.StringIO], ve
     expected = [f"v{each}" for each in range(11) if each <= verbosity]
     assert shown == expected + ["i2"] * (verbosity >= 2) + ["d4"] * (verbosity >= 4)
     assert klog.verbosity_of(klog.level_of(verbosity)) == min(verbosity, 10)
+
+
+def test_a_level_below_all_of_klogs_is_shown_with_the_highest_verbosity() -> None:
+    assert klog.verbosity_of(1) == 10
+    assert klog.verbosity_of(logging.CRITICAL) == 0

@@ -118,3 +118,22 @@ def test_a_call_whose_turn_does_not_come_is_overdue() -> None:
         assert await second == 1
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_one_call_that_was_left_behind_leaves_its_owner_another_one_at_a_time() -> None:
+    async def main() -> None:
+        hung, release = threading.Event(), threading.Event()
+        offload = Offload(limit=2)
+        with pytest.raises(Overdue):
+            await offload.run("pod", 0.01, hung.wait)
+        first = asyncio.ensure_future(offload.run("pod", 60, release.wait))
+        await wait_for(lambda: offload.unfinished("pod") == 2, "the call has begun")
+        second = asyncio.ensure_future(offload.run("pod", 60, abs, -1))
+        await asyncio.sleep(0)
+        assert not second.done()
+        release.set()
+        assert await first
+        assert await second == 1
+        hung.set()
+
+    asyncio.run(asyncio.wait_for(main(), 60))

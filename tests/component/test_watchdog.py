@@ -46,3 +46,16 @@ def test_a_loop_that_runs_is_not_reported(caplog: pytest.LogCaptureFixture) -> N
 
     assert asyncio.run(main()) == 0
     assert caplog.text == ""
+
+
+def test_nothing_is_measured_after_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> int:
+        watchdog = LoopWatchdog(limit=0.02, period=0.01)
+        watchdog.start()
+        watchdog.stop()
+        holds_the_loop(time.monotonic() + 0.1)
+        await asyncio.sleep(0.03)
+        return watchdog.stalls
+
+    assert asyncio.run(main()) == 0
+    assert caplog.text == ""
