@@ -28,6 +28,7 @@ from ..output import TRANSFORMS, event_encoder
 from ..registry.resource_store import ResourceStore
 from . import sealed
 from .freshness import wait_until_fresh
+from .list import TURN
 from .options import ListOptions, list_options
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
                 await stream.send(piece)
                 if len(piece) >= PIECE:
                     await request.connection.turn()
+        except ConnectionError:  # the client is gone
+            stream.end()
+            return None
         except Exception as error:  # an object that this client's encoder cannot take, among others
             stream.write(_error(error, watcher.scope))
             stream.end()
@@ -118,6 +122,9 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
                 if options.allow_bookmarks and now >= bookmark:
                     frames.append(_bookmark(store, max(watcher.revision, store.cache.revision), encode))
                     bookmark = now + BOOKMARK_EVERY
+            except ConnectionError:
+                stream.end()
+                return None
             except Exception as error:
                 stream.write(b"".join(frames))
                 stream.write(_error(error, watcher.scope))
@@ -289,7 +296,9 @@ async def _past(
             await store.ready(items)
         frames: list[bytes] = []
         size = 0
-        for item in items:
+        for number, item in enumerate(items, 1):
+            if not number % TURN:
+                await asyncio.sleep(0)
             if not options.selects or options.matches(store.attributes(item)):
                 frames.append(_frame(store, "ADDED", item, encode))
                 size += len(frames[-1])
