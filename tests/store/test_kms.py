@@ -164,11 +164,19 @@ async def test_a_key_that_changes_between_two_answers_is_not_used(plugin: Plugin
     await provider.close()
 
 
-@pytest.mark.parametrize("data", [b"", b"\x0a", b"\x0a\x05abc", b"\xff" * 12, b"\x0a\x01a", b"\x09" + bytes(8)])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x0a", b"\x0a\x05abc", b"\xff" * 12, b"\x0a\x01a", b"\x09" + bytes(8), b"\x0a\x04abc"]
+)
 def test_what_is_no_encrypted_object(data: bytes) -> None:
     provider = kms.KMS("vault", "unix:///none", 1.0)
     with pytest.raises(Undecipherable):
         provider.decrypt(data, "key")
+
+
+def test_a_field_that_is_longer_than_the_message_is_refused() -> None:
+    assert list(kms._fields(b"\x0a\x03abc\x10\x05")) == [(1, b"abc"), (2, (5).to_bytes(8, "little"))]
+    with pytest.raises(Undecipherable):
+        list(kms._fields(b"\x0a\x04abc"))
 
 
 @pytest.mark.parametrize(

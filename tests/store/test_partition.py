@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pybernetes.store.base import Entry, Event
-from pybernetes.store.cache import WINDOW_SIZE, Partition, change_of
+from pybernetes.store.cache import WINDOW, WINDOW_SIZE, Partition, change_of
 from pybernetes.store.watchers import Change, Item, Watcher
 
 NAMES = st.sampled_from([f"/registry/things/{namespace}/{name}" for namespace in "ab" for name in "stuvwx"])
@@ -55,3 +55,15 @@ def test_objects_that_were_deleted_count_in_the_window() -> None:
         partition.apply(change_of(Event(gone.key, None, last + number, gone), None))
     kept = sum(len(change.previous.raw) for change in partition.window if change.previous is not None)
     assert WINDOW_SIZE // 2 < kept <= WINDOW_SIZE
+
+
+def test_the_floor_rises_with_what_leaves_the_window() -> None:
+    partition = Partition("/registry/things/")
+    for revision in range(1, WINDOW + 11):
+        partition.apply(Change("/registry/things/a", revision, None, None, {}, 0))
+    assert partition.floor == 10
+    assert [change.revision for change in partition.since(WINDOW + 8)] == [WINDOW + 9, WINDOW + 10]
+    assert len(partition.since(partition.floor)) == WINDOW
+    partition.forget_window(20)
+    assert partition.floor == 20
+    assert partition.since(20)[0].revision == 21
