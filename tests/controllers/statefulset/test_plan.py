@@ -37,7 +37,7 @@ from pybernetes.controllers.statefulset.identity import (
     ordinal_of,
     parent_and_ordinal,
 )
-from pybernetes.controllers.statefulset.plan import Plan, make_plan
+from pybernetes.controllers.statefulset.plan import MOST_MISSING, Plan, make_plan
 from pybernetes.controllers.statefulset.revisions import Revisions, to_truncate
 
 NOW = 1_700_000_000.0
@@ -172,6 +172,24 @@ def test_ordinals_may_start_later() -> None:
     subject = statefulset(2, ordinals=StatefulSetOrdinals(start=5))
     assert steps(subject, []) == [("create", 5)]
     assert steps(subject, [pod(subject, 5), pod(subject, 6), pod(subject, 0)]) == [("delete", 0)]
+
+
+@pytest.mark.parametrize("start", [0, 2**31 - 1])
+def test_a_set_may_ask_for_all_there_can_be(start: int) -> None:
+    """It took the controller manager all memory there was."""
+    subject = statefulset(2**31 - 1, parallel=True, ordinals=StatefulSetOrdinals(start=start))
+    end = min(start + MOST_MISSING, 2**31)
+    assert steps(subject, []) == [("create", ordinal) for ordinal in range(start, end)]
+    in_order = statefulset(2**31 - 1, ordinals=StatefulSetOrdinals(start=start))
+    assert steps(in_order, []) == [("create", start)]
+
+
+def test_while_many_are_missing_nothing_is_updated() -> None:
+    subject = statefulset(10 * MOST_MISSING, parallel=True)
+    pods = [pod(subject, number, "old") for number in range(3)]
+    assert {do for do, _ in steps(subject, pods)} == {"create"}
+    some = statefulset(10 * MOST_MISSING, parallel=True, max_unavailable="50%")
+    assert {do for do, _ in steps(some, pods)} == {"create"}
 
 
 def test_a_rolling_update_goes_from_the_last_to_the_first() -> None:

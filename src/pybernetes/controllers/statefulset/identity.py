@@ -19,6 +19,8 @@ REVISION: Final = "controller-revision-hash"
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 
+MAX_ORDINAL: Final = (1 << 31) - 1
+
 _MEMBER = re.compile(r"(.*)-([0-9]+)", re.ASCII | re.DOTALL).fullmatch
 
 
@@ -44,8 +46,8 @@ def parent_and_ordinal(pod: Pod) -> tuple[str, int]:
     match = _MEMBER(name_of(pod))
     if match is None:
         return "", -1
-    ordinal = int(match[2]) if len(match[2]) <= 10 else 1 << 31
-    return match[1], ordinal if ordinal < 1 << 31 else -1
+    ordinal = int(match[2]) if len(match[2]) <= 10 else MAX_ORDINAL + 1
+    return match[1], ordinal if ordinal <= MAX_ORDINAL else -1
 
 
 def ordinal_of(pod: Pod) -> int:

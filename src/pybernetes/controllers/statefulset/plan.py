@@ -12,6 +12,8 @@ each other, and a failure ends the round.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from pybernetes.api.apps.v1 import ControllerRevision, StatefulSet, StatefulSetStatus
@@ -23,6 +25,7 @@ from ..history import template_of
 from ..meta import generation_of, is_deleting, name_of
 from ..pods import is_available, is_ready, is_terminal, phase_of
 from .identity import (
+    MAX_ORDINAL,
     claims_for,
     identity_matches,
     in_range,
@@ -35,6 +38,9 @@ from .identity import (
     storage_matches,
 )
 from .retention import DELETE, is_stale, is_up_to_date, policy_of
+
+MOST_MISSING = 500
+"""Missing pods that one plan is about; as many as a ReplicaSet makes in one round."""
 
 Claims: TypeAlias = Callable[[str], PersistentVolumeClaim | None]
 """A claim of the set's namespace by its name."""
@@ -69,11 +75,7 @@ def make_plan(
     now: float,
 ) -> Plan:
     """What to do next for a set whose pods are at the current or at the update revision."""
-    replicas: list[Pod] = []
-    there = {ordinal_of(pod): pod for pod in pods if in_range(statefulset, pod)}
-    start = start_ordinal(statefulset)
-    for ordinal in range(start, start + replicas_of(statefulset)):
-        replicas.append(there.get(ordinal) or _missing(statefulset, current, update, ordinal))
+    replicas, left = _replicas(statefulset, current, update, pods)
     condemned = [pod for pod in pods if ordinal_of(pod) >= 0 and not in_range(statefulset, pod)]
     condemned.sort(key=ordinal_of, reverse=True)
     status = calculate_status(statefulset, current, update, collisions, [*replicas, *condemned], now)
@@ -86,10 +88,28 @@ def make_plan(
         group, blocked = look.condemned(condemned, _first_unavailable(statefulset, replicas, condemned, now))
         groups.append(group)
     if not blocked and _is_rolling_update(statefulset):
-        outdated = _outdated(statefulset, replicas, name_of(update), now)
+        outdated = _outdated(statefulset, replicas, left, name_of(update), now)
         groups.append([Step("delete", pod) for pod in outdated])
         status.current_replicas = max(0, (status.current_replicas or 0) - len(outdated))
     return Plan([group for group in groups if group], complete(statefulset, status))
+
+
+def _replicas(
+    statefulset: StatefulSet, current: ControllerRevision, update: ControllerRevision, pods: Sequence[Pod]
+) -> tuple[list[Pod], int]:
+    """The pods that shall be, by ordinal, and how many more are missing.
+
+    Of the missing ones only the first are made up, in order the one that all others wait for: a set may ask for
+    2,147,483,647 of them.
+    """
+    there = {ordinal_of(pod): pod for pod in pods if in_range(statefulset, pod)}
+    start = start_ordinal(statefulset)
+    end = min(start + replicas_of(statefulset), MAX_ORDINAL + 1)
+    missing = (ordinal for ordinal in range(start, end) if ordinal not in there)
+    most = MOST_MISSING if is_parallel(statefulset) else 1
+    first = {ordinal: _missing(statefulset, current, update, ordinal) for ordinal in islice(missing, most)}
+    wanted = sorted((there | first).items(), key=itemgetter(0))
+    return [pod for _, pod in wanted], end - start - len(wanted)
 
 
 def _missing(statefulset: StatefulSet, current: ControllerRevision, update: ControllerRevision, ordinal: int) -> Pod:
@@ -199,14 +219,20 @@ class _Look:
         return any(is_stale(claim, pod) for claim in self._own_claims(pod))
 
 
-def _outdated(statefulset: StatefulSet, replicas: Sequence[Pod], update: str, now: float) -> list[Pod]:
-    """Pods to delete so that they come back at the update revision, from the last one on."""
+def _outdated(statefulset: StatefulSet, replicas: Sequence[Pod], left: int, update: str, now: float) -> list[Pod]:
+    """Pods to delete so that they come back at the update revision, from the last one on.
+
+    `left`: how many replicas are missing besides.
+    """
     strategy = spec_of(statefulset).update_strategy
     rolling = strategy.rolling_update if strategy else None
     partition = (rolling.partition if rolling else None) or 0
-    candidates = list(reversed(replicas[partition:]))
+    lowest = start_ordinal(statefulset) + partition
+    candidates = [pod for pod in reversed(replicas) if ordinal_of(pod) >= lowest]
     limit = rolling.max_unavailable if rolling else None
     if limit is None:
+        if left:
+            return []
         # One at a time, and each waits for the ones after it.
         for pod in candidates:
             if revision_of(pod) != update and not is_deleting(pod):
@@ -215,7 +241,7 @@ def _outdated(statefulset: StatefulSet, replicas: Sequence[Pod], update: str, no
                 return []
         return []
     allowed = max(1, scaled_value(limit, replicas_of(statefulset), round_up=False))
-    room = allowed - sum(_is_unavailable(statefulset, pod, now) for pod in replicas)
+    room = allowed - left - sum(_is_unavailable(statefulset, pod, now) for pod in replicas)
     outdated = [pod for pod in candidates if revision_of(pod) != update and not is_deleting(pod)]
     return outdated[: max(0, room)]
 
