@@ -27,6 +27,7 @@ IPV4, IPV6 = 2, 10  # families of addresses
 
 ACCEPT, DROP, CONTINUE, JUMP, GOTO, RETURN = 1, 0, -1, -3, -4, -5
 ADD, UPDATE, DELETE = 0, 1, 2
+_INVERTED = 1  # of `limit`: matches what is above it
 
 _be32 = struct.Struct(">I")
 _be64 = struct.Struct(">Q")
@@ -109,10 +110,20 @@ def lookup(name: str, register: int, into: int | None = None, *, inverted: bool 
 
 
 def update_set(
-    name: str, key_register: int, data_register: int | None = None, *, timeout_ms: int = 0, operation: int = UPDATE
+    name: str,
+    key_register: int,
+    data_register: int | None = None,
+    *,
+    timeout_ms: int = 0,
+    operation: int = UPDATE,
+    over: tuple[int, int] | None = None,
 ) -> bytes:
     """Puts a key (and value) into a dynamic set or map. `UPDATE` of a key that is there renews its timeout and keeps
-    its value; `DELETE` takes it out."""
+    its value; `DELETE` takes it out. `over`: goes on only for packets above so many a second, and a burst, of a key."""
+    limit = b""
+    if over is not None:
+        rate = attribute(1, _be64.pack(over[0])) + attribute(2, _be64.pack(1)) + _number(3, over[1])
+        limit = nested(7, attribute(1, "limit"), nested(2, rate, _number(4, 0), _number(5, _INVERTED)))
     return _expression(
         "dynset",
         attribute(1, name),
@@ -120,6 +131,7 @@ def update_set(
         _number(4, key_register),
         _number(5, data_register) if data_register is not None else b"",
         attribute(6, _be64.pack(timeout_ms)) if timeout_ms else b"",
+        limit,
     )
 
 
