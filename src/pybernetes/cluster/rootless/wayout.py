@@ -9,11 +9,12 @@ for long ends, and the most silent one gives way when somebody else has no room.
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import threading
 import time
 from typing import Final
+
+from pybernetes.api.addresses import is_other_machine
 
 PORT: Final = 3128
 """Where proxies usually are."""
@@ -189,7 +190,4 @@ def connect(target: str) -> socket.socket:
 
 def reachable(address: str) -> bool:
     """Whether others may reach an address through this machine."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    return not (found.is_loopback or found.is_link_local or found.is_unspecified or found.is_multicast)
+    return is_other_machine(address)
