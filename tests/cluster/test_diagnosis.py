@@ -256,6 +256,18 @@ HOOK = [{"name": "c", "lifecycle": {"postStart": {"exec": {}}}}]
         ),
         (
             Facts(
+                running(waiting("ContainerCreating"), containers=HOOK),
+                events=[event("Started", "Container started", **IN_CONTAINER)],
+                node=READY,
+            ),
+            "container c runs, and its postStart hook has not ended yet",
+        ),
+        (
+            Facts(running(NOT_READY), events=[event("Unhealthy", "Readiness probe failed: ")], node=READY),
+            "container c is not ready: Readiness probe failed",
+        ),
+        (
+            Facts(
                 running(LOOPS),
                 events=[
                     event("Unhealthy", "Liveness probe failed: 500", **IN_CONTAINER),

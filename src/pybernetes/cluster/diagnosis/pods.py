@@ -187,7 +187,7 @@ def _keeps_ending(facts: Facts, status: Object, what: str) -> Answer:
         killed = [each for each in events if f"{name} failed {kind} probe" in message_of(each)]
         if killed and _time_of(killed[-1]) >= str(last.get("startedAt") or ""):
             failed = [each for each in events if message_of(each).lower().startswith(f"{kind} probe")]
-            why = message_of(failed[-1]) if failed else message_of(killed[-1])
+            why = (message_of(failed[-1]) if failed else message_of(killed[-1])).rstrip(": ")
             return Answer(f"{what} is killed because its {kind} probe fails: {why}; {count}", last_lines(facts, name))
     details = last_lines(facts, name)
     if last and last.get("exitCode") == 0:
@@ -216,6 +216,9 @@ def _creating(facts: Facts) -> Answer:
         if reason == "Pulling":
             return Answer(f"node {node} is pulling an image ({message}), since {_time_of(each)}", shown)
         if reason in PROGRESS:
+            name = str((each.get("involvedObject") or {}).get("fieldPath") or "").partition("{")[2].rstrip("}")
+            if reason == "Started" and _has_hook(facts.pod, name):
+                return Answer(f"container {name} runs, and its postStart hook has not ended yet", shown)
             break
         if each.get("type") == "Warning":
             return Answer(f"its containers cannot be made: {message}", shown)
@@ -251,17 +254,20 @@ def _not_ready(facts: Facts) -> Answer | None:
 def _not_started(facts: Facts, name: str) -> str:
     """Why a container that runs does not count as started."""
     container = container_of(facts.pod, name)
-    hook = (container.get("lifecycle") or {}).get("postStart")
-    if hook and "startupProbe" not in container:
+    if _has_hook(facts.pod, name) and "startupProbe" not in container:
         return "its postStart hook has not ended yet"
     return _probe(facts, name, "startup")
+
+
+def _has_hook(pod: Object, container: str) -> bool:
+    return bool((container_of(pod, container).get("lifecycle") or {}).get("postStart"))
 
 
 def _probe(facts: Facts, name: str, kind: str) -> str:
     said = [message_of(each) for each in about(facts.events, name) if each.get("reason") == "Unhealthy"]
     failed = [each for each in said if each.lower().startswith(f"{kind} probe")]
     if failed:
-        return failed[-1]
+        return failed[-1].rstrip(": ")
     given = f"{kind}Probe" in container_of(facts.pod, name)
     return f"its {kind} probe has not succeeded yet" if given else "its node has not reported it yet"
 
