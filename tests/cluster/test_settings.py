@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pybernetes.cluster.commands import up
+from pybernetes.cluster.components import VERBOSITY, Component, with_verbosity
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Record
+from pybernetes.cluster.readiness import Probe
 from pybernetes.cluster.settings import Decision, Flags, Settings, for_running, for_start
 
 HAD = Record("c", server="https://127.0.0.1:7000", store="sqlite", nodes=2, runtime="embedded")
@@ -118,3 +121,17 @@ def test_a_pool_that_cannot_be_is_refused_by_up(capsys: pytest.CaptureFixture[st
         with pytest.raises(SystemExit):
             up.main([f"--load-balancer-pool={text}"])
         assert "load balancer pool" in capsys.readouterr().err
+
+
+def test_the_verbosity_of_logs_is_kept_and_changes_while_the_cluster_is_down() -> None:
+    record = replace(HAD, verbosity=4)
+    assert for_start(record, Flags()).settings.verbosity == 4
+    assert "-v 4" in for_start(record, Flags()).kept
+    assert "-v 4 -> 2" in for_start(record, Flags(verbosity=2)).changed
+    with pytest.raises(ClusterError, match=r"-v 5: .* while the cluster is down"):
+        for_running(record, Flags(verbosity=5))
+
+
+def test_components_get_the_verbosity() -> None:
+    part = Component("scheduler", "scheduler", ("pyb", "scheduler", VERBOSITY), Probe("127.0.0.1", 1, Path()))
+    assert with_verbosity(part, 5).argv == ("pyb", "scheduler", "--v=5")

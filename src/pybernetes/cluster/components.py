@@ -131,6 +131,11 @@ def control_plane(
     ]
 
 
+def with_verbosity(part: Component, verbosity: int) -> Component:
+    """The component with another value of its flag `-v`, if it has one."""
+    return replace(part, argv=tuple(f"--v={verbosity}" if word == VERBOSITY else word for word in part.argv))
+
+
 def reached_from_outside(part: Component) -> Component:
     """A component in a network of its own, asked at the loopback device of this machine, by the same port."""
     if not isinstance(part.ready, Probe):

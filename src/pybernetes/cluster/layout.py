@@ -52,6 +52,7 @@ class Record:
     load_balancer_pool: str = ""  # Where Services get addresses from, if `up` was given it.
     ingress_http_port: int = -1  # As in `settings.Settings`.
     ingress_https_port: int = -1
+    verbosity: int = 2  # How much its components log (`up -v`).
     former_context: str = ""  # The current context of the user's kubeconfig before `up`; `down` restores it.
 
     @property

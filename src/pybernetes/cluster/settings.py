@@ -17,6 +17,8 @@ DEFAULT_PORT = 6443
 DEFAULT_STORE = "sqlite"
 DEFAULT_NETWORK = "vxlan"
 DEFAULT_FAMILY = "ipv4"
+DEFAULT_VERBOSITY = 2
+"""How much components log: what upstream's documentation calls useful in the steady state."""
 USUAL_PORT = -1
 """Ingresses are served at 80 and 443, by users who may not open these at 8080 and 8443."""
 
@@ -37,6 +39,7 @@ class Flags:
     load_balancer_pool: str | None = None
     ingress_http_port: int | None = None
     ingress_https_port: int | None = None
+    verbosity: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Settings:
     ingress_http_port: int = USUAL_PORT
     ingress_https_port: int = USUAL_PORT
     """Where Ingresses are served; 0: not at all."""
+    verbosity: int = DEFAULT_VERBOSITY
+    """The components' flag `-v`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ def of(record: Record) -> Settings:
         load_balancer_pool=record.load_balancer_pool,
         ingress_http_port=record.ingress_http_port,
         ingress_https_port=record.ingress_https_port,
+        verbosity=record.verbosity,
     )
 
 
@@ -109,6 +115,7 @@ def for_start(record: Record | None, flags: Flags) -> Decision:
         load_balancer_pool=had.load_balancer_pool if flags.load_balancer_pool is None else flags.load_balancer_pool,
         ingress_http_port=had.ingress_http_port if flags.ingress_http_port is None else flags.ingress_http_port,
         ingress_https_port=had.ingress_https_port if flags.ingress_https_port is None else flags.ingress_https_port,
+        verbosity=had.verbosity if flags.verbosity is None else flags.verbosity,
     )
     return Decision(settings, _kept(had, flags), _changed(had, settings))
 
@@ -127,6 +134,7 @@ def for_running(record: Record, flags: Flags) -> Decision:
         ("--load-balancer-pool", had.load_balancer_pool, flags.load_balancer_pool),
         ("--ingress-http-port", had.ingress_http_port, flags.ingress_http_port),
         ("--ingress-https-port", had.ingress_https_port, flags.ingress_https_port),
+        ("-v", had.verbosity, flags.verbosity),
         ("--network", had.network, flags.network if had.nodes else None),
         ("--runtime", had.runtime, None if flags.runtime == "auto" or not had.nodes else flags.runtime),
     ]
@@ -160,6 +168,7 @@ def _new(flags: Flags) -> Settings:
         load_balancer_pool=flags.load_balancer_pool or "",
         ingress_http_port=USUAL_PORT if flags.ingress_http_port is None else flags.ingress_http_port,
         ingress_https_port=USUAL_PORT if flags.ingress_https_port is None else flags.ingress_https_port,
+        verbosity=DEFAULT_VERBOSITY if flags.verbosity is None else flags.verbosity,
     )
 
 
@@ -204,6 +213,7 @@ def _kept(had: Settings, flags: Flags) -> tuple[str, ...]:
             flags.ingress_https_port,
             had.ingress_https_port != USUAL_PORT,
         ),
+        ("-v", had.verbosity, flags.verbosity, had.verbosity != DEFAULT_VERBOSITY),
     ]
     return tuple(f"{name} {value}" for name, value, given, matters in rows if matters and given is None)
 
@@ -221,6 +231,7 @@ def _changed(had: Settings, now: Settings) -> tuple[str, ...]:
         ("--load-balancer-pool", had.load_balancer_pool, now.load_balancer_pool),
         ("--ingress-http-port", had.ingress_http_port, now.ingress_http_port),
         ("--ingress-https-port", had.ingress_https_port, now.ingress_https_port),
+        ("-v", had.verbosity, now.verbosity),
     ]
     if had.nodes and now.nodes and "auto" not in (had.runtime, now.runtime):
         rows.append(("--runtime", had.runtime, now.runtime))

@@ -91,6 +91,7 @@ def start(
         )
     if nodes and nodes.inside:
         parts = [components.reached_from_outside(part) for part in parts]
+    parts = [components.with_verbosity(part, settings.verbosity) for part in parts]
     record = replace(
         record,
         server=f"https://{components.BIND_ADDRESS}:{port}",
@@ -106,6 +107,7 @@ def start(
         load_balancer_pool=settings.load_balancer_pool,
         ingress_http_port=settings.ingress_http_port,
         ingress_https_port=settings.ingress_https_port,
+        verbosity=settings.verbosity,
         differences=tuple(nodes.differences) if nodes else (),
     )
     offsets = {path.stem: _size(path) for path in layout.logs.glob("*.log")}
@@ -130,7 +132,9 @@ def _nodes(layout: Layout, settings: Settings, record: Record) -> tuple[Nodes | 
 
     numbers = joining.numbers(had, settings.nodes)
     runtime, family = plan.runtime(layout, settings.runtime), settings.ip_family
-    made = joining.Nodes(layout, numbers, runtime, kind=settings.network, ip_family=family)
+    made = joining.Nodes(
+        layout, numbers, runtime, kind=settings.network, ip_family=family, verbosity=settings.verbosity
+    )
     return made, [name for name in had if name not in numbers]
 
 

@@ -170,6 +170,9 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, settings.Flags]:
             metavar="PORT",
             help=f"of this machine, where Ingresses are served; 0 = not (default: {usual}, without root {high})",
         )
+    parser.add_argument(
+        "-v", "--v", dest="verbosity", type=flags.count, metavar="N", help="how much components log (default: 2)"
+    )
     parser.add_argument("--token", help="an extra bearer token with all rights, for load tests; for this start only")
     parser.epilog = "A cluster that was started before keeps what it was made with, unless a flag changes it."
     arguments = parser.parse_args(argv)
@@ -196,6 +199,7 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, settings.Flags]:
         load_balancer_pool=arguments.load_balancer_pool,
         ingress_http_port=arguments.ingress_http_port,
         ingress_https_port=arguments.ingress_https_port,
+        verbosity=arguments.verbosity,
     )
 
 

@@ -33,12 +33,14 @@ class Nodes:
         *,
         kind: str = "vxlan",
         ip_family: str = "ipv4",
+        verbosity: int = 2,
     ) -> None:
         self.layout = layout
         self.numbers = dict(numbers)
         self.runtime = runtime
         self.kind = kind
         self.dual = ip_family == "dual"
+        self.verbosity = verbosity
         plan.check_family(ip_family)
         self.isolation = rights().level
         self.inside = self.isolation == "user-namespaces"
@@ -89,6 +91,7 @@ class Nodes:
                 name,
                 self.kind,
                 dual=self.dual,
+                verbosity=self.verbosity,
             )
             for name, number in self.numbers.items()
         ]

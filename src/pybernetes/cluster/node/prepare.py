@@ -62,6 +62,7 @@ def prepare(
     kind: str = "vxlan",
     *,
     dual: bool = False,
+    verbosity: int = 2,
 ) -> Machine:
     """Writes the files of a node and answers its description, which is one of them."""
     name, address = name or node_name(number), network.address(number)
@@ -81,7 +82,9 @@ def prepare(
         more |= {"port": free_port(address), "healthzPort": free_port("127.0.0.1"), "address": address}
     _write_kubelet(layout, folder, name, f"https://{network.gateway}:{server_port}", socket, more)
     flags = [] if root else [f"--root-dir={folder / 'lib-kubelet'}", f"--node-labels={LABEL}={isolation}"]
-    kubelet = Program("kubelet", _kubelet_command(folder, name, addresses) + flags, str(layout.log(f"{name}-kubelet")))
+    kubelet = Program(
+        "kubelet", _kubelet_command(folder, name, addresses, verbosity) + flags, str(layout.log(f"{name}-kubelet"))
+    )
     _write_pod_network(folder / "etc-cni" / "net.d", folder / "cni.template", kind, dual=dual)
     program = _write_runtime(layout, folder, name, runtime, socket, root=root, plain_address=address if plain else "")
     programs = [program, kubelet]
@@ -140,7 +143,7 @@ def ensure_certificates(layout: Layout, name: str, *addresses: str, now: datetim
     return made
 
 
-def _kubelet_command(folder: Path, name: str, addresses: Sequence[str]) -> list[str]:
+def _kubelet_command(folder: Path, name: str, addresses: Sequence[str], verbosity: int) -> list[str]:
     return [
         *PYTHON,
         "kubelet",
@@ -149,7 +152,7 @@ def _kubelet_command(folder: Path, name: str, addresses: Sequence[str]) -> list[
         f"--hostname-override={name}",
         f"--node-ip={','.join(addresses)}",
         f"--local-volumes-kubeconfig={folder / 'local-volumes.kubeconfig'}",
-        "--v=2",
+        f"--v={verbosity}",
     ]
 
 

@@ -77,7 +77,9 @@ def add(layout: Layout, record: Record, numbers: Mapping[str, int], done: Callab
     runtime = plan.runtime(layout, record.runtime or "auto")
     kind = record.network_kind or DEFAULT_NETWORK
     family = record.ip_family or DEFAULT_FAMILY
-    nodes = joining.Nodes(layout, numbers, runtime, record.network, kind=kind, ip_family=family)
+    nodes = joining.Nodes(
+        layout, numbers, runtime, record.network, kind=kind, ip_family=family, verbosity=record.verbosity
+    )
     nodes.provide_images()
     changed = replace(
         record, members={**record.numbers, **numbers}, nodes=len(record.numbers) + len(numbers), runtime=runtime
