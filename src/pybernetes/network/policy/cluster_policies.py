@@ -65,6 +65,14 @@ class ClusterPolicies:
     async def run(self) -> None:
         """Follow them until cancelled."""
         name = f"metadata.name={PLURAL}.{GROUP}"
+        try:
+            await self._client.list(CustomResourceDefinition, field_selector=name)
+        except errors.Forbidden as error:  # a cluster that was made before: NetworkPolicies do not wait for it
+            log.warning("ClusterNetworkPolicies are not enforced: %s", error)
+            self.synced.set()
+            await asyncio.Event().wait()
+        except (errors.APIError, OSError, TimeoutError):
+            pass  # the informer tries again
         definitions = self._informers.informer(CustomResourceDefinition, field_selector=name)
         handler = definitions.add_handler(*[lambda *_: self._changed.set()] * 3)
         retry = FIRST_RETRY
