@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pybernetes.cluster.diagnosis.claims import explain_claim
-from pybernetes.cluster.diagnosis.facts import Facts
-from pybernetes.cluster.diagnosis.makers import explain_maker, summary, worst
-from pybernetes.cluster.diagnosis.others import explain_namespace, explain_node
-from pybernetes.cluster.diagnosis.pods import explain
+from pybernetes.trace.why.claims import explain_claim
+from pybernetes.trace.why.facts import Facts
+from pybernetes.trace.why.makers import explain_maker, summary, worst
+from pybernetes.trace.why.others import explain_namespace, explain_node
+from pybernetes.trace.why.pods import explain
 
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 AWAY = {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting."}]}}

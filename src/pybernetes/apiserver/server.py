@@ -30,6 +30,7 @@ from pybernetes.store import open_store
 from pybernetes.store.base import StoreError
 from pybernetes.store.cache import Cache, Sealed
 from pybernetes.trace.sampling import DEFAULT
+from pybernetes.trace.why import WHY
 
 from . import log_level, runtime_config
 from .admission import configuration, plugins
@@ -125,7 +126,8 @@ class APIServer:
         self._watchdog = LoopWatchdog()
         self.metrics.watchdog = self._watchdog
         self._authorities = authn.authorities(options)
-        self._traces = Traces(options.trace_dir) if options.trace_dir else None
+        recorded = options.trace_dir or options.tracing
+        self._traces = Traces(options.trace_dir, options.tracing) if recorded else None
         self.registry.records = self._traces is not None
         self._http = self._chain()
         # A kept head names the store of a custom resource, with its schema, rules and columns.
@@ -159,6 +161,7 @@ class APIServer:
         handler = staged(dispatcher, "authorized", recording)
         self._authorization = AuthorizerChain(self.registry, options)
         authorization = Authorization(handler, self.registry)
+        paths.add(WHY, partial(_why, authorization), listed=False)
         limited = self._limited = self._limit(authorization)
         self.metrics.in_flight = limited
         if self._flows is not None:
@@ -386,6 +389,12 @@ def _refusal(status: int, message: str) -> Response:
 
 def _lasts(request: Request) -> bool:
     return request.info is None or lasts(request.info)
+
+
+async def _why(authorized: Handler, request: Request) -> Response:
+    from .why import Why  # only for who asks
+
+    return await Why(authorized)(request)
 
 
 async def _always() -> None:

@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pybernetes.cluster.diagnosis.facts import Answer
     from pybernetes.kubectl.builder import Info
     from pybernetes.kubectl.context import Context
+    from pybernetes.trace.why.facts import Answer
 
 _NEGATIVE = ("Pressure", "Unavailable", "Failure", "Failed", "Degraded", "Stalled", "Denied", "Corruption", "Dangling")
 """Ends of the names of conditions that are bad when they are True; others are bad when they are False."""
@@ -35,6 +35,8 @@ def run(context: Context, arguments: list[str]) -> int | None:
         context.out(f"{info.mapping.kind} {where}: {found.sentence}.\n")
         for line in found.details:
             context.out(f"{line}\n")
+        if found.fix:
+            context.out(f"What would help: {found.fix}.\n")
     return None
 
 
@@ -42,7 +44,7 @@ def answer(context: Context, info: Info) -> Answer:
     """The sentence and the details for one object."""
     import asyncio
 
-    from pybernetes.cluster.diagnosis import asking
+    from pybernetes.trace.why import asking, kinds
 
     kind = info.mapping.kind
     if info.mapping.group in ("", "apps", "batch") and kind.lower() in asking.KINDS:
@@ -51,6 +53,8 @@ def answer(context: Context, info: Info) -> Answer:
             return asyncio.run(asked.explain(kind.lower(), info.name))[1]
         except (LookupError, asking.Forbidden) as error:
             raise CLIError(str(error.args[0])) from None
+    if (info.mapping.group, kind) in kinds.BY_KIND:
+        return asyncio.run(kinds.explain(_Reader(context), info.object))
     return explain_any(info.object, _events(context, info.namespace, kind, info.name))
 
 
@@ -61,7 +65,7 @@ class _Reader:
         self._client = context.client
 
     async def get(self, path: str) -> Any:
-        from pybernetes.cluster.diagnosis import asking
+        from pybernetes.trace.why import asking
 
         try:
             return self._client.get(path)
@@ -81,7 +85,7 @@ class _Reader:
 
 def explain_any(obj: dict[str, Any], events: list[dict[str, Any]]) -> Answer:
     """What the metadata, status and events of any object say."""
-    from pybernetes.cluster.diagnosis.facts import Answer
+    from pybernetes.trace.why.facts import Answer
 
     metadata, status = obj.get("metadata") or {}, obj.get("status") or {}
     warnings = [each for each in events if each.get("type") == "Warning"][-5:]

@@ -26,13 +26,14 @@ def explain_node(node: Object, lease: Object | None, events: list[Object]) -> An
     if spec.get("unschedulable"):
         return Answer("it is ready, but takes no new pods: it is cordoned (kubectl uncordon ends that)")
     taints = [f"{each['key']}:{each['effect']}" for each in spec.get("taints") or ()]
-    return Answer("it is ready" + (f", for pods that tolerate {', '.join(taints)}" if taints else ""))
+    tolerated = f", for pods that tolerate {', '.join(taints)}" if taints else ""
+    return Answer(f"it is ready{tolerated}", healthy=True)
 
 
 def explain_namespace(namespace: Object) -> Answer:
     """Why a namespace does not end."""
     if not namespace["metadata"].get("deletionTimestamp"):
-        return Answer("it is active")
+        return Answer("it is active", healthy=True)
     found = [
         each
         for each in (namespace.get("status") or {}).get("conditions") or ()

@@ -6,6 +6,12 @@ from collections.abc import Iterable
 
 from .facts import Answer, Object, condition, is_ready, message_of, recent
 
+PODS_FAULTS = (
+    *("ProgressDeadlineExceeded:", "BackoffLimitExceeded:", "PodFailurePolicy:"),
+    *("FailedIndexes:", "MaxFailedIndexesExceeded:"),
+)
+"""What conditions say of makers that were given up because of their pods, which know more."""
+
 
 def explain_maker(kind: str, maker: Object, events: Iterable[Object], owned: Iterable[Object]) -> Answer | None:
     """What keeps it from making pods; None if nothing does, so that its pods have to be asked."""
@@ -32,7 +38,7 @@ def explain_maker(kind: str, maker: Object, events: Iterable[Object], owned: Ite
     if maker["spec"].get("paused") is True and not _complete(kind, maker):
         return Answer(f"the {kind} is paused")
     if kind == "Job" and condition(maker, "Complete").get("status") == "True":
-        return Answer("the Job is complete")
+        return Answer("the Job is complete", healthy=True)
     status = maker.get("status") or {}
     if kind == "DaemonSet" and status.get("observedGeneration") and not status.get("desiredNumberScheduled"):
         return Answer("no node is for it: none has the labels that it asks for and taints that it tolerates")

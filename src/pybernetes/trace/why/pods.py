@@ -54,7 +54,7 @@ def explain(facts: Facts) -> Answer:
     if metadata.get("deletionTimestamp"):
         return _terminating(facts)
     if status.get("phase") == "Succeeded":
-        return Answer("it has completed: all its containers ended with exit code 0")
+        return Answer("it has completed: all its containers ended with exit code 0", healthy=True)
     if status.get("phase") == "Failed":
         return _failed(facts)
     if not spec.get("nodeName"):
@@ -62,7 +62,8 @@ def explain(facts: Facts) -> Answer:
     for search in (_init_containers, _containers, _not_ready, _debugging):
         if answer := search(facts):
             return answer
-    return Answer(f"it is running and ready, on node {spec['nodeName']}", _resize(facts.pod), ask_scheduler=True)
+    text = f"it is running and ready, on node {spec['nodeName']}"
+    return Answer(text, _resize(facts.pod), ask_scheduler=True, healthy=True)
 
 
 def _after(names: list[str]) -> str:

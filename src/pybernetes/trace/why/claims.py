@@ -114,4 +114,4 @@ def explain_claim(facts: Facts, name: str, used_by: list[str]) -> Answer:
         if condition(claim, kind).get("status") == "True":
             text = condition(claim, kind).get("message") or "no message"
             return Answer(f"it is bound to {claim['spec'].get('volumeName')}, and its resize goes on: {text}")
-    return Answer(f"it is bound to the PersistentVolume {claim['spec'].get('volumeName')}")
+    return Answer(f"it is bound to the PersistentVolume {claim['spec'].get('volumeName')}", healthy=True)

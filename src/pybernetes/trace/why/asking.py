@@ -122,13 +122,19 @@ class Asked:
             ]
             for each in owned:
                 events += await self._events("ReplicaSet", each["metadata"]["name"])
-        if answer := makers.explain_maker(title, maker, _in_order(events), owned):
+        answer = makers.explain_maker(title, maker, _in_order(events), owned)
+        if answer is not None and not answer.sentence.startswith(makers.PODS_FAULTS):
             return answer
         owners = {_uid(maker), *map(_uid, owned)}
         its = [each for each in await self._list(f"{self._base}/pods", "pods") if _is_of(each, owners)]
         text, worst = makers.summary(title, maker, its), makers.worst(its)
+        if answer is not None:
+            if worst is None:
+                return answer
+            text = answer.sentence.rstrip(". ")
         if worst is None:
-            return Answer(text, recent(events) if not its else ())
+            all_there = len(its) >= makers.wanted_pods(title, maker)
+            return Answer(text, recent(events) if not its else (), healthy=all_there)
         answer = pods.explain(await self._facts(worst))
         pod = worst["metadata"]["name"]
         return Answer(f"{text}; of pod {pod}: {answer.sentence}", (*answer.details, f"More: why pod/{pod}"))

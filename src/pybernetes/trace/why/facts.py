@@ -40,6 +40,10 @@ class Answer:
     sentence: str
     details: tuple[str, ...] = ()
     ask_scheduler: bool = False
+    healthy: bool = False
+    """Nothing is wrong."""
+    fix: str = ""
+    """The smallest change that would help, where one is known."""
 
 
 def utc(now: datetime.datetime) -> str:
