@@ -21,7 +21,7 @@ from google.protobuf import (  # type: ignore[import-untyped]
 
 SCALARS = {
     name: getattr(descriptor_pb2.FieldDescriptorProto, f"TYPE_{name.upper()}")
-    for name in ("double", "float", "int64", "uint64", "int32", "uint32", "bool", "string", "bytes")
+    for name in ("double", "float", "int64", "uint64", "int32", "uint32", "fixed64", "bool", "string", "bytes")
 }
 REPEATED = descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED
 OPTIONAL = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL

@@ -134,7 +134,6 @@ def test_what_upstream_complains_about(flags: str, message: str, capsys: pytest.
         "--max-connection-bytes-per-sec=1",
         "--peer-ca-file=f",
         "--shutdown-send-retry-after",
-        "--tracing-config-file=f",
         "--allow-metric-labels=m,l=v",
     ],
 )

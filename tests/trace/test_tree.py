@@ -6,7 +6,7 @@ from typing import Any
 
 from pybernetes.trace.otlp import of_trees
 from pybernetes.trace.page import render as page
-from pybernetes.trace.span import Mark, Span
+from pybernetes.trace.span import Span
 from pybernetes.trace.text import render
 from pybernetes.trace.tree import Spans, mark_critical
 
@@ -88,14 +88,14 @@ def test_what_has_ended_replaces_what_was_going_on() -> None:
 
 
 def test_text_shows_times_objects_and_stages() -> None:
-    stages = [Mark(3 * MS, "authenticated"), Mark(4 * MS, "stored")]
+    stages = [(3 * MS, "authenticated", ""), (4 * MS, "stored", "")]
     spans = [
         span("command", 0, 10),
         span(
             "create deployments", 2, 5, parent="command", revisions=[41], marks=stages,
             attributes={"object": "/registry/deployments/default/web", "code": 201},
         ),
-        span("reconcile", 6, 7, causes=[41], error="conflict", marks=[Mark(6 * MS, "ScalingReplicaSet", "to 2")]),
+        span("reconcile", 6, 7, causes=[41], error="conflict", marks=[(6 * MS, "ScalingReplicaSet", "to 2")]),
     ]  # fmt: skip
     text = "\n".join(render(Spans(spans).trees()))
     assert "trace t: 3 spans of 1 component in 10.0 ms" in text

@@ -87,7 +87,6 @@ REFUSED: Final = (
     Flag("peer-advertise-port", str, "", _PEERS),
     Flag("peer-ca-file", str, "", _PEERS),
     Flag("shutdown-send-retry-after", boolean, False, "nobody listens any more during the shutdown"),
-    Flag("tracing-config-file", str, "", "there are no traces"),
 )
 """Refused with any other value than the default."""
 

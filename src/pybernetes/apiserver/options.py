@@ -16,6 +16,7 @@ from pybernetes.api.resources import OPTIONAL
 from pybernetes.api.times import format_duration
 from pybernetes.flags import boolean, file, seconds, words
 from pybernetes.net import tls as tls_flags
+from pybernetes.trace.configuration import TracingConfiguration, of_file
 from pybernetes.version import GIT_VERSION
 
 from . import encryption as encryption_flags
@@ -53,12 +54,26 @@ def parse(argv: list[str]) -> argparse.Namespace:
     problems += _check_initializers(options) + kubelet_flags.check_flags(options)
     if options.enable_priority_and_fairness and _total_seats(options) <= 0:
         problems.append("--max-requests-inflight and --max-mutating-requests-inflight must not sum up to 0")
+    options.tracing = None
+    if options.tracing_config_file:
+        options.tracing, wrong = _tracing(options.tracing_config_file)
+        problems += wrong
     if problems:
         parser.error("; ".join(problems))
     for note in idle_flags.notes(options):
         print(f"pyb apiserver: {note}", file=sys.stderr)
     options.service_cidrs = tuple(words(options.service_cluster_ip_range))
     return options
+
+
+def _tracing(path: str) -> tuple[TracingConfiguration | None, list[str]]:
+    """The file that --tracing-config-file names, or what is wrong with it."""
+    from pybernetes.api.yaml import yaml_to_json
+
+    try:
+        return of_file(yaml_to_json(Path(path).read_bytes())[0]), []
+    except (OSError, ValueError) as error:
+        return None, [f"--tracing-config-file: {error}"]
 
 
 def flag_values(options: argparse.Namespace) -> dict[str, str]:
@@ -113,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--etcd-readycheck-timeout", type=seconds, default=2.0, help="how long it may take to be called ready")
     add("--trace-dir", type=Path, help="where spans of all components are kept; without it nothing is recorded")
+    add("--tracing-config-file", help="a TracingConfiguration: where spans are exported to (OTLP)")
     add("--event-ttl", type=seconds, default=3600.0, help="how long events are kept")
     add("--service-cluster-ip-range", default="10.96.0.0/16", help="one or two CIDRs for Services")
     add("--service-node-port-range", type=_range, default=(30000, 32767))

@@ -2,13 +2,15 @@
 
 POST hands in a batch; components do so half a second after something has happened, and never otherwise. GET answers
 one line of JSON with the number to go on `after`, then the batches, one a line, and what goes on now.
-The server's own spans take the same way into the store, without a request.
+The server's own spans take the same way into the store, without a request. With `--tracing-config-file` all of them are
+exported as well (`client.otlp`): components need no configuration of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,8 +18,12 @@ from pybernetes.api.errors import BadRequest, MethodNotAllowed, RequestEntityToo
 from pybernetes.component.tasks import Tasks
 from pybernetes.net.http import Request, Response
 from pybernetes.trace import recorder
+from pybernetes.trace.configuration import Tracing
 from pybernetes.trace.span import Batch, decoder, encoder
 from pybernetes.trace.store import SIZE, SPANS, SpanStore
+
+if TYPE_CHECKING:
+    from pybernetes.client.otlp import Exporter
 
 __all__ = ["SPANS", "Traces"]
 
@@ -29,7 +35,7 @@ MOST = 1000  # spans of a batch
 class Traces:
     """The recorder of this process, and the store of everybody's spans."""
 
-    def __init__(self, folder: Path, size: int = SIZE) -> None:
+    def __init__(self, folder: Path | None, tracing: Tracing | None = None, size: int = SIZE) -> None:
         self.recorder = recorder.start("apiserver")
         self.recorder.notify = self._notify
         self.store = SpanStore(folder, size)
@@ -37,6 +43,12 @@ class Traces:
         self._written = asyncio.Event()
         self._tasks = Tasks("traces")
         self._tasks.start("span-log", self._write)
+        self._exporter: Exporter | None = None
+        if tracing is not None:
+            from pybernetes.client.otlp import Exporter
+
+            self._exporter = Exporter(tracing)
+            self._tasks.start("span-export", self._exporter.run)
 
     async def __call__(self, request: Request) -> Response:
         """GET `?after=<number>&since=<seconds since 1970>`, or POST."""
@@ -94,6 +106,8 @@ class Traces:
 
     def _add(self, batch: Batch) -> None:
         self.store.add(encoder.encode(batch))
+        if self._exporter is not None:
+            self._exporter.add(batch.spans)
         self._written.set()
 
     async def _write(self) -> None:

@@ -9,15 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from typing import TYPE_CHECKING
 
 from pybernetes.api import errors
 from pybernetes.component.tasks import Tasks
 from pybernetes.trace import recorder
+from pybernetes.trace.configuration import Tracing
 from pybernetes.trace.recorder import Recorder
 from pybernetes.trace.span import Batch, Span, encoder
 from pybernetes.trace.store import SPANS
 
 from .client import Client
+
+if TYPE_CHECKING:
+    from .otlp import Exporter
 
 GATHER = 0.5  # seconds
 MOST = 1000  # spans of a batch
@@ -29,8 +34,12 @@ log = logging.getLogger(__name__)
 class Sender:
     """Waits for spans of this process and sends them."""
 
-    def __init__(self, client: Client, source: Recorder) -> None:
+    def __init__(
+        self, client: Client, source: Recorder, exporter: Exporter | None = None, *, sends: bool = True
+    ) -> None:
         self._client = client
+        self._exporter = exporter
+        self._sends = sends
         self._recorder = source
         self._news = asyncio.Event()
         source.notify = self._news.set
@@ -44,7 +53,10 @@ class Sender:
             try:
                 await self.flush()
             except (errors.NotFound, errors.PathNotFound, errors.Forbidden, errors.Unauthorized) as error:
-                log.info("nothing is recorded any more, the server does not take it: %s", error)
+                log.info("spans are not sent any more, the server does not take them: %s", error)
+                if self._exporter is not None:
+                    self._sends = False
+                    continue
                 if recorder.RECORDER is self._recorder:
                     recorder.stop()
                 self._recorder.notify = _ignore
@@ -72,14 +84,25 @@ class Sender:
                 raise
 
     async def _send(self, batch: list[Span]) -> None:
+        if self._exporter is not None:
+            self._exporter.add(batch)
+        if not self._sends:
+            return
         await self._client.transport.request("POST", SPANS, body=encoder.encode(Batch(batch)))
 
 
-def start(service: str, client: Client, tasks: Tasks) -> Sender | None:
-    """Record what this process does and send it, if it was started to (`trace.VARIABLE`)."""
-    if not recorder.wanted():
+def start(service: str, client: Client, tasks: Tasks, exported: Tracing | None = None) -> Sender | None:
+    """Record what this process does and send it, if it was started to (`trace.VARIABLE`) or is to export it."""
+    sends = recorder.wanted()
+    if not sends and exported is None:
         return None
-    sender = Sender(client, recorder.start(service))
+    exporter = None
+    if exported is not None:
+        from .otlp import Exporter
+
+        exporter = Exporter(exported)
+        tasks.start("span export", exporter.run)
+    sender = Sender(client, recorder.start(service), exporter, sends=sends)
     tasks.start("spans", sender.run)
     return sender
 

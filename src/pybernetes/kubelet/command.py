@@ -108,7 +108,7 @@ async def _run(options: Options, config: KubeletConfiguration) -> int:
     ):
         await component.wait_for_server(client)
         kubelet = Kubelet(client, runtime, kubelet_settings, clock)
-        sender = tracing.start(PROGRAM, client, kubelet.tasks)
+        sender = tracing.start(PROGRAM, client, kubelet.tasks, config.tracing)
         servers = [await serve(kubelet), await serve_health(kubelet), await serve_read_only(kubelet)]
         work = asyncio.create_task(_work(kubelet, settings, options.kubeconfig))
         component.end_on_signals(work)

@@ -96,7 +96,6 @@ UNSUPPORTED: Final[dict[str, tuple[Any, ...]]] = {
     "server_tls_bootstrap": (False, True),
     "qos_reserved": (),
     "reserved_memory": (),
-    "tracing": (),
     "user_namespaces": (),
 }
 """Settings with the values that this kubelet can do; another value is refused."""
@@ -257,6 +256,7 @@ def check(config: KubeletConfiguration) -> None:
     if config.cpu_manager_policy not in ("none", "static"):
         problems.append(f"unknown cpuManagerPolicy {config.cpu_manager_policy!r}")
     problems += _enforcement(config)
+    problems += config.tracing.problems("tracing.") if config.tracing else []
     behavior = config.memory_swap.swap_behavior if config.memory_swap else None
     if behavior not in (None, "", "NoSwap", "LimitedSwap"):
         problems.append(

@@ -9,6 +9,7 @@ from msgspec import field
 from pybernetes.api.base import Struct
 from pybernetes.api.core.v1 import Taint
 from pybernetes.api.types import Double, Duration, Int32, Int64, Pointer, Quantity
+from pybernetes.trace.configuration import Tracing
 
 
 class X509Authentication(Struct):
@@ -212,7 +213,7 @@ class KubeletConfiguration(Struct):
     memory_reservation_policy: str | None = None
     register_with_taints: list[Taint] | None = None
     register_node: Annotated[bool | None, Pointer] = None
-    tracing: dict[str, Any] | None = None
+    tracing: Tracing | None = None
     local_storage_capacity_isolation: Annotated[bool | None, Pointer] = None
     container_runtime_endpoint: str | None = None
     image_service_endpoint: str | None = None
