@@ -30,6 +30,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "images of the nodes: build, import or pull one, make one of a Debian package, list, remove",
     ),
     "why": (_COMMANDS + "why", "explain where a pod is, or why it is pending and what would make it fit"),
+    "at": (_COMMANDS + "at", "show objects as they were at a revision: at REVISION get RESOURCE"),
+    "diff": (_COMMANDS + "diff", "show what has changed between two revisions, and who changed it"),
     "trace": (_COMMANDS + "trace", "run a command and show all that it caused; or what led to an object"),
     "test": (_COMMANDS + "test", "install what the tests need, then lint, type-check and run them"),
     "lock": (_COMMANDS + "lock", "pin the newest versions of all packages, with hashes, in requirements/"),
