@@ -43,7 +43,7 @@ def test_requests_are_spans_that_list_their_revisions(tmp_path: Path) -> None:
             create, again, get, delete = sorted(ours, key=lambda each: each.start)
             assert (create.trace, create.parent, create.revisions) == ("a" * 32, "b" * 16, [revision])
             assert create.attributes["object"] == "/registry/configmaps/default/web"
-            assert [mark.name for mark in create.marks] == [
+            assert [name for _, name, _ in create.marks] == [
                 *("authenticated", "authorized", "decoded", "mutating admission"),
                 *("validated", "validating admission", "stored"),
             ]

@@ -40,11 +40,11 @@ def of_span(span: Span, trace: str, parent: str, links: Iterable[tuple[str, str]
         "attributes": [{"key": key, "value": _value(value)} for key, value in attributes.items()],
         "events": [
             {
-                "timeUnixNano": str(mark.at),
-                "name": mark.name,
-                "attributes": [{"key": "message", "value": {"stringValue": mark.text}}] if mark.text else [],
+                "timeUnixNano": str(at),
+                "name": name,
+                "attributes": [{"key": "message", "value": {"stringValue": text}}] if text else [],
             }
-            for mark in span.marks
+            for at, name, text in span.marks
         ],
         "links": [{"traceId": trace, "spanId": other} for trace, other in links],
         "status": {"code": ERROR, "message": span.error} if span.error else {},

@@ -65,7 +65,7 @@ def _row(node: Node, depth: int, begin: int, whole: int) -> str:
     details += [f"revisions written: {', '.join(map(str, span.revisions))}"] if span.revisions else []
     details += [f"woken by revisions: {', '.join(map(str, span.causes))}"] if span.causes else []
     details += [f"also caused by: {title(each.span)}" for each in node.links]
-    details += [f"{(mark.at - begin) / 1e6:.1f} ms {mark.name} {mark.text}" for mark in span.marks]
+    details += [f"{(at - begin) / 1e6:.1f} ms {name} {text}" for at, name, text in span.marks]
     details += [f"error: {span.error}"] if span.error else []
     return (
         f'<details><summary class="{classes}"><span class="name" style="padding-left:{depth * 1.2:.1f}em">'

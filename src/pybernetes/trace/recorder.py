@@ -23,10 +23,11 @@ from typing import Final
 
 from . import VARIABLE
 from .context import SpanContext, format_header
-from .span import CAUSES, DROPPED, Span, Value
+from .span import CAUSES, DROPPED, MARKS, Span, Value
 
 LIMIT: Final = 20_000  # spans that wait to be sent; further ones are dropped, and counted
 
+LONGEST_ERROR: Final = 512  # characters
 QUICK: Final = 1_000_000  # nanoseconds
 Cause = Span | int | SpanContext
 """Why something is done: a span of this process, a revision, a span of another process."""
@@ -163,7 +164,7 @@ class Active:
         assert self.span is not None
         CURRENT.reset(self._token)
         if error is not None and not self.span.error:
-            self.span.error = str(error) or type(error).__name__
+            self.span.error = str(error)[:LONGEST_ERROR] or type(error).__name__
         if not self._kept:
             self._recorder.drop(self.span)
             return
@@ -182,7 +183,7 @@ class Active:
     def fail(self, error: BaseException) -> None:
         """The work has failed with an error that was handled."""
         if self.span is not None:
-            self.span.error = str(error) or type(error).__name__
+            self.span.error = str(error)[:LONGEST_ERROR] or type(error).__name__
 
     def done(self, item: str) -> None:
         """The work on an item of a queue has ended; it is kept only if anything came of it."""
@@ -254,8 +255,8 @@ def child(name: str, **attributes: Value) -> Active:
 def mark(name: str, text: str = "") -> None:
     """Note in the current span what happened."""
     current = CURRENT.get()
-    if isinstance(current, Span):
-        current.mark(time.time_ns(), name, text)
+    if current is not None and type(current) is Span and not current.end and len(current.marks) < MARKS:
+        current.marks.append((time.time_ns(), name, text))
 
 
 def wrote(key: str, revision: int) -> None:

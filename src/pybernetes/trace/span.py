@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
 Value = str | int | float | bool
 
 
-class Mark(NamedTuple):
-    """Something that happened in a span: an event, a condition, the end of a stage."""
-
-    at: int
-    """Nanoseconds since 1970."""
-    name: str
-    text: str = ""
+Mark = tuple[int, str, str]
+"""What happened in a span: when (nanoseconds since 1970), its name, a text. A plain tuple, as there are many."""
 
 
 class Span(msgspec.Struct, array_like=True, eq=False):
@@ -51,7 +44,7 @@ class Span(msgspec.Struct, array_like=True, eq=False):
     def mark(self, at: int, name: str, text: str = "") -> None:
         """Note what happened while the span goes on; at most MARKS of a span are kept."""
         if not self.end and len(self.marks) < MARKS:
-            self.marks.append(Mark(at, name, text))
+            self.marks.append((at, name, text))
 
     def wrote(self, at: int, key: str, revision: int) -> None:
         """Note that the span changed an object. A task that outlives its span adds nothing to it."""

@@ -88,17 +88,28 @@ def _notes(node: Node, below: str, begin: int, stages: bool) -> Iterator[str]:
     if not span.marks:
         return
     indent = " " * (len(_HEADER) - 1 + _WIDTH) + f" {below}{'│  ' if node.children else '   '}"
-    if any(each.name == "authenticated" for each in span.marks):
+    if any(name == "authenticated" for _, name, _ in span.marks):
         if stages:
-            times = [span.start, *(each.at for each in span.marks)]
+            times = [span.start, *(at for at, _, _ in span.marks)]
             took = [(b - a) / 1e6 for a, b in pairwise(times)]
-            spent = [f"{mark.name} {each:.1f}" for mark, each in zip(span.marks, took, strict=True) if each >= SHORTEST]
+            stages_of = zip(span.marks, took, strict=True)
+            spent = [f"{name} {each:.1f}" for (_, name, _), each in stages_of if each >= SHORTEST]
             if spent:
                 yield f"{indent}{', '.join(spent)} ms"
         return
-    for mark in span.marks:
-        text = f"{mark.name}: {mark.text}" if mark.text else mark.name
-        yield f"{indent}{_ms(mark.at - begin).strip()} {text[:LONGEST]}"
+    for at, name, more in span.marks:
+        text = f"{name}: {more}" if more else name
+        yield f"{indent}{_ms(at - begin).strip()} {text[:LONGEST]}"
+
+
+def outline(nodes: Iterable[Node], depth: int = 0) -> Iterator[str]:
+    """Who caused what, without times and names of objects; what happened several times in a place is one line."""
+    found: dict[tuple[str, str], list[Node]] = {}
+    for node in nodes:
+        found.setdefault((node.span.service, node.span.name), []).append(node)
+    for (service, name), same in found.items():
+        yield f"{'  ' * depth}{service}: {name}"
+        yield from outline([child for node in same for child in node.children], depth + 1)
 
 
 def line(span: Span) -> str:

@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     wait = "how long to wait for a command's consequences (default: 60s)"
     parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="TIME", help=wait)
     parser.add_argument("--json", action="store_true", help="a list of spans, in the names of OTLP's JSON form")
+    parser.add_argument("--outline", action="store_true", help="who caused what, without times")
     parser.add_argument("--html", metavar="FILE", help="write one page with the waterfall, which opens anywhere")
     parser.add_argument("--follow", "-f", action="store_true", help="show each span when it has ended, until Ctrl-C")
     return parser
@@ -153,6 +154,10 @@ def _show(arguments: argparse.Namespace, trees: list[Node]) -> None:
         from pybernetes.trace.otlp import of_trees
 
         print(json.dumps(of_trees(trees), indent=1))
+    elif arguments.outline:
+        from pybernetes.trace.text import outline
+
+        print("\n".join(outline(trees)))
     elif not arguments.html:
         from pybernetes.trace.text import render
 

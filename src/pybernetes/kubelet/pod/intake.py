@@ -15,6 +15,8 @@ from pybernetes.api.core.v1 import Pod
 from pybernetes.client.events import WARNING, EventRecorder
 from pybernetes.client.keys import copy, key_of, uid_of
 from pybernetes.component import klog
+from pybernetes.trace import recorder
+from pybernetes.trace.recorder import CURRENT, Cause
 
 from ..metrics.pods import PodMetrics
 from ..resources.allocation import AllocationManager
@@ -57,7 +59,8 @@ class PodIntake:
         self._devices = devices
         self._make_room = make_room
         self.metrics: PodMetrics | None = None
-        self._new: asyncio.Queue[str] = asyncio.Queue()
+        self._new: asyncio.Queue[tuple[str, Cause | None]] = asyncio.Queue()
+        """Uids, and what has brought each pod, where that is recorded."""
         self._waiting: set[str] = set()
         """Uids in `_new`: their turn has not come."""
         self._reserved: set[str] = set()
@@ -99,7 +102,7 @@ class PodIntake:
             if self.metrics is not None:
                 self.metrics.seen(pod)
             self._waiting.add(uid_of(pod))
-            self._new.put_nowait(uid_of(pod))
+            self._new.put_nowait((uid_of(pod), CURRENT.get()))
 
     def updated(self, old: Pod, new: Pod) -> None:
         """A source has changed a pod."""
@@ -150,9 +153,11 @@ class PodIntake:
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
-                    uid = await self._new.get()
+                    uid, cause = await self._new.get()
                     try:
-                        await self._take(uid, group)
+                        with recorder.span("admit pod", () if cause is None else (cause,)) as span:
+                            await self._take(uid, group)
+                            span.done(_name(self._pods.get(uid)) or uid)
                         if self._new.empty():  # for all that came together; their workers have not begun yet
                             self._allocation.save()
                     except Exception:
@@ -260,3 +265,7 @@ def _labels(pod: Pod) -> tuple[object, object]:
 def _others_conditions(pod: Pod) -> Iterable[object]:
     conditions = (pod.status.conditions if pod.status else None) or ()
     return [(each.type, each.status) for each in conditions if each.type not in BY_KUBELET]
+
+
+def _name(pod: Pod | None) -> str:
+    return "" if pod is None else str(key_of(pod))
