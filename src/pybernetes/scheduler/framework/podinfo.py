@@ -130,7 +130,7 @@ class PodInfo:
 
     @property
     def affinity_error(self) -> Exception | None:
-        """A selector in its terms that means nothing; the terms are empty then."""
+        """What is wrong with its terms: a selector that means nothing, or too many; they are empty then."""
         return self._terms().error
 
     @property
@@ -152,6 +152,10 @@ class PodInfo:
 _COPIED = tuple(name for name in PodInfo.__slots__ if name not in ("pod", "spec"))
 
 
+MAX_TERMS = 500
+"""Pod affinity terms of one pod. Each is compared with every pod of the cluster, and all other pods wait meanwhile."""
+
+
 class _Affinity:
     __slots__ = (
         "error",
@@ -170,6 +174,10 @@ class _Affinity:
         affinity = spec.affinity if spec else None
         if affinity is None:
             return
+        count = sum(_count(each) for each in (affinity.pod_affinity, affinity.pod_anti_affinity))
+        if count > MAX_TERMS:
+            self.error = ValueError(f"it has {count} pod affinity terms, more than {MAX_TERMS}")
+            return
         try:
             if affinity.pod_affinity:
                 self.required_affinity, self.preferred_affinity = _both(affinity.pod_affinity, namespace)
@@ -177,6 +185,14 @@ class _Affinity:
                 self.required_anti_affinity, self.preferred_anti_affinity = _both(affinity.pod_anti_affinity, namespace)
         except labels.SelectorError as error:
             self.error = error
+
+
+def _count(affinity: Any) -> int:
+    """How many terms there are."""
+    if affinity is None:
+        return 0
+    required = affinity.required_during_scheduling_ignored_during_execution or ()
+    return len(required) + len(affinity.preferred_during_scheduling_ignored_during_execution or ())
 
 
 def _both(affinity: Any, namespace: str) -> tuple[tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]:

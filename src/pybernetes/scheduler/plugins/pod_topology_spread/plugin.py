@@ -62,6 +62,9 @@ if TYPE_CHECKING:
     from ...snapshot.snapshot import Int32
 
 NOT_SPREAD = Status(UNSCHEDULABLE, "node(s) didn't match pod topology spread constraints")
+MAX_CONSTRAINTS = 100
+"""Constraints of one pod. Each is compared with every pod of its namespace, and all other pods wait meanwhile."""
+TOO_MANY = Status(UNRESOLVABLE, f"parsing pod: it has more than {MAX_CONSTRAINTS} topology spread constraints")
 NO_LABEL = Status(UNRESOLVABLE, "node(s) didn't match pod topology spread constraints (missing required label)")
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
@@ -134,6 +137,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     # -- filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult | Status | None:
+        if len(pod.spec.topology_spread_constraints or ()) > MAX_CONSTRAINTS:
+            return TOO_MANY
         constraints = self._constraints(pod.pod, DO_NOT_SCHEDULE)
         if not constraints:
             return SKIP
@@ -215,6 +220,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def _constraints(self, pod: Pod, action: str) -> Constraints:
         own = pod.spec.topology_spread_constraints if pod.spec else None
+        if own and len(own) > MAX_CONSTRAINTS:
+            return ()
         if own:
             pod_labels = (pod.metadata.labels if pod.metadata else None) or {}
             return self._reader.read(own, action, pod_labels)
