@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,23 @@ def test_half_a_line_is_none(records: Records, tmp_path: Path) -> None:
     with open(tmp_path / "sandboxes/a/state.json", "a") as file:
         file.write('\n{"id": "a", "rea')
     assert records.load() == [record]
+
+
+def test_a_record_that_could_not_be_made_or_removed_goes_with_the_next(records: Records, tmp_path: Path) -> None:
+    records.create(sandbox())
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    next_file = os.dup(0)
+    os.close(next_file)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_file, usual[1]))
+    try:
+        records.remove("a")
+        with pytest.raises(OSError, match="Too many open files"):
+            records.create(Sandbox("b", cri.PodSandboxConfig()))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    assert {each.name for each in (tmp_path / "sandboxes").iterdir()} == {"a", "b"}
+    records.create(Sandbox("c", cri.PodSandboxConfig()))
+    assert {each.name for each in (tmp_path / "sandboxes").iterdir()} == {"c"}
 
 
 @pytest.mark.parametrize("missing", ["config", "state.json"])

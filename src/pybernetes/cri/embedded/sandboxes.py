@@ -25,6 +25,7 @@ from .events import Events
 from .groups import Group, Groups, remove_group
 from .images.archive import ARCHITECTURES
 from .launching import LauncherError, Launching
+from .leftovers import Leftovers
 from .network import Network
 from .spec import sandbox_spec
 from .state import Records, Sandbox, new_id
@@ -60,6 +61,7 @@ class Sandboxes:
         self._network = network
         self._events = events
         self._records = Records(root / "sandboxes", Sandbox, cri.PodSandboxConfig)
+        self._leftovers = Leftovers()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.all: dict[str, Sandbox] = {}
         self.pids: dict[str, int] = {}
@@ -235,7 +237,7 @@ class Sandboxes:
         self._events.tell(cri.CONTAINER_DELETED_EVENT, id, id, self.status(sandbox))
 
     def _clean(self, sandbox: Sandbox) -> None:
-        remove_tree(self._state / "sandboxes" / sandbox.id, ignore_errors=True)
+        self._leftovers.remove(self._state / "sandboxes" / sandbox.id)
         self._records.remove(sandbox.id)
         self._launching.forget(sandbox.id)
         self.pids.pop(sandbox.id, None)

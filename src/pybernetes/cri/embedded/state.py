@@ -20,6 +20,8 @@ from typing import Any
 from pybernetes.component import state_files
 from pybernetes.component.removal import remove_tree
 
+from .leftovers import Leftovers
+
 log = logging.getLogger(__name__)
 _ADD = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
@@ -79,6 +81,7 @@ class Records:
         self._message = message
         self._fields = {each.name for each in fields(kind)} - {"config"}
         """A later version may have written more."""
+        self._leftovers = Leftovers()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def folder(self, id: str) -> Path:
@@ -91,6 +94,7 @@ class Records:
 
     def create(self, record: Sandbox | Container) -> None:
         """Writes a new record down."""
+        self._leftovers.retry()
         folder = self.folder(record.id)
         folder.mkdir(mode=0o700)
         try:
@@ -128,7 +132,7 @@ class Records:
 
     def remove(self, id: str) -> None:
         """Forgets a record; may be repeated."""
-        remove_tree(self.folder(id), ignore_errors=True)
+        self._leftovers.remove(self.folder(id))
 
     def load(self) -> list[Any]:
         """All records; what cannot be read is taken away."""

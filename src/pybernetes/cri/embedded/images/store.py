@@ -27,6 +27,7 @@ from typing import IO, Any, Protocol
 from pybernetes.component import state_files
 from pybernetes.component.removal import remove_tree
 
+from ..leftovers import Leftovers
 from .archive import Archive, Contained
 from .compression import Damaged
 from .config import ImageConfig, read_config
@@ -90,6 +91,7 @@ class ImageStore:
         self.layers = root / "layers"
         for folder in ("configs", "layers", "containers"):
             (root / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._leftovers = Leftovers()
         self._images: dict[str, Image] = {}
         self._archives: dict[str, dict[str, Any]] = {}
         """What was read of a folder: `stamp` (size and time) and `names` of each archive."""
@@ -192,10 +194,7 @@ class ImageStore:
         """Takes a container's files away, and the layers if its image has gone; may be repeated."""
         folder = self.root / "containers" / container_id
         stood_on = self._stands_on(container_id)
-        try:
-            remove_tree(folder)
-        except OSError as error:
-            log.error("files of container %s cannot be removed and are left in %s: %s", container_id, folder, error)
+        self._leftovers.remove(folder)
         if stood_on is None or stood_on - {layer for image in self.images() for layer in image.layers}:
             self.collect()
 
