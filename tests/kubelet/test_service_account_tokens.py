@@ -72,6 +72,16 @@ async def test_a_token_is_kept_until_a_fifth_of_its_life_is_left(server: _Server
     assert await tokens.get(_pod(), "", 1000) == "t2"
 
 
+async def test_a_token_of_a_time_that_has_not_come_is_renewed(server: _Server, clock: FakeClock) -> None:
+    tokens = _tokens(server, clock)
+    assert await tokens.get(_pod(), "", 7200) == "t1"
+    clock.set(clock.now() - 30)  # servers tolerate that
+    assert await tokens.get(_pod(), "", 7200) == "t1"
+    clock.set(clock.now() - 3600)
+    assert await tokens.get(_pod(), "", 7200) == "t2"
+    assert await tokens.get(_pod(), "", 7200) == "t2"
+
+
 async def test_no_token_is_used_for_more_than_a_day(server: _Server, clock: FakeClock) -> None:
     tokens = _tokens(server, clock)
     await tokens.get(_pod(), "", 7 * 86400)

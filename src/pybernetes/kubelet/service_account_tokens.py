@@ -1,7 +1,7 @@
 """Tokens of service accounts for pods: asked for when a volume wants one, asked for again before they are old.
 
-A token is renewed when 80 % of its life have passed, or 24 hours. While the server cannot give a new one, the old one
-is used as long as it is valid.
+A token is renewed when 80 % of its life have passed, or 24 hours, or when the clock was set back to before it was
+issued: no server takes it then. While the server cannot give a new one, the old one is used as long as it is valid.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 MAX_AGE: Final = 24 * 3600.0
 MAX_JITTER: Final = 10.0
+SET_BACK: Final = 60.0
+"""Seconds that the clock may be set back; the API server tolerates that."""
 
 
 class TokenError(Exception):
@@ -44,6 +46,8 @@ class _Token:
     expires: float
     renew: float
     """When another one is wanted."""
+    issued: float
+    """When it came, by this node's clock."""
 
 
 class Tokens:
@@ -70,7 +74,7 @@ class Tokens:
         key = _Key(metadata.namespace or "", account, audience, seconds, metadata.name or "", metadata.uid or "")
         held = self._tokens.get(key)
         now = self._clock.now()
-        if held is not None and now < held.renew:
+        if held is not None and held.issued - SET_BACK < now < held.renew:
             return held
         try:
             token = self._tokens[key] = await self._request(key)
@@ -112,4 +116,4 @@ class Tokens:
         life = (answer.spec.expiration_seconds if answer.spec else None) or key.seconds or int(MAX_AGE)
         early = self._jitter() * MAX_JITTER
         renew = min(expires - life + MAX_AGE, expires - life * 20 // 100) - early
-        return _Token(answer.status.token, expires, renew)
+        return _Token(answer.status.token, expires, renew, self._clock.now())
