@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from node import leaks
 from node.cluster import Cluster, settle
 from node.runtimes import only
 from node.test_pauses import SOON, wrong_with
@@ -25,6 +26,7 @@ import tools
 from pybernetes.cluster.node import plan
 
 pytestmark = only("embedded")
+LIMIT = "memory.limit_in_bytes"
 DISK = 700
 """Megabytes for a cluster with the images of the tests."""
 
@@ -57,6 +59,33 @@ def limited(cluster: Cluster, name: str, kind: int, limit: Callable[[int], int])
 
 
 @contextmanager
+def squeezed(cluster: Cluster, name: str) -> Iterator[None]:
+    """One program of the node may take no page more than it has: the kernel kills it when it does."""
+    pid = cluster.find(name)
+    assert pid is not None
+    node = next((each for each in leaks.cgroup_folders(cluster.machine().cgroup) if (each / LIMIT).exists()), None)
+    if node is None:
+        pytest.skip("no memory hierarchy of cgroup v1, where a group with groups below it may have processes")
+    (made := node / "squeezed").mkdir()
+    try:
+        (made / LIMIT).write_text("4096")
+        (made / "cgroup.procs").write_text(str(pid))
+        yield
+        assert int((made / "memory.failcnt").read_text()) > 0
+    finally:
+        for each in (made / "cgroup.procs").read_text().split():
+            with suppress(ProcessLookupError):
+                (node / "cgroup.procs").write_text(each)
+        tools.wait_until(lambda: removed(made), "the cgroup is empty")
+
+
+def removed(folder: Path) -> bool:
+    with suppress(OSError):
+        folder.rmdir()
+    return not folder.exists()
+
+
+@contextmanager
 def full_disk(cluster: Cluster) -> Iterator[None]:
     """Not one byte is left for anybody."""
     ballast = cluster.folder / "ballast"
@@ -80,14 +109,19 @@ def address_space(pid: int) -> int:
 FAULTS: dict[str, Callable[[Cluster], AbstractContextManager[None]]] = {
     "kubelet: EMFILE": lambda cluster: limited(cluster, "kubelet", resource.RLIMIT_NOFILE, descriptors),
     "kubelet: ENOMEM": lambda cluster: limited(cluster, "kubelet", resource.RLIMIT_AS, address_space),
+    "kubelet: out of memory": lambda cluster: squeezed(cluster, "kubelet"),
+    "runtime: EMFILE": lambda cluster: limited(cluster, "runtime", resource.RLIMIT_NOFILE, descriptors),
+    "runtime: out of memory": lambda cluster: squeezed(cluster, "runtime"),
     "disk full": full_disk,
 }
+LONG = ("disk full", "runtime: EMFILE", "runtime: out of memory")
+"""Those of the soak only."""
 
 
 @pytest.mark.parametrize("seconds", [4, pytest.param(90, marks=pytest.mark.soak)])
 # A disk that is full when the kubelet looks (every 10 s) is under pressure for five minutes, as upstream has it.
 @pytest.mark.parametrize(
-    "fault", [pytest.param(each, marks=pytest.mark.soak) if each == "disk full" else each for each in FAULTS]
+    "fault", [pytest.param(each, marks=pytest.mark.soak) if each in LONG else each for each in FAULTS]
 )
 def test_what_is_scarce_for_a_while_costs_no_node_and_no_pod(small_node: Cluster, fault: str, seconds: int) -> None:
     cluster = small_node
