@@ -80,7 +80,7 @@ def main(argv: list[str]) -> int:
     os.chdir(folder)
     python = sys.executable
     tools = Path(python).parent
-    workers = [] if any(word.startswith("-n") for word in argv) else ["-n", str(max(2, os.cpu_count() or 1))]
+    workers = [] if any(word.startswith("-n") for word in argv) else side_by_side(os.cpu_count() or 1)
     stages: list[tuple[str, Callable[[], None]]] = [
         ("programs", lambda: install_programs(folder)),
         ("packages", lambda: install_packages(folder)),
@@ -100,6 +100,15 @@ def main(argv: list[str]) -> int:
             return 1
         print(f"== {name}: ok ({time.perf_counter() - began:.1f} s)", flush=True)
     return 0
+
+
+def side_by_side(processors: int) -> list[str]:
+    """How pytest runs tests side by side.
+
+    One worker more than processors, since tests of nodes mostly wait; each begins with a part of its own, so that
+    neighbours share what their module starts, and takes from the others when its part is done.
+    """
+    return ["-n", str(processors + 1), "--dist", "worksteal"]
 
 
 def run_tests(folder: Path, pytest: Sequence[str], workers: Sequence[str], argv: Sequence[str]) -> None:
