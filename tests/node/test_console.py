@@ -37,5 +37,7 @@ def test_a_pods_logs_and_shell_in_the_browser(node: Cluster, tmp_path: Path) -> 
         browser.wait_text("Ended")
         browser.run("location.hash = '#/object/pods/default/console/why'")
         browser.wait_text("it is running and ready, on node node-1")
+        browser.run("location.hash = '#/object/pods/default/console/trace'")
+        browser.wait_text("create pods")
         assert browser.errors == []
     node.kubectl("delete", "pod", "console", "--wait=false")

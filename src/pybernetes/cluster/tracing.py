@@ -80,16 +80,6 @@ class Reader:
         """What causes what, among all spans or what has come of some."""
         return Spans([*self.going_on, *self.spans]).trees(belongs)
 
-    def of_object(self, prefixes: tuple[str, ...], name: str) -> list[Node]:
-        """The trees in which an object was made, else all in which it was written."""
-        known = Spans(self.spans)
-        keys = {f"{prefix}{name}" for prefix in prefixes}
-        found = [span for span in self.spans if span.attributes.get("object") in keys and span.revisions]
-        made = [span for span in found if span.name.startswith("create ")]
-        roots = {id(root): root for root in map(known.root_of, made[-1:] or found)}
-        wanted = {(root.trace, root.id) for root in roots.values()}
-        return known.trees(lambda span: (span.trace, span.id) in wanted) if wanted else []
-
     async def wait_until_quiet(self, root: Span, within: float) -> str:
         """Read until the consequences of a span have ended; what is still going on after so many seconds."""
         deadline = time.monotonic() + within
@@ -125,6 +115,33 @@ class Reader:
                 if not settled(pod):
                     return f"pod {namespace}/{name} is on its way"
         return ""
+
+
+def prefixes_of(kind: str, namespace: str) -> tuple[str, ...]:
+    """What the keys of objects of a kind begin with, by any of its names; a custom kind is meant by its plural."""
+    from pybernetes.api.resources import RESOURCES
+
+    word, _, group = kind.lower().partition(".")
+    found = {
+        each.storage_prefix
+        for each in RESOURCES
+        if each.stored
+        and word in (each.plural, each.singular, each.kind.lower(), *each.short_names)
+        and group in ("", each.group)
+    }
+    bases = found or {f"/registry/{group}/{word}/"}
+    return tuple(f"{base}{place}" for base in bases for place in ("", f"{namespace}/"))
+
+
+def of_object(spans: list[Span], prefixes: tuple[str, ...], name: str) -> list[Node]:
+    """The trees in which an object was made, else all in which it was written."""
+    known = Spans(spans)
+    keys = {f"{prefix}{name}" for prefix in prefixes}
+    found = [span for span in spans if span.attributes.get("object") in keys and span.revisions]
+    made = [span for span in found if span.name.startswith("create ")]
+    roots = {id(root): root for root in map(known.root_of, made[-1:] or found)}
+    wanted = {(root.trace, root.id) for root in roots.values()}
+    return known.trees(lambda span: (span.trace, span.id) in wanted) if wanted else []
 
 
 _CREATING = ("ContainerCreating", "PodInitializing")

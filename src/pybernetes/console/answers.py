@@ -1,7 +1,7 @@
-"""What the page asks for beside the API: who and where the user is, and `why` of an object.
+"""What the page asks for beside the API: who and where the user is, `why` and the trace of an object.
 
-`/-/info`  context, user, namespace, server; `/-/why?resource=pods&namespace=NS&name=NAME` (`resource` with its group:
-`deployments.apps`). All of it is asked of the API server with the user's rights.
+`/-/info`  context, user, namespace, server; `/-/why` and `/-/trace` with `?resource=pods&namespace=NS&name=NAME`
+(`resource` with its group: `deployments.apps`). All of it is asked of the API server with the user's rights.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
-from pybernetes.kubectl.errors import CLIError
+from pybernetes.kubectl.errors import CLIError, StatusError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from pybernetes.kubectl.context import Context
+    from pybernetes.trace.tree import Node
 
 
 def answer(context: Context, method: str, path: str, query: str) -> tuple[int, dict[str, Any]]:
     """The code and the JSON for one request."""
-    found = {"/-/info": _info, "/-/why": _why}.get(path)
+    found = {"/-/info": _info, "/-/why": _why, "/-/trace": _trace}.get(path)
     if found is None:
         return HTTPStatus.NOT_FOUND, {"message": f"no such question: {path}"}
     if method != "GET":
@@ -31,6 +32,8 @@ def answer(context: Context, method: str, path: str, query: str) -> tuple[int, d
         return HTTPStatus.OK, found(own, {name: values[-1] for name, values in parse_qs(query).items()})
     except CLIError as error:
         return HTTPStatus.UNPROCESSABLE_ENTITY, {"message": error.text()}
+    except Exception as error:  # one object that cannot be explained ends one answer
+        return HTTPStatus.INTERNAL_SERVER_ERROR, {"message": f"{path} failed: {type(error).__name__}: {error}"}
 
 
 def _info(context: Context, query: dict[str, str]) -> dict[str, Any]:
@@ -47,11 +50,52 @@ def _why(context: Context, query: dict[str, str]) -> dict[str, Any]:
     from pybernetes.kubectl.builder import Builder
     from pybernetes.kubectl.commands import why
 
-    resource, name = query.get("resource", ""), query.get("name", "")
-    if not resource or not name:
-        raise CLIError("`why` takes resource= and name=")
+    resource, name = _object(query)
     builder = Builder(context)
     builder.namespace = query.get("namespace") or builder.namespace
     (info,) = builder.arguments([resource, name], allow_empty=False).checked()
     found = why.answer(context, info)
     return {"sentence": found.sentence, "details": list(found.details)}
+
+
+def _object(query: dict[str, str]) -> tuple[str, str]:
+    resource, name = query.get("resource", ""), query.get("name", "")
+    if not resource or not name:
+        raise CLIError("the question takes resource= and name=")
+    return resource, name
+
+
+def _trace(context: Context, query: dict[str, str]) -> dict[str, Any]:
+    from pybernetes.cluster.tracing import of_object, prefixes_of
+    from pybernetes.trace.span import decoder
+    from pybernetes.trace.store import SPANS
+    from pybernetes.trace.tree import mark_critical
+
+    resource, name = _object(query)
+    try:
+        raw = context.client.open("GET", SPANS, {"after": 0, "since": 0}).read()
+    except StatusError as error:
+        if error.http_code == HTTPStatus.NOT_FOUND:
+            raise CLIError("the API server keeps no spans: it runs without --trace-dir") from None
+        raise
+    spans = [span for line in raw.splitlines()[1:] for span in decoder.decode(line).spans]
+    trees = of_object(spans, prefixes_of(resource, query.get("namespace", "")), name)
+    for tree in trees:
+        mark_critical(tree)
+    return {"spans": [_span(node) for tree in trees for node in tree.walk()]}
+
+
+def _span(node: Node) -> dict[str, Any]:
+    """A span for the waterfall; times in milliseconds."""
+    span = node.span
+    return {
+        "id": span.id,
+        "parent": node.parent.span.id if node.parent else "",
+        "name": span.name,
+        "component": span.service,
+        "start": span.start / 1e6,
+        "end": node.end / 1e6,
+        "critical": node.critical,
+        "error": span.error,
+        "marks": [{"at": at / 1e6, "name": name, "text": text} for at, name, text in span.marks],
+    }

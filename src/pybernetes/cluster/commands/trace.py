@@ -71,7 +71,7 @@ def _seconds(text: str) -> float:
 
 async def _main(arguments: argparse.Namespace, command: list[str]) -> int:
     from pybernetes.client.transport import Transport
-    from pybernetes.cluster.tracing import Reader
+    from pybernetes.cluster.tracing import Reader, of_object, prefixes_of
 
     _, settings = cluster_of(arguments)
     transport = Transport(settings)
@@ -85,7 +85,7 @@ async def _main(arguments: argparse.Namespace, command: list[str]) -> int:
         if arguments.what:
             kind, _, name = arguments.what.partition("/")
             namespace = arguments.namespace or settings.namespace or "default"
-            trees = reader.of_object(_prefixes(kind, namespace), name)
+            trees = of_object(reader.spans, prefixes_of(kind, namespace), name)
             if not trees:
                 raise ClusterError(f"no span tells of {arguments.what} (only what was written lately is known)")
         else:
@@ -162,19 +162,3 @@ def _show(arguments: argparse.Namespace, trees: list[Node]) -> None:
         from pybernetes.trace.text import render
 
         print("\n".join(render(trees)))
-
-
-def _prefixes(kind: str, namespace: str) -> tuple[str, ...]:
-    """What the keys of objects of a kind begin with, by any of its names; a custom kind is meant by its plural."""
-    from pybernetes.api.resources import RESOURCES
-
-    word, _, group = kind.lower().partition(".")
-    found = {
-        each.storage_prefix
-        for each in RESOURCES
-        if each.stored
-        and word in (each.plural, each.singular, each.kind.lower(), *each.short_names)
-        and group in ("", each.group)
-    }
-    bases = found or {f"/registry/{group}/{word}/"}
-    return tuple(f"{base}{place}" for base in bases for place in ("", f"{namespace}/"))

@@ -32,7 +32,7 @@ export async function object(main, kind, namespace, name, tab, signal) {
   const draw = {
     summary: () => summary(panel, kind, found, url, signal), yaml: () => yamlTab(panel, kind, url), events: () => events(panel, found, signal),
     relations: () => relationsTab(panel, kind, found), logs: () => logsTab(panel, found, signal), shell: () => shellTab(panel, found, signal),
-    why: () => why(panel, kind, namespace, name), trace: () => traceTab(panel, found, signal),
+    why: () => why(panel, kind, namespace, name), trace: () => traceTab(panel, kind, namespace, name),
   }[tab];
   await draw();
 }

@@ -3,11 +3,11 @@
 import { json, query } from "./api.js";
 import { h, show } from "./dom.js";
 
-export async function traceTab(panel, found) {
+export async function traceTab(panel, kind, namespace, name) {
   show(panel, h("p", { class: "faint" }, "Asking"));
   let answer;
   try {
-    answer = await json(query("/-/trace", { kind: found.kind, namespace: found.metadata.namespace, name: found.metadata.name }));
+    answer = await json(query("/-/trace", { resource: kind.id, namespace, name }));
   } catch (error) {
     show(panel, h("p", { class: "faint" }, error.message));
     return;
@@ -27,7 +27,8 @@ export function waterfall(panel, spans) {
   const draw = () => {
     const lines = [];
     const add = (span, depth) => {
-      const bar = h("i", { class: span.critical ? "critical" : "", title: `${span.name}: ${(span.end - span.start).toFixed(2)} ms` });
+      const marks = (span.marks || []).map((each) => `\n+${(each.at - span.start).toFixed(1)} ms ${each.name} ${each.text}`).join("");
+      const bar = h("i", { class: span.error ? "failed" : span.critical ? "critical" : "", title: `${span.name}: ${(span.end - span.start).toFixed(2)} ms${span.error ? `\n${span.error}` : ""}${marks}` });
       bar.style.left = `${(((span.start - from) / (to - from)) * 100).toFixed(3)}%`;
       bar.style.width = `${Math.max(0.1, ((span.end - span.start) / (to - from)) * 100).toFixed(3)}%`;
       const label = h("div", { class: "label", title: span.name }, `${span.component ? `${span.component}: ` : ""}${span.name} `, h("span", { class: "faint" }, `${(span.end - span.start).toFixed(1)} ms`));
