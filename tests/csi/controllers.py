@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from pybernetes.api.core.v1 import Event, Node, PersistentVolume, PersistentVolu
 from pybernetes.api.storage.v1 import CSINode, StorageClass
 from pybernetes.client.client import Client
 from pybernetes.csi import v1
+from tools import PATIENCE
 
 NAME = "mock.example.com"
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
@@ -114,6 +116,17 @@ class Cluster:
                 if messages:
                     return messages
                 await asyncio.sleep(0.05)
+
+
+async def becomes(wanted: object, current: Callable[[], Awaitable[object]]) -> None:
+    """Return when the current value is the wanted one."""
+    found: object = None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while (found := await current()) != wanted:  # noqa: ASYNC110 - the API has no event for it
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(f"{found!r} is not {wanted!r}") from None
 
 
 async def clean(client: Client, made: Cluster) -> None:

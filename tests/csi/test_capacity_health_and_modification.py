@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-from csi.controllers import NAME, ZONE, Cluster, Disk
+from csi.controllers import NAME, ZONE, Cluster, Disk, becomes
 
 from pybernetes.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim
 from pybernetes.api.storage.v1 import CSINode, CSIStorageCapacity, VolumeAttributesClass
@@ -16,7 +14,6 @@ from pybernetes.csi.controller.capacities import Capacities
 from pybernetes.csi.controller.health import HealthMonitor
 from pybernetes.csi.controller.modifier import Modifier
 from pybernetes.csi.errors import CSIError
-from tools import PATIENCE
 
 
 class Full(Disk):
@@ -48,17 +45,6 @@ class Full(Disk):
     async def controller_modify_volume(self, request: Any) -> Any:
         await self.noted("ControllerModifyVolume", request)
         return v1.ControllerModifyVolumeResponse()
-
-
-async def becomes(wanted: object, current: Callable[[], Awaitable[object]]) -> None:
-    """Return when the current value is the wanted one."""
-    found: object = None
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while (found := await current()) != wanted:  # noqa: ASYNC110 - the API has no event for it
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"{found!r} is not {wanted!r}") from None
 
 
 async def _in_zone(cluster: Cluster) -> None:

@@ -21,6 +21,7 @@ HOST = "/var/lib/kubelet/plugins/objectfs.csi.pybernetes.io"
 SYSTEM = "objectfs-system"
 MOUNT_POD = "objectfs-node-1-shared-pv"
 DRIVER = "objectfs.csi.pybernetes.io"
+WRITE = "while true; do date >> /data/$0; usleep 50000; done"
 SECRET = {"name": "vol-secret", "namespace": "default"}
 
 
@@ -115,8 +116,7 @@ def test_a_pod_writes_through_a_mount_pod_that_may_die(cluster: Cluster) -> None
             "capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": "", "csi": csi,
         },
     }  # fmt: skip
-    write = "while true; do date >> /data/$0; usleep 50000; done"
-    apps = [pod(f"app-{each}", "shared", write.replace("$0", f"app-{each}")) for each in (1, 2)]
+    apps = [pod(f"app-{each}", "shared", WRITE.replace("$0", f"app-{each}")) for each in (1, 2)]
     cluster.apply(secret(cluster), volume, claim("shared", "", "10Gi", volumeName="shared-pv"), *apps)
     for name in ("app-1", "app-2"):
         wait_until(lambda name=name: is_running(cluster, name), f"{name} runs", timeout=180)
@@ -195,3 +195,40 @@ def test_a_claim_gets_a_folder_with_its_size_as_quota_and_grows(cluster: Cluster
     delete(cluster, "default", "dynamic")
     cluster.kubectl("delete", "pvc", "dynamic")
     wait_until(lambda: "pvc-" not in cluster.kubectl("get", "pv"), "the volume is gone")
+
+
+def test_a_pod_of_a_labelled_namespace_has_its_client_as_a_sidecar(cluster: Cluster) -> None:
+    command = [*PYTHON, "objectfs", "csi", "manifest", "--mode", "sidecar", "--local", local(cluster)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    cluster.kubectl("apply", "-f", "-", stdin=text)
+    labels = {"objectfs.pybernetes.io/inject": "enabled"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "side", "labels": labels}}
+    csi = {"driver": DRIVER, "volumeHandle": "side-pv", "nodePublishSecretRef": SECRET}
+    csi["volumeAttributes"] = {"folder": "side"}
+    volume = {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "side-pv"},
+        "spec": {
+            "capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": "", "csi": csi,
+        },
+    }  # fmt: skip
+    wanted, app = claim("side", "", "10Gi", volumeName="side-pv"), pod("app", "side", WRITE.replace("$0", "app"))
+    wanted["metadata"]["namespace"] = app["metadata"]["namespace"] = "side"
+    cluster.apply(secret(cluster), namespace, volume, wanted)
+    wait_until(lambda: cluster.get("pvc", "side", "-n", "side")["status"].get("phase") == "Bound", "the claim is bound")
+    cluster.kubectl("rollout", "status", "-n", SYSTEM, "deploy/objectfs-csi-webhook", "--timeout=120s")
+    wait_until(
+        lambda: "caBundle" in cluster.kubectl("get", "mutatingwebhookconfigurations", "-o", "yaml"), "it is trusted"
+    )
+    cluster.apply(app)
+    wait_until(lambda: is_running(cluster, "app", "side"), "the pod runs", timeout=180)
+
+    def count() -> int:
+        return int(cluster.kubectl("exec", "-n", "side", "app", "-c", "c", "--", "wc", "-l", "/data/app").split()[0])
+
+    before = count()
+    wait_until(lambda: count() > before, "it writes")
+    inside = cluster.kubectl("exec", "-n", "side", "app", "-c", "c", "--", "cat", "/proc/mounts")
+    assert "OBJECTFS:shared /data fuse.objectfs" in inside
+    delete(cluster, "side", "app")
+    host = ("exec", "-n", SYSTEM, "ds/objectfs-csi-node", "--", "cat", "/proc/mounts")
+    wait_until(lambda: "fuse.objectfs" not in cluster.kubectl(*host), "nothing is mounted any more")

@@ -2,6 +2,7 @@
 
 pyb csi provisioner|attacher|resizer|snapshotter|health-monitor --csi-address=SOCKET [--kubeconfig=FILE]
     [--node-name=NODE]
+pyb csi populator --group=GROUP --version=VERSION --kind=KIND --plural=PLURAL --pod-template=FILE
 pyb csi registrar --csi-address=SOCKET --kubelet-registration-path=PATH [--plugin-registration-path=FOLDER]
 pyb csi liveness --csi-address=SOCKET [--address=ADDRESS] [--port=9808]
 """
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pybernetes.client import component
 from pybernetes.client import config as clientconfig
 from pybernetes.client.client import Client
-from pybernetes.client.clock import SystemClock
+from pybernetes.client.clock import Clock, SystemClock
 from pybernetes.client.events import EventBroadcaster
 from pybernetes.client.informers import InformerFactory
 from pybernetes.client.leaderelection import LeadershipLost
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .controller.loop import Context
 
 PROGRAM = "pyb-csi"
+KUBECONFIG_HELP = "how to reach the API server; else as a pod does"
 DRIVER_WITHIN = 30.0
 """Seconds that the driver may take to come up, before a sidecar ends and is started again."""
 
@@ -61,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
 
     def add(name: str, help: str, run: Callable[[argparse.Namespace], Awaitable[int]]) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=help, description=help)
-        made.add_argument("--csi-address", required=True, help="the driver's socket")
+        if name != "populator":  # which works beside no driver
+            made.add_argument("--csi-address", required=True, help="the driver's socket")
         made.add_argument("-v", type=int, default=2, help="verbosity of the log")
         made.set_defaults(run=run)
         return made
@@ -74,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         ("health-monitor", "report sick volumes as events of their claims"),
     ):
         controller = add(name, help, _controller)
-        controller.add_argument("--kubeconfig", default="", help="how to reach the API server; else as a pod does")
+        controller.add_argument("--kubeconfig", default="", help=KUBECONFIG_HELP)
         controller.add_argument("--node-name", default="", help="work for this node's volumes alone")
         controller.add_argument("--leader-election", action="store_true", help="work only while holding the Lease")
         controller.add_argument("--leader-election-namespace", default="kube-system")
@@ -84,6 +87,17 @@ def _parser() -> argparse.ArgumentParser:
             controller.add_argument("--capacity-namespace", default=os.environ.get("NAMESPACE", "kube-system"))
         if name == "health-monitor":
             controller.add_argument("--monitor-interval", type=float, default=60.0, help="seconds between two looks")
+    populator = add("populator", "fill volumes of claims whose dataSourceRef is of a kind of your own", _populator)
+    populator.add_argument("--kubeconfig", default="", help=KUBECONFIG_HELP)
+    for flag, help in (
+        ("group", "of the sources' kind"),
+        ("version", "of it"),
+        ("kind", "of the sources"),
+        ("plural", "how the kind is called in paths"),
+    ):
+        populator.add_argument(f"--{flag}", required=True, help=help)
+    populator.add_argument("--namespace", default=os.environ.get("NAMESPACE", "default"), help="of the pods that fill")
+    populator.add_argument("--pod-template", type=Path, required=True, help="YAML file with the spec of these pods")
     registrar = add("registrar", "make the driver known to the kubelet", _registrar)
     registrar.add_argument(
         "--kubelet-registration-path", required=True, help="the driver's socket, as the kubelet sees it"
@@ -149,17 +163,9 @@ async def _controller(options: argparse.Namespace) -> int:
     async with AsyncExitStack() as stack:
         driver = await stack.enter_async_context(CSIClient(options.csi_address))
         name = await _name_of(driver)
-        settings = clientconfig.load(options.kubeconfig or None)
-        client = await stack.enter_async_context(Client(settings, program=PROGRAM, clock=clock))
-        await component.wait_for_server(client)
-        informers = InformerFactory(client.for_component("informers"), clock=clock)
-        events = EventBroadcaster(client.for_component("events"), clock)
+        client, informers, events = await _cluster(stack, options.kubeconfig, clock)
         context = Context(client, informers, events, clock, driver, name, options.node_name)
         workers = _workers(options, context)
-        tasks = Tasks(PROGRAM)
-        stack.push_async_callback(tasks.stop)
-        stack.push_async_callback(informers.stop)
-        tasks.start("events", events.run)
 
         async def work() -> None:
             informers.start()
@@ -180,6 +186,40 @@ async def _controller(options: argparse.Namespace) -> int:
             await _until_ended(elector.run(work))
         else:
             await _until_ended(work())
+    return 0
+
+
+async def _cluster(
+    stack: AsyncExitStack, kubeconfig: str, clock: Clock
+) -> tuple[Client, InformerFactory, EventBroadcaster]:
+    """A client, informers to be started, and events that are sent."""
+    settings = clientconfig.load(kubeconfig or None)
+    client = await stack.enter_async_context(Client(settings, program=PROGRAM, clock=clock))
+    await component.wait_for_server(client)
+    informers = InformerFactory(client.for_component("informers"), clock=clock)
+    events = EventBroadcaster(client.for_component("events"), clock)
+    tasks = Tasks(PROGRAM)
+    stack.push_async_callback(tasks.stop)
+    stack.push_async_callback(informers.stop)
+    tasks.start("events", events.run)
+    return client, informers, events
+
+
+async def _populator(options: argparse.Namespace) -> int:
+    import yaml
+
+    from .controller.populator import Populator, Sources
+
+    template = yaml.safe_load(options.pod_template.read_text())
+    if not isinstance(template, dict) or not template.get("containers"):
+        raise ValueError(f"--pod-template {options.pod_template}: no spec of a pod: containers is missing")
+    kind = (options.group, options.version, options.kind, options.plural)
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        client, informers, events = await _cluster(stack, options.kubeconfig, clock)
+        populator = Populator(Sources(*kind, template, options.namespace), client, informers, events, clock)
+        informers.start()
+        await _until_ended(populator.run())
     return 0
 
 

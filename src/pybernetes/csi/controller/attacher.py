@@ -28,7 +28,7 @@ class Attacher:
     def __init__(self, context: Context) -> None:
         self._context = context
         self.attachments = context.informers.informer(VolumeAttachment)
-        self._loop = Loop("attacher", context, self.sync)
+        self._loop = Loop("attacher", context.clock, self.sync)
         self._controller: set[int] = set()
         self.finalizer = f"external-attacher/{context.name.replace('.', '-')}"
         self.attachments.add_handler(self._seen, self._updated)

@@ -42,7 +42,7 @@ class Capacities:
         self.csi_nodes = informers.informer(CSINode)
         self.volumes = informers.informer(PersistentVolume)
         self.capacities = informers.informer(CSIStorageCapacity)
-        self._loop = Loop("capacities", context, self.sync, workers=2)
+        self._loop = Loop("capacities", context.clock, self.sync, workers=2)
         self._topology = False
         self.classes.add_handler(self._class_seen, lambda _, new: self._class_seen(new), self._class_seen)
         self.csi_nodes.add_handler(lambda _: self._all(), lambda _, __: self._all(), lambda _: self._all())

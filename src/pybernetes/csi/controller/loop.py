@@ -59,14 +59,14 @@ class Loop:
     def __init__(
         self,
         name: str,
-        context: Context,
+        clock: Clock,
         work: Callable[[Key], Awaitable[float | None]],
         workers: int = WORKERS,
     ) -> None:
         self._work, self._workers = work, workers
         self._log = logging.getLogger(f"pybernetes.csi.{name}")
         backoff: ItemBackoff[Key] = ItemBackoff(FIRST_RETRY, LONGEST_RETRY)
-        self.queue: WorkQueue[Key] = WorkQueue(name, context.clock, backoff=backoff)
+        self.queue: WorkQueue[Key] = WorkQueue(name, clock, backoff=backoff)
 
     async def run(self, *informers: Informer[Any]) -> None:
         """Wait for the caches, then work until cancelled."""

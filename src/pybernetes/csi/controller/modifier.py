@@ -43,7 +43,7 @@ class Modifier:
         self.claims = context.informers.informer(PersistentVolumeClaim)
         self.volumes = context.informers.informer(PersistentVolume)
         self.classes = context.informers.informer(VolumeAttributesClass)
-        self._loop = Loop("modifier", context, self.modify)
+        self._loop = Loop("modifier", context.clock, self.modify)
         self._can = False
         self.claims.add_handler(self._claim_seen, self._claim_updated)
         self.classes.add_handler(self._class_seen, lambda _, new: self._class_seen(new))

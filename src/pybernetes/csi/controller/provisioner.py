@@ -58,8 +58,8 @@ class Provisioner:
         self.nodes = informers.informer(Node)
         self.csi_nodes = informers.informer(CSINode)
         self._sources = ContentSources(context)
-        self._claim_loop = Loop("claims", context, self.provision)
-        self._volume_loop = Loop("volumes", context, self.delete)
+        self._claim_loop = Loop("claims", context.clock, self.provision)
+        self._volume_loop = Loop("volumes", context.clock, self.delete)
         self._controller: set[int] = set()
         self._plugin: set[int] = set()
         self._begun: dict[Key, PersistentVolumeClaim] = {}

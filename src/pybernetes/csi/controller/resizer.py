@@ -37,7 +37,7 @@ class Resizer:
         self._recorder = context.events.recorder(f"external-resizer {context.name}")
         self.claims = context.informers.informer(PersistentVolumeClaim)
         self.volumes = context.informers.informer(PersistentVolume)
-        self._loop = Loop("resizer", context, self.resize)
+        self._loop = Loop("resizer", context.clock, self.resize)
         self._controller = False
         self._node = False
         self._multi = False

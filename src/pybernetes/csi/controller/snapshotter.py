@@ -53,8 +53,8 @@ class Snapshotter:
         self._context, self._ours = context, ours
         self._client = context.client
         self._recorder = context.events.recorder(f"snapshot-controller {context.name}")
-        self._snapshots = Loop("snapshots", context, self.sync_snapshot)
-        self._contents = Loop("snapshot contents", context, self.sync_content)
+        self._snapshots = Loop("snapshots", context.clock, self.sync_snapshot)
+        self._contents = Loop("snapshot contents", context.clock, self.sync_content)
 
     async def run(self) -> None:
         """Work until cancelled; a driver without snapshots needs none of this."""

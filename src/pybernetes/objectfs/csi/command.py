@@ -1,4 +1,4 @@
-"""`pyb objectfs csi node|controller|manifest`: the driver's processes, and the YAML that installs them."""
+"""`pyb objectfs csi node|controller|webhook|sidecar`: the driver's processes; `manifest`: the YAML that installs it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from pybernetes.csi.errors import CSIError
 from pybernetes.objectfs.csi import manifests
 from pybernetes.objectfs.csi.request import NAME
+from pybernetes.objectfs.errors import ObjectFSError
 
 log = logging.getLogger(__name__)
 TEND_SECONDS = 5.0
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=["node", "controller", "manifest"])
-    parser.add_argument("--mode", choices=["mountpod", "process"], default="mountpod", help="where clients run")
+    parser.add_argument("what", choices=["node", "controller", "webhook", "sidecar", "manifest"])
+    parser.add_argument(
+        "--mode", choices=["mountpod", "process", "sidecar"], default="mountpod", help="where clients run"
+    )
     parser.add_argument("--image", default=manifests.IMAGE, help="of the plugin and its mount pods")
     parser.add_argument("--namespace", default=os.environ.get("NAMESPACE", manifests.NAMESPACE))
     parser.add_argument("--node-name", default=os.environ.get("NODE_NAME", ""))
@@ -27,6 +31,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kubelet-root", type=Path, default=Path("/var/lib/kubelet"))
     parser.add_argument("--root", type=Path, default=Path(manifests.HOST), help="what the driver keeps on its node")
     parser.add_argument("--local", default=manifests.LOCAL, help="folder of nodes for SQLite and --storage file")
+    parser.add_argument("--target", type=Path, help="where a sidecar mounts its volume")
     parser.add_argument("--no-provisioner", action="store_true", help="no dynamic volumes")
 
 
@@ -39,10 +44,42 @@ def run(arguments: argparse.Namespace) -> int:
         )
         yaml.safe_dump_all(objects, sys.stdout, sort_keys=False)
         return 0
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    if arguments.what == "sidecar":
+        return _sidecar(arguments)
     from pybernetes.client import component
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    return component.run_until_done(_node(arguments) if arguments.what == "node" else _controller(arguments))
+    works = {"node": _node, "controller": _controller, "webhook": _webhook}
+    return component.run_until_done(works[arguments.what](arguments))
+
+
+def _sidecar(arguments: argparse.Namespace) -> int:
+    from pybernetes.objectfs.csi import sidecar
+
+    if arguments.target is None or "VOLUME" not in os.environ:
+        raise ObjectFSError("a sidecar needs --target, and the volume in its environment: the webhook writes both")
+    try:
+        return sidecar.run(arguments.target)
+    except (CSIError, TimeoutError) as error:
+        raise ObjectFSError(error.message if isinstance(error, CSIError) else "the volume is not mounted") from None
+
+
+async def _webhook(arguments: argparse.Namespace) -> int:
+    """The webhook of sidecar mode, until SIGTERM."""
+    from pybernetes.client import component
+    from pybernetes.client import config as clientconfig
+    from pybernetes.client.client import Client
+    from pybernetes.objectfs.csi import injection, webhook
+
+    async with Client(clientconfig.load(arguments.kubeconfig or None), program="objectfs-csi") as client:
+        await component.wait_for_server(client)
+        how = injection.Client(arguments.image, sys.executable, arguments.local)
+        work = asyncio.ensure_future(webhook.serve(client, arguments.namespace, how, manifests.WEBHOOK_PORT))
+        component.end_on_signals(work)
+        await asyncio.wait((work,))
+        if not work.cancelled():
+            work.result()
+    return 0
 
 
 async def _node(arguments: argparse.Namespace) -> int:
@@ -57,6 +94,8 @@ async def _node(arguments: argparse.Namespace) -> int:
     from pybernetes.objectfs.csi.state import States
     from pybernetes.objectfs.fuse.holder import HolderServer
 
+    if arguments.mode == "sidecar":
+        raise ObjectFSError("--mode sidecar has no plugin on nodes: `pyb objectfs csi webhook` injects the clients")
     root: Path = arguments.root
     async with AsyncExitStack() as stack:
         mounts: Mounts

@@ -20,6 +20,11 @@ FINGERPRINT = "objectfs.pybernetes.io/fingerprint"
 REFERENCES = "objectfs.pybernetes.io/references"
 LABEL = "app.kubernetes.io/name"
 MOUNT_LABEL = "objectfs-mount"
+# Of sidecar mode: the Deployment, Service, configuration and Secret of the webhook.
+WEBHOOK = "objectfs-csi-webhook"
+WEBHOOK_PORT = 8443
+# Namespaces with this label, of value `enabled`, have their pods changed.
+INJECT = "objectfs.pybernetes.io/inject"
 
 
 def host_folder(id: str) -> str:
@@ -89,10 +94,10 @@ def mount_pod(
                 }
             ],
             "volumes": [
-                _host("volumes", f"{HOST}/volume"),
-                _host("cache", f"{HOST}/cache"),
-                _host("run", f"{HOST}/run"),
-                _host("local", local),
+                host_path("volumes", f"{HOST}/volume"),
+                host_path("cache", f"{HOST}/cache"),
+                host_path("run", f"{HOST}/run"),
+                host_path("local", local),
             ],
         },
     }
@@ -115,6 +120,11 @@ def install(image: str, mode: str, namespace: str, provisioner: bool, local: str
         _rule("storage.k8s.io", ["storageclasses", "csinodes", "volumeattributesclasses"], "get", "list", "watch"),
         _rule("snapshot.storage.k8s.io", ["*"], "get", "list", "watch", "patch", "update"),
     ]
+    if mode == "sidecar":
+        cluster_rules += [
+            _rule("", ["secrets"], "create", "patch"),
+            _named_rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations", WEBHOOK, "get", "patch"),
+        ]
     subject = [{"kind": "ServiceAccount", "name": "objectfs-csi", "namespace": namespace}]
     group = "rbac.authorization.k8s.io"
     objects: list[dict[str, Any]] = [
@@ -156,8 +166,11 @@ def install(image: str, mode: str, namespace: str, provisioner: bool, local: str
                 "volumeLifecycleModes": ["Persistent"],
             },
         },
-        _daemon_set(meta, labels, image, mode, local),
     ]
+    if mode == "sidecar":
+        objects += _webhook(meta, labels, image, local)
+    else:
+        objects.append(_daemon_set(meta, labels, image, mode, local))
     if provisioner:
         objects.append(_controller(meta, labels, image, local))
     return objects
@@ -196,13 +209,72 @@ def _daemon_set(meta: dict[str, Any], labels: dict[str, str], image: str, mode: 
                     "tolerations": [{"operator": "Exists"}],
                     "containers": [container],
                     "volumes": [
-                        _host("kubelet", "/var/lib/kubelet"),
-                        _host("local", local),
+                        host_path("kubelet", "/var/lib/kubelet"),
+                        host_path("local", local),
                     ],
                 },
             },
         },
     }
+
+
+def _webhook(meta: dict[str, Any], labels: dict[str, str], image: str, local: str) -> list[dict[str, Any]]:
+    """The webhook that injects clients into pods, instead of a plugin on each node."""
+    app = {"app": WEBHOOK}
+    container = {
+        "name": "webhook",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["objectfs", "csi", "webhook", "--image", image, "--local", local],
+        "env": [{"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "ports": [{"containerPort": WEBHOOK_PORT}],
+        "readinessProbe": {"httpGet": {"path": "/healthz", "port": WEBHOOK_PORT, "scheme": "HTTPS"}},
+    }
+    spec = {
+        "serviceAccountName": "objectfs-csi",
+        "priorityClassName": "system-cluster-critical",
+        "containers": [container],
+    }
+    service = {"name": WEBHOOK, "namespace": meta["namespace"], "path": "/mutate"}
+    return [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {**meta, "name": WEBHOOK},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": app},
+                "template": {"metadata": {"labels": {**labels, **app}}, "spec": spec},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {**meta, "name": WEBHOOK},
+            "spec": {"selector": app, "ports": [{"port": 443, "targetPort": WEBHOOK_PORT}]},
+        },
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": WEBHOOK, "labels": labels},
+            "webhooks": [
+                {
+                    "name": "inject.objectfs.pybernetes.io",
+                    # The webhook adds its caBundle.
+                    "clientConfig": {"service": service},
+                    "rules": [
+                        {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+                    ],
+                    "namespaceSelector": {"matchLabels": {INJECT: "enabled"}},
+                    "failurePolicy": "Fail",
+                    "sideEffects": "NoneOnDryRun",
+                    "admissionReviewVersions": ["v1"],
+                    "timeoutSeconds": 10,
+                    "reinvocationPolicy": "IfNeeded",
+                }
+            ],
+        },
+    ]
 
 
 def _controller(meta: dict[str, Any], labels: dict[str, str], image: str, local: str) -> dict[str, Any]:
@@ -229,7 +301,7 @@ def _controller(meta: dict[str, Any], labels: dict[str, str], image: str, local:
                             "volumeMounts": [{"name": "local", "mountPath": local}],
                         }
                     ],
-                    "volumes": [_host("local", local)],
+                    "volumes": [host_path("local", local)],
                 },
             },
         },
@@ -240,5 +312,10 @@ def _rule(group: str, resources: list[str], *verbs: str) -> dict[str, Any]:
     return {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
 
 
-def _host(name: str, path: str) -> dict[str, Any]:
+def _named_rule(group: str, resource: str, name: str, *verbs: str) -> dict[str, Any]:
+    return {**_rule(group, [resource], *verbs), "resourceNames": [name]}
+
+
+def host_path(name: str, path: str) -> dict[str, Any]:
+    """A volume of a pod: a folder of its node."""
     return {"name": name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}}

@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -154,7 +155,7 @@ class PodMounts:
 
     async def _ready(self, id: str, name: str) -> None:
         try:
-            await _mounted(self.place(id))
+            await mounted(self.place(id))
         except TimeoutError:
             pod = await self._get(name)
             phase = pod.status.phase if pod is not None and pod.status is not None else "missing"
@@ -182,12 +183,12 @@ class ProcessMounts:
         await asyncio.to_thread(_unmount, place)
         await asyncio.to_thread(_make_folder, place)
         options = ",".join(["default_permissions", "allow_other", f"cache-dir={self._root}/cache", *volume.options])
-        command = [*_PYB, "mount", "env:META_URL", str(place), "-o", options]
+        command = [*PYB, "mount", "env:META_URL", str(place), "-o", options]
         log.info("volume %s: start its client", volume.id)
         started = await asyncio.to_thread(subprocess.Popen, command, env=os.environ | environment(volume))
         self._clients[volume.id] = started
         try:
-            await _mounted(place)
+            await mounted(place)
         except TimeoutError:
             raise CSIError("DeadlineExceeded", f"volume {volume.id} is not mounted; see the plugin's log") from None
 
@@ -205,7 +206,7 @@ class ProcessMounts:
         await asyncio.to_thread(_remove_folder, self.place(id))
 
 
-_PYB = (sys.executable, "-P", "-m", "pybernetes", "objectfs")
+PYB = (sys.executable, "-P", "-m", "pybernetes", "objectfs")
 
 
 def format_volume(volume: Volume) -> None:
@@ -214,7 +215,7 @@ def format_volume(volume: Volume) -> None:
         return  # formatted by somebody who knows where
     try:
         done = subprocess.run(
-            [*_PYB, *format_command(volume)],
+            [*PYB, *format_command(volume)],
             env=os.environ | environment(volume), capture_output=True, text=True, timeout=FORMAT_SECONDS,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -226,18 +227,19 @@ def format_volume(volume: Volume) -> None:
         raise CSIError("FailedPrecondition", f"volume {volume.name} cannot be formatted: {words}")
 
 
-async def _mounted(place: Path) -> None:
-    """Returns when a volume of ours is mounted there and answers."""
+async def mounted(place: Path, ended: Callable[[], bool] = lambda: False) -> bool:
+    """Returns when a volume of ours is mounted there and answers; False if its client has ended instead."""
     end = asyncio.get_running_loop().time() + READY_SECONDS
-    while True:
+    while not ended():
         found = await asyncio.to_thread(mount_point.mounted, str(place))
         if found is not None and found[1] == f"fuse.{KIND}":
             left = max(1.0, end - asyncio.get_running_loop().time())
             await asyncio.wait_for(asyncio.to_thread(os.stat, place), left)
-            return
+            return True
         if asyncio.get_running_loop().time() > end:
             raise TimeoutError
         await asyncio.sleep(LOOK_SECONDS)
+    return False
 
 
 def _with_meta(volume: Volume, meta: bytes) -> Volume:

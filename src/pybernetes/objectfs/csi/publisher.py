@@ -7,23 +7,24 @@ then: it ends clients whose delay is over and has mount pods made again that som
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import errno
 import logging
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
+from typing import TypeVar
 
+from pybernetes.component import offload
+from pybernetes.csi.errors import CSIError
+from pybernetes.objectfs.csi.binding import bind, is_dead, unbind
 from pybernetes.objectfs.csi.mounts import Mounts, PodMounts
 from pybernetes.objectfs.csi.request import Volume
 from pybernetes.objectfs.csi.state import Published, States
-from pybernetes.objectfs.fuse import mount_point
 
 log = logging.getLogger(__name__)
-MS_BIND, MS_REMOUNT, MS_RDONLY = 4096, 32, 1
 # How long a volume's folder may take to be made or looked at.
 LOOK_SECONDS = 30.0
+T = TypeVar("T")
 
 
 class Publisher:
@@ -40,6 +41,8 @@ class Publisher:
             known.references = await asyncio.to_thread(_living, known.references)
             if target not in known.references:
                 known.references.append(target)
+            if read_only and target not in known.read_only:
+                known.read_only.append(target)
             known.volume, known.expires = volume.to_state(), 0.0
             # On disk before anything is mounted: an unpublish after a crash finds it.
             self._states.put(known)
@@ -47,18 +50,19 @@ class Publisher:
             await self._mounts.start(volume, known.references)
             await self._mounts.note(volume.id, known.references)
             source = self._mounts.place(volume.id)
-            await asyncio.wait_for(asyncio.to_thread(_bind, source, volume.folder, target, read_only), LOOK_SECONDS)
+            await _at(target, partial(bind, source, volume.folder, target, read_only=read_only))
             log.info("volume %s: bound %s at %s", volume.id, source / volume.folder, target)
 
     async def unpublish(self, id: str, target: str) -> None:
         """Idempotent; the client of a volume without references ends, after its delay if it has one."""
         async with self._lock(id):
-            await asyncio.wait_for(asyncio.to_thread(_unbind, target), LOOK_SECONDS)
+            await _at(target, partial(unbind, target))
             known = self._states.get(id)
             if known is None:
                 return
-            if target in known.references:
-                known.references.remove(target)
+            for targets in (known.references, known.read_only):
+                if target in targets:
+                    targets.remove(target)
             log.info("volume %s: removed reference %s (%d left)", id, target, len(known.references))
             delay = float(known.volume.get("delay", 0.0))
             if known.references or delay:
@@ -96,57 +100,26 @@ class Publisher:
             if await self._mounts.revive(volume, known.references):
                 return
             for target in known.references:
-                if await asyncio.wait_for(asyncio.to_thread(_is_dead, target), LOOK_SECONDS):
+                if await _at(target, partial(is_dead, target)):
                     # Plugin and mount pod died together: containers that start from now on have the volume again.
                     log.warning("volume %s: bind %s again, its mount was lost", id, target)
-                    await asyncio.to_thread(_unbind, target)
-                    source = self._mounts.place(id)
-                    await asyncio.wait_for(asyncio.to_thread(_bind, source, volume.folder, target, False), LOOK_SECONDS)
+                    await _at(target, partial(unbind, target))
+                    read_only = target in known.read_only
+                    again = partial(bind, self._mounts.place(id), volume.folder, target, read_only=read_only)
+                    await _at(target, again)
 
     def _lock(self, id: str) -> asyncio.Lock:
         return self._locks.setdefault(id, asyncio.Lock())
 
 
-def _bind(source: Path, folder: str, target: str, read_only: bool) -> None:
-    path = source / folder
-    if folder:
-        path.mkdir(parents=True, exist_ok=True)
-    os.makedirs(target, exist_ok=True, mode=0o750)
-    if mount_point.mounted(target) is not None:
-        return
-    _mount(str(path), target, MS_BIND)
-    if read_only:
-        _mount("", target, MS_BIND | MS_REMOUNT | MS_RDONLY)
+async def _at(target: str, work: Callable[[], T]) -> T:
+    """Work on a path that a dead or slow client may keep waiting; raises `CSIError` when it takes too long."""
+    try:
+        return await offload.run(f"mount {target}", LOOK_SECONDS, work)
+    except TimeoutError:
+        raise CSIError("DeadlineExceeded", f"{target} does not answer within {LOOK_SECONDS:.0f} s") from None
 
 
 def _living(targets: list[str]) -> list[str]:
     """Without those whose pod's folder is gone: its kubelet will not ask for them to be unpublished."""
     return [each for each in targets if os.path.isdir(os.path.dirname(each))]
-
-
-def _is_dead(target: str) -> bool:
-    """True for a mount that nobody will ever answer again."""
-    try:
-        os.stat(target)
-    except OSError as error:
-        return error.errno in (errno.ENOTCONN, errno.ECONNABORTED)
-    return False
-
-
-def _unbind(target: str) -> None:
-    while mount_point.mounted(target) is not None:
-        mount_point.unmount(target, lazy=True)
-    try:
-        os.rmdir(target)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        if error.errno != errno.ENOTEMPTY:
-            raise
-
-
-def _mount(source: str, target: str, flags: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(os.fsencode(source), os.fsencode(target), None, ctypes.c_ulong(flags), None) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"cannot mount {source} at {target}: {os.strerror(code)}")

@@ -16,12 +16,14 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Published:
-    """A volume on this node and who uses it: target paths. `expires` is when it goes, if nobody comes (epoch)."""
+    """A volume on this node and who uses it: target paths, and which of them
+    only read. `expires` is when it goes, if nobody comes (epoch)."""
 
     id: str
     volume: dict[str, Any]
     fingerprint: str = ""
     references: list[str] = field(default_factory=list)
+    read_only: list[str] = field(default_factory=list)
     expires: float = 0.0
 
 
