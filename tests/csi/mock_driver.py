@@ -70,6 +70,9 @@ def _unpublish(target: Path) -> None:
 class MockDriver(NodeDriver):
     """All of the node's side: staging, expansion, statistics."""
 
+    sick = ""
+    """What its volumes suffer from."""
+
     async def node_stage_volume(self, request: Any) -> Any:
         await self.noted("NodeStageVolume", request)
         (Path(request.staging_target_path) / "staged").touch()
@@ -89,6 +92,8 @@ class MockDriver(NodeDriver):
         if not os.access(request.volume_path, os.F_OK):
             raise not_found(f"{request.volume_path} does not exist")
         response = v1.NodeGetVolumeStatsResponse()
+        if self.sick:
+            response.volume_condition.CopyFrom(v1.VolumeCondition(abnormal=True, message=self.sick))
         response.usage.add(unit=v1.VolumeUsage.BYTES, total=1000, used=250, available=750)
         response.usage.add(unit=v1.VolumeUsage.INODES, total=10, used=3, available=7)
         return response

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from node.cluster import Cluster
 from node.pods import Namespace, container, pod
 
-from tools import wait_until
+from tools import PYTHON, wait_until
 
 _numbers = itertools.count(1)
 VOLUMES = "/var/lib/kubelet/plugins/local.csi.pybernetes.io/volumes"
@@ -241,3 +243,37 @@ def test_what_cannot_be_made_is_said_on_the_claim(space: Namespace, node: Cluste
             return any(text in each["message"] for each in events)
 
         wait_until(said, f"{name}: {text}", every=0.2)
+
+
+def test_a_populator_fills_the_volume_of_a_claim_before_its_pod_has_it(
+    space: Namespace, node: Cluster, tmp_path: Path
+) -> None:
+    group = "greetings.example.com"
+    any_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": any_object}}
+    names = {"kind": "Greeting", "plural": "greetings"}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"greetings.{group}"},
+        "spec": {"group": group, "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+    fill = {"name": "fill", "image": "busybox", "command": ["sh", "-c", 'echo "$SOURCE" > /mnt/file']}
+    template = tmp_path / "pod.json"
+    template.write_text(json.dumps({"containers": [fill], "terminationGracePeriodSeconds": 0}))
+    flags = {"group": group, "version": "v1", **names, "pod-template": str(template), "namespace": space.name}
+    command = [*PYTHON, "csi", "populator", *(f"--{key}={value}" for key, value in flags.items())]
+    node.apply(definition)
+    populator = subprocess.Popen(command, env=node.environment)
+    try:
+        wait_until(lambda: "greetings" in node.kubectl("api-resources", check=False), "greetings are served", every=0.3)
+        greeting = {"apiVersion": f"{group}/v1", "kind": "Greeting", "metadata": {"name": "one"}}
+        source = {"apiGroup": group, "kind": "Greeting", "name": "one"}
+        space.apply({**greeting, "spec": {"text": "hello"}}, claim("data", dataSourceRef=source))
+        space.apply(user("one", "cat /v/file"))
+        assert space.logs("one") == '{"text": "hello"}\n'
+        wait_until(lambda: list(claims(space)) == ["data"], "the populator's claim is gone", every=0.1)
+    finally:
+        populator.terminate()
+        populator.wait(30)
+        node.kubectl("delete", "crd", f"greetings.{group}", "--wait=false")

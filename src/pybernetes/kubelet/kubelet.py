@@ -443,7 +443,7 @@ class Kubelet:
             usage=self.usage,
         )
         if (csi := self.volumes.csi) is not None:
-            self.stats.disk.csi = lambda uid: volumes_of(csi, uid)
+            self.stats.disk.csi = lambda uid: volumes_of(csi, uid, self.pods.get(uid))
         self.node_metrics.follow_volumes(lambda: claims_of(self.stats.disk.latest(), self.pods.get))
 
     # -- running

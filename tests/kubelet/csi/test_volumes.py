@@ -478,6 +478,10 @@ async def test_the_driver_says_how_full_a_volume_is_and_its_claim_is_named(start
         assert (found.name, found.on.capacity, found.on.used, found.on.inodes_used) == ("data", 1000, 250, 3)
         measured = claims_of({"u1": PodDisk(volumes=[found])}, {"u1": pod}.get)
         assert list(measured) == [((node.namespace, "data"), found)]
+        driver.sick = "a disk is missing"
+        (found,) = await stats.volumes_of(node.csi, "u1", pod)
+        assert found.abnormal
+        assert ("VolumeConditionAbnormal", "Volume data: a disk is missing") in node.events
         driver.failing["NodeGetVolumeStats"] = [CSIError("Internal", "cannot")]
         assert await stats.volumes_of(node.csi, "u1") == []
 

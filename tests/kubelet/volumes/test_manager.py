@@ -29,7 +29,6 @@ from pybernetes.api.core.v1 import (
     ImageVolumeSource,
     KeyToPath,
     LocalVolumeSource,
-    NFSVolumeSource,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -44,6 +43,7 @@ from pybernetes.api.core.v1 import (
     PodSecurityContext,
     PodSpec,
     ProjectedVolumeSource,
+    RBDVolumeSource,
     ResourceFieldSelector,
     Secret,
     SecretProjection,
@@ -341,8 +341,9 @@ async def test_volumes_that_no_container_uses_are_not_waited_for(start: Any) -> 
             " list of registered CSI drivers",
         ),
         (
-            Volume(name="v", nfs=NFSVolumeSource(server="a", path="/b")),
-            'MountVolume.FindPluginBySpec failed for volume "v" : no volume plugin matched (nfs)',
+            Volume(name="v", rbd=RBDVolumeSource(monitors=["a"], image="b")),
+            'MountVolume.FindPluginBySpec failed for volume "v" : no volume plugin matched (rbd); use the CSI driver'
+            " rbd.csi.ceph.com",
         ),
         (
             Volume(name="v", image=ImageVolumeSource(reference="busybox")),

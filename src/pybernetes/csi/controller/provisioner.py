@@ -270,7 +270,9 @@ class Provisioner:
 
     def _ours(self, volume: PersistentVolume) -> bool:
         spec = volume.spec or PersistentVolumeSpec()
-        if annotations_of(volume).get(requests.PROVISIONED_BY) != self._context.name or spec.csi is None:
+        if annotations_of(volume).get(requests.PROVISIONED_BY) != self._context.name:
+            return False
+        if spec.csi is None or spec.csi.driver != self._context.name:  # the annotation is anybody's to write
             return False
         return not self._context.node or self._is_here(spec)
 

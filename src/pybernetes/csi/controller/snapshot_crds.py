@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from pybernetes.api import errors
 from pybernetes.client.client import Client
 
 from .snapshot_objects import GROUP, ROOT
+
+SERVED_WITHIN: Final = 30.0
+"""Seconds from a definition to the resource that it defines."""
 
 Json = dict[str, Any]
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -190,3 +194,14 @@ def _classes() -> Json:
     required = ["deletionPolicy", "driver"]
     kind = "VolumeSnapshotClass"
     return _definition(kind, ["vsclass", "vsclasses"], "Cluster", properties, required, columns, status=False)
+
+
+async def ensure(client: Client) -> bool:
+    """Have the API serve snapshots; whether they have been defined just now. Raises APIError, TimeoutError."""
+    if await served(client):
+        return False
+    await install(client)
+    async with asyncio.timeout(SERVED_WITHIN):
+        while not await served(client):  # noqa: ASYNC110 - discovery has no event
+            await asyncio.sleep(0.1)
+    return True

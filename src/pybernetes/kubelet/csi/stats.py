@@ -1,4 +1,7 @@
-"""What drivers say of their volumes (NodeGetVolumeStats): how full they are, and whether they are healthy."""
+"""What drivers say of their volumes (NodeGetVolumeStats): how full they are, and whether they are healthy.
+
+A volume that is not is also an event of its pod, at each look.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import asyncio
 import logging
 from typing import Final
 
+from pybernetes.api.core.v1 import Pod
+from pybernetes.client.events import WARNING
 from pybernetes.csi import v1
 from pybernetes.csi.errors import CSIError
 
@@ -20,14 +25,14 @@ WITHIN: Final = 10.0
 log = logging.getLogger(__name__)
 
 
-async def volumes_of(volumes: CSIVolumes, uid: str) -> list[Volume]:
+async def volumes_of(volumes: CSIVolumes, uid: str, pod: Pod | None = None) -> list[Volume]:
     """The CSI volumes of a pod by their names in it; those whose driver does not say are left out."""
     mounted = [(use[1], each) for use, each in volumes.mounted.items() if use[0] == uid]
-    found = await asyncio.gather(*(_volume(volumes, uid, name, each) for name, each in mounted))
+    found = await asyncio.gather(*(_volume(volumes, uid, pod, name, each) for name, each in mounted))
     return [each for each in found if each is not None]
 
 
-async def _volume(volumes: CSIVolumes, uid: str, name: str, mounted: Mounted) -> Volume | None:
+async def _volume(volumes: CSIVolumes, uid: str, pod: Pod | None, name: str, mounted: Mounted) -> Volume | None:
     source = mounted.source
     try:
         client = volumes.drivers.get(source.driver)
@@ -54,4 +59,6 @@ async def _volume(volumes: CSIVolumes, uid: str, name: str, mounted: Mounted) ->
         inodes.available if inodes else 0,
     )
     abnormal = response.volume_condition.abnormal if response.HasField("volume_condition") else None
+    if abnormal and pod is not None:
+        volumes.event(pod, WARNING, "VolumeConditionAbnormal", f"Volume {name}: {response.volume_condition.message}")
     return Volume(name, PLUGIN, Size(on.used, inodes.used if inodes else 0), on, abnormal=abnormal)

@@ -30,7 +30,19 @@ from ..node.facts import NodeFacts
 from ..runtime.types import all_containers
 from ..service_account_tokens import TokenError, Tokens
 from ..watched_objects import Objects
-from . import config_map, downward_api, empty_dir, host_path, image, persistent_volume_claim, projected, secret, subpath
+from . import (
+    config_map,
+    downward_api,
+    empty_dir,
+    host_path,
+    image,
+    local,
+    nfs,
+    persistent_volume_claim,
+    projected,
+    secret,
+    subpath,
+)
 from .base import MountedVolume, ProcessingError, StepError, VolumeError, Volumes
 from .host import Host
 from .image import ImageMounts
@@ -55,6 +67,7 @@ KINDS: Final[dict[str, SetUp]] = {
     "ephemeral": persistent_volume_claim.set_up,
     "host_path": host_path.set_up,
     "image": image.set_up,
+    "nfs": nfs.set_up,
     "persistent_volume_claim": persistent_volume_claim.set_up,
     "projected": projected.set_up,
     "secret": secret.set_up,
@@ -68,6 +81,7 @@ PLUGINS: Final = {
     "ephemeral": "kubernetes.io/csi",
     "host_path": "kubernetes.io/host-path",
     "image": "kubernetes.io/image",
+    "nfs": "kubernetes.io/nfs",
     "persistent_volume_claim": "kubernetes.io/csi",
     "projected": "kubernetes.io/projected",
     "secret": "kubernetes.io/secret",
@@ -174,6 +188,7 @@ class VolumeManager:
                     await offload.run(f"volumes of pod {uid}", REMOVE_WITHIN, _unmount_volumes, parts)
                     await self.csi.tear_down(uid)
                 await offload.run(f"volumes of pod {uid}", REMOVE_WITHIN, _unmount_volumes, folder)
+                await offload.run(f"volumes of pod {uid}", REMOVE_WITHIN, local.release, self._host.root)
                 if self._images is not None:
                     await self._images.release(uid)
                 await offload.run(f"volumes of pod {uid}", REMOVE_WITHIN, _remove_volumes, folder)

@@ -1,7 +1,7 @@
 """`persistentVolumeClaim` and `ephemeral`: a claim, the volume behind it, and what that is made of.
 
-Claim and volume must be each other's. What lies behind must be on this node: `hostPath` and `local`, or be of a CSI
-driver that is registered here.
+Claim and volume must be each other's. What lies behind must be on this node (`hostPath`, `local`), on an NFS server, or
+of a CSI driver that is registered here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pybernetes.client.keys import uid_of
 
 from ..error_text import why
 from ..runtime.types import all_containers
-from . import host_path, local
+from . import host_path, local, nfs
 from .base import MountedVolume, ProcessingError, StepError
 from .host import Host
 
@@ -56,45 +56,50 @@ async def set_up(host: Host, pod: Pod, volume: Volume) -> MountedVolume:
             return await host_path.set_up_source(host, pod, spec.host_path, volume.name or "", read_only=read_only)
         if spec.local is not None:
             return await local.set_up(host, pod, found, volume.name or "", read_only=read_only)
+        if spec.nfs is not None:
+            options = spec.mount_options or ()
+            return await nfs.set_up_source(
+                host, pod, spec.nfs, volume.name or "", volume_name, options, read_only=read_only
+            )
     except (OSError, ValueError) as error:
         raise StepError("MountVolume.SetUp failed", volume_name, why(error)) from None
     raise refusal(spec, volume_name)
 
 
 def refusal(source: object, name: str) -> StepError:
-    """Why a volume of a kind that is not supported cannot be mounted."""
+    """Why a volume of a kind that is not supported cannot be mounted, and what can mount it."""
     csi = getattr(source, "csi", None)
     if csi is not None:
         why = f"driver name {csi.driver} not found in the list of registered CSI drivers"
         return StepError("MountVolume.NewMounter initialization failed", name, why)
-    kinds = [each for each in _KINDS if getattr(source, each, None) is not None]
-    return StepError(
-        "MountVolume.FindPluginBySpec failed", name, f"no volume plugin matched ({', '.join(kinds) or 'unknown kind'})"
-    )
+    kinds = [each for each in INSTEAD if getattr(source, each, None) is not None]
+    instead = f"; use {INSTEAD[kinds[0]]}" if kinds and INSTEAD[kinds[0]] else ""
+    problem = f"no volume plugin matched ({', '.join(kinds) or 'unknown kind'}){instead}"
+    return StepError("MountVolume.FindPluginBySpec failed", name, problem)
 
 
-_KINDS: Final = (
-    "aws_elastic_block_store",
-    "azure_disk",
-    "azure_file",
-    "cephfs",
-    "cinder",
-    "fc",
-    "flex_volume",
-    "flocker",
-    "gce_persistent_disk",
-    "git_repo",
-    "glusterfs",
-    "iscsi",
-    "nfs",
-    "photon_persistent_disk",
-    "portworx_volume",
-    "quobyte",
-    "rbd",
-    "scale_io",
-    "storageos",
-    "vsphere_volume",
-)
+INSTEAD: Final = {
+    "aws_elastic_block_store": "the CSI driver ebs.csi.aws.com",
+    "azure_disk": "the CSI driver disk.csi.azure.com",
+    "azure_file": "the CSI driver file.csi.azure.com",
+    "cephfs": "the CSI driver cephfs.csi.ceph.com",
+    "cinder": "the CSI driver cinder.csi.openstack.org",
+    "fc": "a CSI driver: this kubelet does not look for Fibre Channel devices",
+    "flex_volume": "a CSI driver",
+    "flocker": "",
+    "gce_persistent_disk": "the CSI driver pd.csi.storage.gke.io",
+    "git_repo": "an emptyDir and an init container with git",
+    "glusterfs": "",
+    "iscsi": "a CSI driver such as iscsi.csi.k8s.io: this kubelet does not call iscsiadm",
+    "photon_persistent_disk": "",
+    "portworx_volume": "the CSI driver pxd.portworx.com",
+    "quobyte": "",
+    "rbd": "the CSI driver rbd.csi.ceph.com",
+    "scale_io": "",
+    "storageos": "",
+    "vsphere_volume": "the CSI driver csi.vsphere.vmware.com",
+}
+"""Kinds that nothing here mounts, and what does; empty where nothing of today's Kubernetes does."""
 
 
 async def _claim(host: Host, namespace: str, name: str) -> PersistentVolumeClaim:

@@ -131,7 +131,7 @@ async def _node(arguments: argparse.Namespace) -> int:
 
 
 async def _controller(arguments: argparse.Namespace) -> int:
-    """The driver's controller with the cluster's provisioner and resizer in the same process."""
+    """The driver's controller with the cluster's provisioner, resizer and snapshotter in the same process."""
     from pybernetes.client import component
     from pybernetes.client import config as clientconfig
     from pybernetes.client.client import Client
@@ -140,9 +140,11 @@ async def _controller(arguments: argparse.Namespace) -> int:
     from pybernetes.client.informers import InformerFactory
     from pybernetes.component.tasks import Tasks
     from pybernetes.csi.client import CSIClient
+    from pybernetes.csi.controller import snapshot_crds
     from pybernetes.csi.controller.loop import Context
     from pybernetes.csi.controller.provisioner import Provisioner
     from pybernetes.csi.controller.resizer import Resizer
+    from pybernetes.csi.controller.snapshotter import Snapshotter
     from pybernetes.csi.driver import serving
     from pybernetes.objectfs.csi.driver import ControllerDriver
 
@@ -163,7 +165,13 @@ async def _controller(arguments: argparse.Namespace) -> int:
         stack.push_async_callback(informers.stop)
         tasks = Tasks("objectfs-csi")
         stack.push_async_callback(tasks.stop)
-        for name, work in (("events", events.run), ("provisioner", provisioner.run), ("resizer", resizer.run)):
+
+        async def snapshots() -> None:
+            await snapshot_crds.ensure(client)
+            await Snapshotter(context).run()
+
+        works = {"events": events.run, "provisioner": provisioner.run, "resizer": resizer.run, "snapshots": snapshots}
+        for name, work in works.items():
             tasks.start(name, work)
         waiting = asyncio.ensure_future(asyncio.Event().wait())
         component.end_on_signals(waiting)

@@ -37,8 +37,6 @@ from ...driver import serving
 from .driver import NAME, TOPOLOGY, LocalDriver
 
 PROGRAM = "pyb-csi-local"
-SERVED_WITHIN: Final = 30.0
-"""Seconds from a definition to the resource that it defines."""
 SNAPSHOT_CLASS: Final = {
     "apiVersion": f"{snapshot_objects.GROUP}/v1",
     "kind": "VolumeSnapshotClass",
@@ -114,11 +112,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 async def _snapshots(client: Client, snapshotter: Snapshotter) -> None:
     """Have the API serve snapshots, and this driver's class of them, then make some."""
-    if not await snapshot_crds.served(client):
-        await snapshot_crds.install(client)
-        async with asyncio.timeout(SERVED_WITHIN):
-            while not await snapshot_crds.served(client):  # noqa: ASYNC110 - discovery has no event
-                await asyncio.sleep(0.1)
+    if await snapshot_crds.ensure(client):
         with suppress(errors.AlreadyExists):
             await snapshot_objects.create(client, "volumesnapshotclasses", SNAPSHOT_CLASS)
     await snapshotter.run()
