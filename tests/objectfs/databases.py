@@ -21,8 +21,8 @@ ENGINES = ("sqlite", "redis", "postgres", "etcd")
 class Database:
     """A server that can be killed and started again on its data; `fresh` gives the URL of an empty database."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
-        self.kind, self.folder, self.port = kind, folder, free_port()
+    def __init__(self, kind: str, folder: Path, fsync: str = "off") -> None:
+        self.kind, self.folder, self.port, self.fsync = kind, folder, free_port(), fsync
         self.process: subprocess.Popen[bytes] | None = None
         self._count = 0
 
@@ -101,7 +101,8 @@ class Database:
             secret.write_text("secret")
             self._postgres("initdb", "-D", str(data), "-A", "scram-sha-256", f"--pwfile={secret}", "-N")
         (data / "postmaster.pid").unlink(missing_ok=True)
-        settings = {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
+        settings = {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
+        settings["fsync"] = self.fsync
         return [_program("postgres"), "-D", str(data), *(f"--{name}={value}" for name, value in settings.items())]
 
     def _become_postgres(self) -> None:

@@ -55,6 +55,10 @@ async def test_a_process_for_each_volume_serves_all_its_targets_and_ends_with_th
         for each in targets:
             await driver.node_publish_volume(request(each, readonly=each == targets[1]))
         await driver.node_publish_volume(request(targets[0]))  # again: nothing happens
+        alone = request(str(tmp_path / "pods" / "c"))
+        alone.volume_capability.access_mode.mode = v1.AccessMode.SINGLE_NODE_SINGLE_WRITER
+        with pytest.raises(CSIError, match="volume pv-1 is for one pod, and published at"):
+            await driver.node_publish_volume(alone)
         assert states.get("pv-1").references == targets
         write_and_read(*targets)
         assert os.listdir(process.place("pv-1")) == ["team"]
@@ -84,6 +88,8 @@ async def test_dynamic_volumes_are_folders_with_quotas_and_clones_of_each_other(
             )
         )  # fmt: skip
 
+    nothing = v1.DeleteVolumeRequest(volume_id="pvc-0", secrets=secrets)
+    await driver.delete_volume(nothing)  # not even the file system is there
     made = await create("pvc-1", 1 << 20)
     assert made.volume.volume_id == "pvc-1"
     assert dict(made.volume.volume_context) == {"folder": "pvc-1", "mount-options": "noatime"}
@@ -105,12 +111,22 @@ async def test_dynamic_volumes_are_folders_with_quotas_and_clones_of_each_other(
     assert first.ready_to_use
     (place / "pvc-1" / "file").write_text("changed")
     assert (await driver.create_snapshot(snapshot)).snapshot == first
+    await create("other", 1 << 20)
+    with pytest.raises(CSIError, match="snapshot snap-1 exists, of another volume"):
+        await driver.create_snapshot(v1.CreateSnapshotRequest(name="snap-1", source_volume_id="other", secrets=secrets))
+    for id, there in (("other", True), ("none", False)):
+        asked = v1.ValidateVolumeCapabilitiesRequest(volume_id=id, volume_capabilities=[capability()], secrets=secrets)
+        if there:
+            assert (await driver.validate_volume_capabilities(asked)).confirmed.volume_capabilities
+        else:
+            with pytest.raises(CSIError, match="volume none is not in shared"):
+                await driver.validate_volume_capabilities(asked)
     content = {"snapshot": {"snapshot_id": first.snapshot_id}}
     await create("pvc-2", 8 << 20, volume_content_source=content)
     assert (place / "pvc-2" / "file").read_bytes() == b"x" * 500_000
     await create("pvc-3", 8 << 20, volume_content_source={"volume": {"volume_id": "pvc-1"}})
     assert (place / "pvc-3" / "file").read_text() == "changed"
-    for id in ("pvc-1", "pvc-1", "pvc-3", "none"):
+    for id in ("pvc-1", "pvc-1", "pvc-3", "other", "none"):
         await driver.delete_volume(v1.DeleteVolumeRequest(volume_id=id, secrets=secrets))
     await driver.delete_snapshot(v1.DeleteSnapshotRequest(snapshot_id=first.snapshot_id, secrets=secrets))
     assert sorted(each for each in os.listdir(place) if each != ".snapshots") == ["pvc-2"]

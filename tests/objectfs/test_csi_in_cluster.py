@@ -192,8 +192,29 @@ def test_a_claim_gets_a_folder_with_its_size_as_quota_and_grows(cluster: Cluster
     size = '{"spec": {"resources": {"requests": {"storage": "2Gi"}}}}'
     cluster.kubectl("patch", "pvc", "dynamic", "-p", size)
     wait_until(lambda: "2097152" in cluster.kubectl("exec", "dynamic", "--", "df", "/data"), "df shows the new size")
-    delete(cluster, "default", "dynamic")
-    cluster.kubectl("delete", "pvc", "dynamic")
+
+    # A snapshot keeps what there was, for claims that begin with it.
+    wait_until(lambda: "volumesnapshots" in cluster.kubectl("api-resources", check=False), "snapshots are served")
+    group, of = "snapshot.storage.k8s.io", {f"csi.storage.k8s.io/snapshotter-secret-{k}": v for k, v in SECRET.items()}
+    snapshot_class: dict[str, Any] = {"apiVersion": f"{group}/v1", "kind": "VolumeSnapshotClass", "driver": DRIVER}
+    snapshot_class |= {"metadata": {"name": "shared"}, "deletionPolicy": "Delete", "parameters": of}
+    snapshot: dict[str, Any] = {"apiVersion": f"{group}/v1", "kind": "VolumeSnapshot", "metadata": {"name": "now"}}
+    snapshot["metadata"]["namespace"] = "default"
+    source = {"persistentVolumeClaimName": "dynamic"}
+    snapshot["spec"] = {"source": source, "volumeSnapshotClassName": "shared"}
+    cluster.apply(snapshot_class, snapshot)
+    ready = ("get", "volumesnapshot", "now", "-o", "jsonpath={.status.readyToUse}")
+    wait_until(lambda: cluster.kubectl(*ready) == "true", "the snapshot is ready")
+    cluster.kubectl("exec", "dynamic", "--", "sh", "-c", "echo changed > /data/file")
+    model = {"apiGroup": group, "kind": "VolumeSnapshot", "name": "now"}
+    cluster.apply(claim("restored", "shared", "2Gi", dataSource=model))
+    cluster.apply(pod("restored", "restored", "exec sleep 1000"))
+    wait_until(lambda: is_running(cluster, "restored"), "the pod of the restored claim runs", timeout=180)
+    assert cluster.kubectl("exec", "restored", "--", "cat", "/data/file") == "hello\n"
+    cluster.kubectl("delete", "volumesnapshot", "now", "--timeout=60s")
+    for each in ("dynamic", "restored"):
+        delete(cluster, "default", each)
+        cluster.kubectl("delete", "pvc", each)
     wait_until(lambda: "pvc-" not in cluster.kubectl("get", "pv"), "the volume is gone")
 
 

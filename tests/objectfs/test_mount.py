@@ -170,6 +170,27 @@ def test_what_a_killed_client_had_fsynced_or_staged_is_there_after_it_comes_back
     clean()
 
 
+def test_a_full_cache_disk_makes_writes_wait_for_the_object_store(mounts, clean):
+    mounts.format("--block-size", "256")
+    disk = mounts.folder / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", disk], check=True)
+    try:
+        one = mounts.mount("one", "--cache-dir", str(disk))
+        data = random.Random(1).randbytes(12 << 20)
+        with (one / "large").open("wb") as large, (one / "other").open("wb") as other:
+            for at in range(0, len(data), 1 << 20):
+                large.write(data[at : at + (1 << 20)])
+                other.write(data[at : at + 1000])
+        assert (one / "large").read_bytes() == data
+        assert (one / "other").stat().st_size == 12_000
+        assert (mounts.folder / "one.log").read_text().count("is full: writes wait for the object store") == 1
+        mounts.umount(one)
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+    clean()
+
+
 def test_capacity_and_inodes_are_limits(mounts):
     mounts.format("--capacity", "0.001", "--inodes", "4")
     one = mounts.mount("one")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
+import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
+from objectfs.databases import Database
 
 
 def test_git_commits_clones_and_checks(mounts, clean, tmp_path):
@@ -68,5 +72,43 @@ def test_a_sqlite_database_is_whole_after_many_writers_and_a_killed_server(mount
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT count(*), count(DISTINCT writer * 100 + n) FROM t").fetchone() == (30, 30)
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    mounts.umount(one)
+    clean()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users reach, unlike pytest's."""
+    with tempfile.TemporaryDirectory(prefix="objectfs-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.soak
+def test_postgres_keeps_every_commit_while_it_and_the_server_of_its_files_are_killed(open_folder, mounts, clean):
+    mounts.folder, mounts.meta = open_folder, f"sqlite://{open_folder}/meta.db"
+    mounts.format()
+    one = mounts.mount("one")
+    (one / "postgres").mkdir()
+    database = Database("postgres", one / "postgres", fsync="on")
+    try:
+        database.start()
+        url = database.fresh().replace("postgres://", "postgresql://")
+        done = 0
+        for _ in range(3):
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("CREATE TABLE IF NOT EXISTS t (n int PRIMARY KEY, text text)")
+                for _ in range(40):
+                    if done % 40 == 20:
+                        os.kill(mounts.server(one), 9)
+                    connection.execute("INSERT INTO t VALUES (%s, %s)", (done, "x" * 1000))
+                    done += 1
+            database.kill()
+            database.start()
+            with psycopg.connect(url) as connection:
+                found = connection.execute("SELECT count(*), coalesce(max(n), 0) FROM t").fetchone()
+            assert found == (done, done - 1)
+    finally:
+        database.stop()
     mounts.umount(one)
     clean()

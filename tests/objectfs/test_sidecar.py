@@ -17,7 +17,7 @@ import pytest
 from cryptography import x509
 
 from pybernetes.api import errors
-from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Secret
+from pybernetes.api.core.v1 import Namespace, PersistentVolume, PersistentVolumeClaim, Secret
 from pybernetes.client import config
 from pybernetes.client.client import Client
 from pybernetes.csi.errors import CSIError
@@ -49,6 +49,8 @@ def apply(pod: dict[str, Any], patch: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 async def make_volume(client: Client, name: str, bound: bool = True) -> None:
+    label = {"metadata": {"labels": {"objectfs.pybernetes.io/inject": "enabled"}}}
+    await client.patch(Namespace, "default", label)
     values = {"name": "shared", "metaurl": f"redis://u:{PASSWORD}@host/0", "secret-key": PASSWORD}
     secret = {"metadata": {"name": name, "namespace": "kube-system"}, "stringData": values}
     await client.create(msgspec.convert(secret, Secret))
@@ -109,6 +111,13 @@ async def test_a_pod_gets_a_client_beside_it_and_no_credentials_in_it(cluster: A
         secret = await client.get(Secret, sidecar["envFrom"][0]["secretRef"]["name"], "default")
         assert base64.b64decode(secret.data["SECRET_KEY"]).decode() == PASSWORD
         assert [each.name for each in secret.metadata.owner_references] == ["sidecar"]
+        # Without the label nothing is given away, whoever asks.
+        await client.delete(Secret, secret.metadata.name, "default")
+        await client.patch(Namespace, "default", {"metadata": {"labels": {"objectfs.pybernetes.io/inject": None}}})
+        assert "patch" not in await review(client, asked)
+        with pytest.raises(errors.NotFound):
+            await client.get(Secret, secret.metadata.name, "default")
+        await client.patch(Namespace, "default", {"metadata": {"labels": {"objectfs.pybernetes.io/inject": "enabled"}}})
         # Another pod has a mount of its own.
         other = apply(asked, json.loads(base64.b64decode((await review(client, asked))["patch"])))
         assert other["spec"]["initContainers"][0]["args"][-1] != target
@@ -117,10 +126,10 @@ async def test_a_pod_gets_a_client_beside_it_and_no_credentials_in_it(cluster: A
 async def test_pods_without_a_volume_of_ours_stay_as_they_are_and_what_cannot_be_is_refused(cluster: ApiServer) -> None:
     async with Client(config.load(cluster.kubeconfig)) as client:
         assert "patch" not in await review(client, {"metadata": {}, "spec": {"containers": [CONTAINER]}})
+        await make_volume(client, "unbound", bound=False)
         refused = await review(client, pod("missing"))
         assert not refused["allowed"]
         assert "persistentvolumeclaim 'missing' not found" in refused["status"]["message"]
-        await make_volume(client, "unbound", bound=False)
         refused = await review(client, pod("unbound"))
         assert "persistentvolumeclaim 'unbound' is not bound yet" in refused["status"]["message"]
         await client.patch(
@@ -152,9 +161,8 @@ async def test_the_api_server_trusts_the_webhooks_certificate_also_after_a_resta
             bundles.append(found["webhooks"][0]["clientConfig"]["caBundle"])
             certificates.append(certificate.certificate.read_bytes())
             assert (certificate.key.stat().st_mode & 0o777) == 0o600
-        shown, trusted = (
-            x509.load_pem_x509_certificate(each) for each in (certificates[0], base64.b64decode(bundles[0]))
-        )
+        shown = x509.load_pem_x509_certificate(certificates[0])
+        trusted = x509.load_pem_x509_certificate(base64.b64decode(bundles[0]))
         shown.verify_directly_issued_by(trusted)
         assert shown.issuer != shown.subject, "it does not pass for self-signed"
         assert bundles[0] == bundles[1]

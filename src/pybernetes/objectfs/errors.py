@@ -3,3 +3,7 @@
 
 class ObjectFSError(Exception):
     """A command cannot do what it was asked for; the text says why and names what is concerned."""
+
+
+class NotFormatted(ObjectFSError):
+    """The metadata's database holds no volume."""

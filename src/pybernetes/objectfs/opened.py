@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from pybernetes.objectfs import format as formats
-from pybernetes.objectfs.errors import ObjectFSError
+from pybernetes.objectfs.errors import NotFormatted, ObjectFSError
 from pybernetes.objectfs.format import Format
 from pybernetes.objectfs.meta import records
 from pybernetes.objectfs.meta.engine import Engine
@@ -58,7 +58,7 @@ def opened(meta: str) -> Iterator[Opened]:
     try:
         settings = formats.load(engine)
         if settings is None:
-            raise ObjectFSError(f"{masked(meta)} holds no volume")
+            raise NotFormatted(f"{masked(meta)} holds no volume")
         yield Opened(engine, settings)
     finally:
         engine.close()

@@ -15,13 +15,16 @@ from pybernetes.objectfs import tree
 from pybernetes.objectfs.csi.mounts import format_volume
 from pybernetes.objectfs.csi.publisher import Publisher
 from pybernetes.objectfs.csi.request import NAME, Volume, safe_name, volume
-from pybernetes.objectfs.errors import ObjectFSError
+from pybernetes.objectfs.errors import NotFormatted, ObjectFSError
 from pybernetes.objectfs.meta import records
 from pybernetes.objectfs.meta.slices import Slices
 from pybernetes.objectfs.meta.urls import with_password
+from pybernetes.objectfs.meta.xattrs import Xattrs
 from pybernetes.objectfs.opened import Opened, opened
 
 SNAPSHOTS = ".snapshots"
+# The volume that a snapshot is of: an extended attribute of its folder.
+SOURCE = b"user.objectfs.source"
 # Parameters of a StorageClass that become the volume's context.
 PARAMETERS = (
     "mount-options", "delete-delay", "mount-cpu-limit", "mount-cpu-request", "mount-memory-limit",
@@ -46,7 +49,8 @@ class NodeDriver(Driver):
             raise invalid("NodePublishVolume: a file system over an object store has no block devices")
         flags = tuple(word for flag in capability.mount.mount_flags for word in flag.split(","))
         found = volume(request.volume_id, dict(request.volume_context), dict(request.secrets), flags)
-        await self._publisher.publish(found, request.target_path, request.readonly)
+        single = capability.access_mode.mode == v1.AccessMode.SINGLE_NODE_SINGLE_WRITER
+        await self._publisher.publish(found, request.target_path, request.readonly, single=single)
         return v1.NodePublishVolumeResponse()
 
     async def node_unpublish_volume(self, request: Any) -> Any:
@@ -136,8 +140,12 @@ class ControllerDriver(Driver):
     def _delete(self, found: Volume, path: str) -> None:
         if safe_name(path.rpartition("/")[2]) != path.rpartition("/")[2]:
             return  # not made here
-        with _opened(found) as volume:
-            self._remove(volume, path)
+        try:
+            with _opened(found) as volume:
+                self._remove(volume, path)
+        except CSIError as error:
+            if not isinstance(error.__cause__, NotFormatted):
+                raise
 
     @staticmethod
     def _remove(volume: Opened, path: str) -> None:
@@ -181,15 +189,18 @@ class ControllerDriver(Driver):
             folder = _find(volume, SNAPSHOTS)
             if folder is None:
                 folder = names.create(records.ROOT, SNAPSHOTS.encode(), 0o040700, 0, 0).inode
-            known = _find(volume, f"{SNAPSHOTS}/{name}")
+            known, attributes = _find(volume, f"{SNAPSHOTS}/{name}"), Xattrs(volume.engine, names.journal)
             if known is None:
                 partial = f".creating-{name}"
                 self._remove(volume, f"{SNAPSHOTS}/{partial}")
                 slices = Slices(volume.engine, time.time_ns)
                 for _ in tree.clone(names, slices, model, folder, partial.encode()):
                     pass
+                known = names.lookup(folder, partial.encode()).inode
+                attributes.set(known, SOURCE, source.encode())
                 names.rename(folder, partial.encode(), folder, name.encode())
-                known = names.lookup(folder, name.encode()).inode
+            elif SOURCE in attributes.names(known) and attributes.get(known, SOURCE) != source.encode():
+                raise CSIError("AlreadyExists", f"snapshot {name} exists, of another volume")
             return names.get(known).btime
 
     async def delete_snapshot(self, request: Any) -> Any:
@@ -200,12 +211,19 @@ class ControllerDriver(Driver):
 
     async def validate_volume_capabilities(self, request: Any) -> Any:
         """Everything but block devices: many pods on many nodes may write."""
+        found = volume(request.volume_id, dict(request.volume_context), dict(request.secrets))
+        await asyncio.to_thread(self._check_there, found)
         if any(each.HasField("block") for each in request.volume_capabilities):
             return v1.ValidateVolumeCapabilitiesResponse(message="block devices are not supported")
         response = v1.ValidateVolumeCapabilitiesResponse()
         response.confirmed.volume_capabilities.extend(request.volume_capabilities)
         response.confirmed.volume_context.update(request.volume_context)
         return response
+
+    def _check_there(self, found: Volume) -> None:
+        with _opened(found) as volume:
+            if _find(volume, found.folder or found.id) is None:
+                raise not_found(f"volume {found.id} is not in {found.name}")
 
 
 def _source(request: Any) -> str:

@@ -118,10 +118,12 @@ def install(image: str, mode: str, namespace: str, provisioner: bool, local: str
         _rule("", ["events"], "create", "patch", "update"),
         _rule("events.k8s.io", ["events"], "create", "patch", "update"),
         _rule("storage.k8s.io", ["storageclasses", "csinodes", "volumeattributesclasses"], "get", "list", "watch"),
-        _rule("snapshot.storage.k8s.io", ["*"], "get", "list", "watch", "patch", "update"),
+        _rule("snapshot.storage.k8s.io", ["*"], "get", "list", "watch", "create", "patch", "update", "delete"),
+        _rule("apiextensions.k8s.io", ["customresourcedefinitions"], "create"),
     ]
     if mode == "sidecar":
         cluster_rules += [
+            _rule("", ["namespaces"], "get"),
             _rule("", ["secrets"], "create", "patch"),
             _named_rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations", WEBHOOK, "get", "patch"),
         ]

@@ -34,11 +34,13 @@ class Publisher:
         self._mounts, self._states, self._now = mounts, states, now
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def publish(self, volume: Volume, target: str, read_only: bool) -> None:
-        """Idempotent: a target that is published stays so."""
+    async def publish(self, volume: Volume, target: str, read_only: bool, *, single: bool = False) -> None:
+        """Idempotent: a target that is published stays so. `single`: a volume that has another target is refused."""
         async with self._lock(volume.id):
             known = self._states.get(volume.id) or Published(volume.id, volume.to_state())
             known.references = await asyncio.to_thread(_living, known.references)
+            if single and (others := [each for each in known.references if each != target]):
+                raise CSIError("FailedPrecondition", f"volume {volume.id} is for one pod, and published at {others[0]}")
             if target not in known.references:
                 known.references.append(target)
             if read_only and target not in known.read_only:

@@ -21,7 +21,7 @@ import msgspec
 
 from pybernetes import pki
 from pybernetes.api import errors
-from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Secret
+from pybernetes.api.core.v1 import Namespace, PersistentVolume, PersistentVolumeClaim, Secret
 from pybernetes.api.storage.v1 import StorageClass
 from pybernetes.client.client import Client
 from pybernetes.client.codec import decode
@@ -66,6 +66,8 @@ class Injector:
     async def _changes(self, request: dict[str, Any]) -> list[dict[str, Any]]:
         pod, namespace = request.get("object") or {}, request.get("namespace", "")
         spec = pod.get("spec") or {}
+        if not await self._is_labelled(namespace):
+            return []
         claimed: dict[str, injection.Claimed] = {}
         for each in spec.get("volumes") or []:
             if "ephemeral" in each:
@@ -78,6 +80,14 @@ class Injector:
             return []
         log.info("pod %s in %s: inject the client of %s", _name(pod), namespace, ", ".join(sorted(claimed)))
         return injection.patch(pod, claimed, self._how, uuid.uuid4().hex[:12])
+
+    async def _is_labelled(self, namespace: str) -> bool:
+        """Whether a namespace is to have clients, and credentials: all of the cluster can send requests here."""
+        try:
+            found = await self._client.get(Namespace, namespace)
+        except errors.NotFound:
+            return False
+        return ((found.metadata.labels if found.metadata else None) or {}).get(manifests.INJECT) == "enabled"
 
     async def _check_ephemeral(self, source: dict[str, Any]) -> None:
         template = (source["ephemeral"] or {}).get("volumeClaimTemplate") or {}

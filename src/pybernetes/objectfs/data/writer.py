@@ -11,9 +11,10 @@ import itertools
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from errno import EIO
+from errno import EIO, ENOSPC
 from pathlib import Path
 
 from pybernetes.objectfs.data.blocks import Blocks
@@ -28,6 +29,8 @@ MAX_PENDING = 128
 COMMIT_SLICES = 50
 # Bytes that a file may have waiting before a write waits for uploads.
 MAX_PENDING_BYTES = 256 << 20
+# A full disk is logged so often.
+FULL_SECONDS = 60.0
 
 
 class PendingSlice:
@@ -74,6 +77,7 @@ class Writer:
         self._lock = threading.Lock()
         self._files: dict[int, FileWriter] = {}
         self._sequence = itertools.count(1)
+        self._full_said = -FULL_SECONDS
         os.makedirs(self._folder, exist_ok=True)
 
     def file(self, inode: int) -> FileWriter | None:
@@ -84,7 +88,29 @@ class Writer:
         return list(self._files)
 
     def write(self, inode: int, offset: int, data: bytes | memoryview) -> None:
-        """Puts data into the file's newest slice where it goes on, else into a new one."""
+        """Puts data into the file's newest slice where it goes on, else into a new one.
+
+        When the local disk is full, everything that waits is stored first, which gives its space back.
+        """
+        try:
+            self._write(inode, offset, data)
+        except OSError as error:
+            if error.errno != ENOSPC:
+                raise
+            self._make_room()
+            self._write(inode, offset, data)
+
+    def _make_room(self) -> None:
+        with self._lock:
+            now, said = time.monotonic(), self._full_said
+            if now - said > FULL_SECONDS:
+                self._full_said = now
+        if now - said > FULL_SECONDS:
+            log.warning("the disk of %s is full: writes wait for the object store", self._folder)
+        for each in self.inodes():
+            self.flush(each)
+
+    def _write(self, inode: int, offset: int, data: bytes | memoryview) -> None:
         while True:
             with self._lock:
                 file = self._files.get(inode)
@@ -197,6 +223,9 @@ class Writer:
         except OSError:
             # Nothing of a failed write is part of the file.
             os.ftruncate(target.file, target.length)
+            if target.length == 0:
+                file.pending.remove(target)
+                _finish(target)
             raise
         target.length = max(target.length, within)
         self._upload(target, everything=False)
