@@ -51,7 +51,12 @@ def wait_gone(context: Context, info: Info, timeout: float, uid: str = "") -> bo
     path = Query(info.mapping, info.namespace).path()
     selector = {"fieldSelector": f"metadata.name={info.name}"}
     while True:
-        listed = context.client.get(path, selector)
+        try:
+            listed = context.client.get(path, selector)
+        except StatusError as error:
+            if not_found(error):  # the kind itself is gone: its CustomResourceDefinition was deleted
+                return True
+            raise
         items = [item for item in listed.get("items") or () if item["metadata"]["name"] == info.name]
         if not items or (uid and items[0]["metadata"].get("uid") != uid):
             return True

@@ -6,7 +6,7 @@ import os
 import sys
 
 from pybernetes.kubectl import data
-from pybernetes.kubectl.errors import CLIError, DecodeError, add_source
+from pybernetes.kubectl.errors import CLIError, ConnectionFailed, DecodeError, add_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,6 +157,10 @@ def _read(path: str) -> bytes:
         raise CLIError(f"open {path}: {(error.strerror or str(error)).lower()}") from None
 
 
+_PATIENCE = 60
+"""Seconds in which a server must send the next bytes of a manifest."""
+
+
 def fetch(url: str) -> bytes:
     """The content of a URL; a server's 5xx is asked again, three times in all."""
     import time
@@ -165,7 +169,7 @@ def fetch(url: str) -> bytes:
 
     for attempt in range(3):
         try:
-            with urllib.request.urlopen(url) as answer:
+            with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:
                 return bytes(answer.read())
         except urllib.error.HTTPError as error:
             if error.code < 500 or attempt == 2:
@@ -174,9 +178,21 @@ def fetch(url: str) -> bytes:
                 ) from None
             time.sleep(1)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "reason", error)
-            raise CLIError(f'Get "{url}": {reason}') from None
+            raise _unreachable(url, getattr(error, "reason", error)) from None
     raise AssertionError
+
+
+def _unreachable(url: str, reason: object) -> ConnectionFailed:
+    """The error of a URL whose server does not answer, as for the API server."""
+    import socket
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    if isinstance(reason, socket.gaierror):
+        return ConnectionFailed(f"dial tcp: lookup {parts.hostname}: no such host", url)
+    if isinstance(reason, ConnectionRefusedError):
+        return ConnectionFailed("connect: connection refused", url, refused_host=parts.netloc.rpartition("@")[2])
+    return ConnectionFailed(str(reason), url)
 
 
 __all__ = ["add_source", "documents", "fetch", "objects", "parse_yaml", "sources", "split"]
