@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from pybernetes.api.resources import GROUPS, RESOURCES, Resource
+from pybernetes.api.resources import GROUPS, OPTIONAL, RESOURCES, Resource
 
 FOLDER = Path(__file__).parent / "kubectl" / "described"
 _VERSIONS = {(group.name, version) for group in GROUPS for version in group.versions} | {("metrics.k8s.io", "v1beta1")}
-_KNOWN = [each for each in RESOURCES if (each.group, each.version) in _VERSIONS]
+_KNOWN = [each for each in (*RESOURCES, *(each for each, _ in OPTIONAL)) if (each.group, each.version) in _VERSIONS]
 
 
 def load(path: Path) -> list[tuple[dict[str, Any], str]]:
@@ -87,9 +87,12 @@ def _answer(objects: list[dict[str, Any]], path: list[str], query: dict[str, lis
     group, version, *rest = ("", *path[1:]) if path[0] == "api" else path[1:]
     if not rest:
         return _resources(group, version)
-    rest = rest[2:] if rest[0] == "namespaces" and len(rest) > 2 else rest
+    namespace = None
+    if rest[0] == "namespaces" and len(rest) > 2:
+        _, namespace, *rest = rest
     kind = next((each for each in _KNOWN if (each.group, each.version, each.plural) == (group, version, rest[0])), None)
     found = [each for each in objects if kind is not None and resource_of(each) is kind]
+    found = [each for each in found if namespace in (None, each["metadata"].get("namespace"))]
     if kind is not None and len(rest) == 1:
         items = [] if "labelSelector" in query else found
         return {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": {}, "items": items}
