@@ -126,6 +126,7 @@ class Client:
             except ConnectionFailed:
                 self.log.response(method, url, None, time.monotonic() - began, self.transport)
                 raise
+            response.url = url
             self.log.response(method, url, response, time.monotonic() - began, self.transport)
             for name, value in response.headers:
                 if name.lower() == "warning":
@@ -182,6 +183,8 @@ class Client:
         self, method: str, path: str, parameters: dict[str, Any] | None = None, body: Any = None, **options: Any
     ) -> Any:
         """A request and the JSON of its response."""
+        if body is None:
+            self.log.no_body(method, path)
         response = self.open(method, path, parameters, body, **options)
         content = self.content(response, method)
         if not content:
@@ -197,7 +200,7 @@ class Client:
             content = response.read()
         except (OSError, EOFError, ValueError) as error:
             raise self.broken(error, method) from None
-        self.log.body(content)
+        self.log.body(method, response.url, content)
         return content
 
     def broken(self, error: BaseException, method: str = "Get") -> ConnectionFailed:

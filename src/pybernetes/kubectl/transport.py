@@ -37,6 +37,7 @@ class Response:
         self.reason = reason
         self.headers = headers
         self.stream = stream
+        self.url = ""
 
     def header(self, name: str) -> str:
         """The value of a header, by its lower-case name."""

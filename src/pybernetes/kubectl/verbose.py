@@ -43,10 +43,15 @@ class Log:
             text = f'"Unable to decode an event from the watch stream" err="{problem}"'
             self.line("streamwatcher.go:123", text)
 
+    def no_body(self, method: str, path: str) -> None:
+        """The empty body of a request that is about to be sent."""
+        if self.level >= 8:
+            self._body("Request", b"", _place(method, path))
+
     def request(self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | None) -> None:
         """A request that is about to be sent."""
         if self.level >= 8 and body:
-            self._body("Request", body)
+            self._body("Request", body, _place(method, url))
         if self.level >= 9:
             from pybernetes.kubectl.data import go_quote
 
@@ -100,12 +105,12 @@ class Log:
             text = f'"Got a Retry-After response" delay="{seconds}s" attempt={attempt} url="{url}"'
             self.line("with_retry.go:234", text)
 
-    def body(self, content: bytes) -> None:
+    def body(self, method: str, url: str, content: bytes) -> None:
         """The body of a response."""
         if self.level >= 8:
-            self._body("Response", content)
+            self._body("Response", content, _place(method, url))
 
-    def _body(self, which: str, content: bytes) -> None:
+    def _body(self, which: str, content: bytes, place: str) -> None:
         from pybernetes.kubectl.data import go_quote
 
         text = content.decode("utf-8", "replace")
@@ -113,7 +118,23 @@ class Log:
         if len(text) > limit:
             text = f"{text[:limit]} [truncated {len(text) - limit} chars]"
         shown = _lines(text) if "\n" in text else go_quote(text)
-        self.line("helper.go:113", f'"{which} Body" body={shown}')
+        self.line(place, f'"{which} Body" body={shown}')
+
+
+_PLACES = {"DELETE": "helper.go:202", "POST": "helper.go:246", "PATCH": "helper.go:269", "PUT": "helper.go:319"}
+_ROOTS = {"/api": "discovery_client.go:255", "/apis": "discovery_client.go:318", "/version": "discovery_client.go:667"}
+
+
+def _place(method: str, url: str) -> str:
+    """Where in upstream's source a request is made."""
+    path = "/" + url.partition("://")[2].partition("/")[2] if "://" in url else url
+    path = path.partition("?")[0]
+    if path in _ROOTS:
+        return _ROOTS[path]
+    words = path.strip("/").split("/")
+    words = words[3:] if words[0] == "apis" else words[2:]
+    words = words[2:] if words[:1] == ["namespaces"] and len(words) > 2 else words
+    return _PLACES.get(method) or ("helper.go:105" if len(words) > 1 else "helper.go:113")
 
 
 def _mask(name: str, value: str) -> str:
