@@ -1,7 +1,7 @@
 """Our kubectl prints what upstream's kubectl v1.36 printed, byte by byte, and ends with the same exit code.
 
-Each file has an API server of its own, as when it was recorded: API groups, nodes and lists of all namespaces are the
-same whatever other tests left in theirs.
+Files that make or list nodes, API groups, or what has no namespace have an API server of their own, as when they were
+recorded. The others share one, each in its own namespace.
 """
 
 from __future__ import annotations
@@ -21,9 +21,22 @@ from pybernetes.kubectl import main as kubectl
 FILES = sorted((kubectl_transcripts.FOLDER / "transcripts").glob("*.txt"))
 
 
+ALONE = ("cluster", "create-more", "debug", "describe-more", "nodes")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer]:
+    """The API server of transcripts that stay in their namespace."""
+    with tools.api_server(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[tools.ApiServer]:
-    """An API server of the test's own."""
+def server(path: Path, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tools.ApiServer]:
+    """The API server for a file."""
+    if path.stem not in ALONE:
+        yield request.getfixturevalue("shared")
+        return
     with tools.api_server(tmp_path / "server") as server:
         yield server
 

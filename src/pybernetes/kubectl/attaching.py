@@ -141,8 +141,9 @@ def container_of(context: Context, pod: dict[str, Any], wanted: str, quiet: bool
 
 def running_pod(context: Context, word: str, action: str, filenames: list[str] | None = None) -> dict[str, Any]:
     """The pod that `exec` or `attach` is about; `action` is what cannot be done with one that has ended."""
-    from pybernetes.kubectl.pod_lookup import pod_for
+    from pybernetes.kubectl.pod_lookup import check_timeout, pod_for
 
+    check_timeout(context)
     pod = pod_for(context, word, context.flags["pod-running-timeout"], filenames)
     phase = dig(pod, "status", "phase", default="")
     if phase in ("Succeeded", "Failed"):

@@ -50,7 +50,12 @@ def convert(obj: dict[str, Any], version: str) -> dict[str, Any]:
     if old not in known:
         raise CLIError(f'no kind "{kind}" is registered for version "{old}"')
     new = version or known[0]
+    if version.count("/") > 1:
+        raise CLIError(f"unexpected GroupVersion string: {version}")
     if new not in known:
+        if not any(new in each for each in VERSIONS.values()) and new != "v1":
+            package = old.partition("/")[0].partition(".")[0] if "/" in old else "core"
+            raise CLIError(f'{package}.{kind} is not suitable for converting to "{version}"')
         # A version of another group, as `--output-version=v1` for a mixture of kinds: the object stays as it is.
         if version.partition("/")[0] not in {each.partition("/")[0] for each in known}:
             return obj

@@ -27,6 +27,11 @@ class CLIError(Exception):
         return self.message
 
 
+def usage_error(path: str, message: str) -> CLIError:
+    """An error of the command line, with how to get help for the command."""
+    return CLIError(f"{message}\nSee '{path} -h' for help and examples")
+
+
 class Exit(CLIError):
     """Ends the command with an exit code and prints nothing (or what is given, as it is)."""
 

@@ -55,7 +55,8 @@ class Flag:
         return f"-{self.short}, --{self.name}" if self.short else f"--{self.name}"
 
 
-def _bool(text: str) -> bool:
+def boolean(text: str) -> bool:
+    """A bool as Go parses it. Raises ValueError."""
     if text in ("1", "t", "T", "true", "TRUE", "True"):
         return True
     if text in ("0", "f", "F", "false", "FALSE", "False"):
@@ -125,7 +126,7 @@ def split_commas(text: str) -> list[str]:
 
 
 _PARSERS: dict[str, Any] = {
-    "bool": _bool,
+    "bool": boolean,
     "string": str,
     "int": _int,
     "duration": duration,

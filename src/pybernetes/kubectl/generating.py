@@ -62,6 +62,8 @@ def failed(error: CLIError, obj: dict[str, Any]) -> CLIError:
         "PodDisruptionBudget": "poddisruptionbudgets", "PriorityClass": "priorityclass",
     }  # fmt: skip
     name = names.get(obj["kind"])
+    if obj["kind"] == "Service":
+        name = f"{obj['spec'].get('type') or 'ClusterIP'} service"
     if obj["kind"] == "Secret" and obj.get("type") == "kubernetes.io/dockerconfigjson":
         name = "secret"
     if not name or not isinstance(error, StatusError):

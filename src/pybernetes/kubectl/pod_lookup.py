@@ -7,13 +7,19 @@ import time
 from pybernetes.kubectl.builder import Builder
 from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.describing.text import selector_text
-from pybernetes.kubectl.errors import CLIError, raise_all
+from pybernetes.kubectl.errors import CLIError, raise_all, usage_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from pybernetes.kubectl.context import Context
+
+
+def check_timeout(context: Context) -> None:
+    """Refuses a `--pod-running-timeout` that is no time. Raises CLIError."""
+    if context.flags["pod-running-timeout"] <= 0:
+        raise usage_error(context.path, "--pod-running-timeout must be higher than zero")
 
 
 def pod_for(context: Context, word: str, timeout: float = 0, filenames: list[str] | None = None) -> dict[str, Any]:

@@ -17,14 +17,11 @@ if TYPE_CHECKING:
 def run(context: Context, arguments: list[str]) -> int | None:
     """`attach`."""
     flags = context.flags
-    usage = f"\nSee '{context.path} -h' for help and examples"
     if not arguments:
         raise CLIError("at least 1 argument is required for attach")
     if len(arguments) > 2:
         shown = " ".join(arguments)
-        raise CLIError(
-            f"expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw {len(arguments)}: [{shown}]{usage}"
-        )
+        raise CLIError(f"expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw {len(arguments)}: [{shown}]")
     keys = detach_keys(flags.text("detach-keys"))
     pod = running_pod(context, "/".join(arguments), "attach")
     try:

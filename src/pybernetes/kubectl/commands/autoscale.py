@@ -30,7 +30,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
         raise CLIError(f"--max=MAXPODS must be larger or equal to --min=MINPODS, max: {high}, min: {low}")
     builder = Builder(context).files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
     builder.latest = False
-    infos = builder.arguments(arguments).infos()
+    infos = builder.arguments(arguments, allow_empty=False).infos()
     if not infos:
         raise_all(builder.errors)
     for info in infos:

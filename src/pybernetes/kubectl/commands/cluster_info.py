@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from pybernetes.kubectl.command import Command
+from pybernetes.kubectl.data import in_order, pretty
 from pybernetes.kubectl.errors import CLIError, StatusError
 from pybernetes.kubectl.flags import Flag
 from pybernetes.kubectl.printing import PRINT_FLAGS, generic
@@ -60,7 +61,8 @@ def dump(context: Context, arguments: list[str]) -> int | None:
     """`cluster-info dump`: nodes, and of each namespace its workloads, events and logs."""
     flags = context.flags
     folder = flags.text("output-directory")
-    render = generic(flags, flags.text("output") or "json")
+    output = flags.text("output") or "json"
+    render = _json if output == "json" else generic(flags, output)
     extension = ".yaml" if flags.text("output") == "yaml" else ".json"
 
     def write(name: str, text: str) -> None:
@@ -93,8 +95,13 @@ def dump(context: Context, arguments: list[str]) -> int | None:
     return None
 
 
+def _json(found: dict[str, object]) -> str:
+    return pretty(found, sort=False) + "\n"
+
+
 def _typed(found: dict[str, object]) -> dict[str, object]:
-    return found
+    """A list with its fields in the order of Go's types, in which the server sends the objects."""
+    return in_order(found, ("kind", "apiVersion", "metadata", "items"))
 
 
 def _logs(context: Context, namespace: str, pod: dict[str, object], write: object) -> None:

@@ -10,6 +10,7 @@ from pybernetes.kubectl.data import copy, in_order
 from pybernetes.kubectl.errors import CLIError, raise_all
 from pybernetes.kubectl.flags import Flag
 from pybernetes.kubectl.kubeconfig_edit import Editor
+from pybernetes.kubectl.kubeconfig_property import change
 from pybernetes.kubectl.printers.table import Columns
 from pybernetes.kubectl.printing import PRINT_FLAGS, generic
 
@@ -42,12 +43,18 @@ def _usage(context: Context, message: str) -> CLIError:
     return CLIError(message)
 
 
+def _config(context: Context) -> kubeconfig.Kubeconfig:
+    """The merged kubeconfig; a file that is named but not there is an empty one, as for all commands that write it."""
+    explicit = context.flags.get("kubeconfig") or ""
+    return kubeconfig.Kubeconfig() if explicit and not os.path.exists(explicit) else context.loader.config
+
+
 def view(context: Context, arguments: list[str]) -> int | None:
     """`config view`."""
     flags = context.flags
     if arguments:
         raise CLIError(f"unexpected arguments: [{' '.join(arguments)}]\nSee '{context.path} -h' for help and examples")
-    config = context.loader.config
+    config = _config(context)
     content = _whole(config)
     if flags.on("minify"):
         content = _minified(context, content)
@@ -171,13 +178,13 @@ def get_contexts(context: Context, arguments: list[str]) -> int | None:
 
 def get_clusters(context: Context, arguments: list[str]) -> int | None:
     """`config get-clusters`."""
-    context.out("NAME\n" + "".join(f"{name}\n" for name in sorted(context.loader.config.clusters)))
+    context.out("NAME\n" + "".join(f"{name}\n" for name in _editor(context).names("clusters")))
     return None
 
 
 def get_users(context: Context, arguments: list[str]) -> int | None:
     """`config get-users`."""
-    context.out("NAME\n" + "".join(f"{name}\n" for name in sorted(context.loader.config.users)))
+    context.out("NAME\n" + "".join(f"{name}\n" for name in _editor(context).names("users")))
     return None
 
 
@@ -250,6 +257,8 @@ def set_context(context: Context, arguments: list[str]) -> int | None:
         name = editor.current_context()
         if not name:
             raise CLIError("no current context is set")
+    elif not arguments:
+        raise CLIError("you must specify a non-empty context name or --current")
     elif len(arguments) != 1:
         raise _usage(context, f"Unexpected args: [{' '.join(arguments)}]")
     else:
@@ -383,9 +392,6 @@ def _exec(flags: Any, value: dict[str, Any]) -> None:
     value["exec"] = plugin
 
 
-_SINGULAR = {"clusters": "cluster", "contexts": "context", "users": "user"}
-
-
 def set_property(context: Context, arguments: list[str]) -> int | None:
     """`config set PROPERTY VALUE`."""
     if len(arguments) != 2:
@@ -396,7 +402,7 @@ def set_property(context: Context, arguments: list[str]) -> int | None:
 
         value = b2a_base64(value.encode("utf-8", "surrogateescape"), newline=False).decode()
     editor = _editor(context)
-    _change(editor, name, value)
+    change(editor, name, value)
     editor.save()
     context.out(f'Property "{name}" set.\n')
     return None
@@ -407,55 +413,10 @@ def unset(context: Context, arguments: list[str]) -> int | None:
     if len(arguments) != 1:
         raise _usage(context, f"Unexpected args: [{' '.join(arguments)}]")
     editor = _editor(context)
-    _change(editor, arguments[0], None)
+    change(editor, arguments[0], None)
     editor.save()
     context.out(f'Property "{arguments[0]}" unset.\n')
     return None
-
-
-def _change(editor: Editor, name: str, value: str | None) -> None:
-    steps = name.split(".")
-    if steps[0] == "current-context":
-        editor.set_current_context(value or "")
-        return
-    if steps[0] not in _SINGULAR or len(steps) < 2:
-        raise CLIError(f"unable to parse one or more field values of {name}")
-    section = steps[0]
-    entry, field = _entry(editor, section, steps[1:])
-    if not field:
-        if value is not None:
-            raise CLIError("can't set a map to a value")
-        editor.remove(section, entry)  # one that is not there is unset already
-        return
-    found = editor.find(section, entry)
-    if found is None and value is None:
-        raise CLIError(f"current map key `{entry}` is invalid")
-    content = dict((found[1].get(_SINGULAR[section]) or {}) if found else {})
-    if value is None:
-        content.pop(field, None)
-        if section == "clusters" and field == "server":
-            content[field] = ""
-    elif field.endswith("-data"):
-        from binascii import a2b_base64, b2a_base64
-
-        try:
-            content[field] = b2a_base64(a2b_base64(value.encode(), strict_mode=False), newline=False).decode()
-        except ValueError as error:
-            raise CLIError(f"error decoding input value: illegal base64 data: {error}") from None
-    elif field in ("insecure-skip-tls-verify", "disable-compression"):
-        content[field] = value.lower() in ("true", "1", "t")
-    else:
-        content[field] = value
-    editor.put(section, entry, content)
-
-
-def _entry(editor: Editor, section: str, steps: list[str]) -> tuple[str, str]:
-    """Names may have dots: the longest one that exists, else all but the last word."""
-    for count in range(len(steps), 0, -1):
-        name = ".".join(steps[:count])
-        if editor.find(section, name) is not None:
-            return name, ".".join(steps[count:])
-    return ".".join(steps[:-1]), steps[-1] if len(steps) > 1 else ""
 
 
 COMMAND = Command(

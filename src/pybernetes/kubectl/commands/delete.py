@@ -32,10 +32,8 @@ def run(context: Context, arguments: list[str]) -> int | None:
     if flags.text("output") not in ("", "name"):
         raise CLIError(f"unexpected -o output mode: {flags.text('output')}. We only support '-o name'")
     everything = flags.on("all")
-    if everything and flags.get("selector"):
-        raise CLIError("cannot set --all and --selector at the same time")
-    if everything and flags.get("field-selector"):
-        raise CLIError("cannot set --all and --field-selector at the same time")
+    if everything and (flags.get("selector") or flags.get("field-selector")):
+        raise CLIError("setting 'all' parameter but found a non empty selector. ")
     if flags.on("force") and grace > 0:
         raise CLIError("--force and --grace-period greater than 0 cannot be specified together")
     builder = _builder(context, arguments)

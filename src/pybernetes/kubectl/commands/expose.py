@@ -26,7 +26,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
     """`expose`."""
     flags = context.flags
     builder = Builder(context).files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
-    builder.arguments(arguments)
+    builder.arguments(arguments, allow_empty=False)
     if not builder.given():
         raise CLIError(
             "You must provide one or more resources by argument or filename.\nExample resource specifications"

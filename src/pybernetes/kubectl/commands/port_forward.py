@@ -12,6 +12,7 @@ from pybernetes.kubectl.command import Command
 from pybernetes.kubectl.data import dig
 from pybernetes.kubectl.errors import CLIError, StatusError, raise_all
 from pybernetes.kubectl.flags import Flag
+from pybernetes.kubectl.pod_lookup import check_timeout, first_pod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,13 +27,12 @@ def run(context: Context, arguments: list[str]) -> int | None:
     usage = f"\nSee '{context.path} -h' for help and examples"
     if len(arguments) < 2:
         raise CLIError("TYPE/NAME and list of ports are required for port-forward" + usage)
+    check_timeout(context)
     word, *ports = arguments
     builder = Builder(context).arguments([word] if "/" in word else ["pods", word])
     infos = builder.infos()
     raise_all(builder.errors)
     obj, mapping = infos[0].object, infos[0].mapping
-    from pybernetes.kubectl.pod_lookup import first_pod
-
     pod = obj if mapping.kind == "Pod" else first_pod(context, obj, mapping.resource, flags["pod-running-timeout"])
     pairs = [_pair(text, obj if mapping.kind == "Service" else None, pod) for text in ports]
     phase = dig(pod, "status", "phase", default="")

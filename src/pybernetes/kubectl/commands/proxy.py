@@ -29,6 +29,8 @@ def run(context: Context, arguments: list[str]) -> int | None:
         raise CLIError("cannot set --unix-socket and --port at the same time")
     if flags.text("www") and not os.path.isdir(flags.text("www")):
         context.err(f"Warning: Failed to stat static file directory {flags.text('www')}\n")
+    if not 0 <= flags.number("port") < 65536:
+        raise CLIError(f"listen tcp: address {flags.number('port')}: invalid port")
     answering = handler(context)
     context.client.headers()
     try:

@@ -7,7 +7,7 @@ import time
 from pybernetes.kubectl.ages import timestamp
 from pybernetes.kubectl.command import Command
 from pybernetes.kubectl.data import dig
-from pybernetes.kubectl.errors import CLIError
+from pybernetes.kubectl.errors import CLIError, usage_error
 from pybernetes.kubectl.flags import Flag
 from pybernetes.kubectl.printers.table import Columns
 from pybernetes.kubectl.sorting import quantity
@@ -61,7 +61,7 @@ def nodes(context: Context, arguments: list[str]) -> int | None:
     measured = _measured(context)
     by = flags.text("sort-by")
     if len(arguments) > 1:
-        raise CLIError(f"[{' '.join(arguments)}]\nSee '{context.path} -h' for help and examples")
+        raise usage_error(context.path, "node [NAME | -l label]")
     if arguments and flags.text("selector"):
         raise CLIError("only one of NAME or --selector can be provided")
     _available(context)
@@ -122,7 +122,7 @@ def pods(context: Context, arguments: list[str]) -> int | None:
     flags = context.flags
     measured = _measured(context)
     if len(arguments) > 1:
-        raise CLIError(f"[{' '.join(arguments)}]\nSee '{context.path} -h' for help and examples")
+        raise usage_error(context.path, "pod [NAME | -l label]")
     if arguments and (flags.text("selector") or flags.text("field-selector")):
         raise CLIError("only one of NAME or selector can be provided")
     _available(context)
