@@ -63,6 +63,19 @@ async def test_a_plugin_sees_what_it_wants_to_see(wanted: tuple[str, ...], seen:
         assert plugin.seen == seen
 
 
+async def test_a_resource_that_comes_back_with_another_scope_is_judged_anew() -> None:
+    class Namespaced(Noted):
+        def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
+            return resource.namespaced
+
+    plugin = Namespaced("*")
+    chain = Chain([plugin])
+    for namespaced in (True, False):
+        custom = Resource("test.com", "v1", "examples", "Example", namespaced=namespaced)
+        await chain.admit(Attributes(CREATE, custom, "", "ns", "name", None, None, None, False, []))
+    assert plugin.seen == ["CREATE examples.test.com/"]
+
+
 async def test_coroutines_and_functions_run_in_order_and_once_more_if_asked() -> None:
     order: list[str] = []
 

@@ -255,7 +255,7 @@ class Chain:
 
     def __init__(self, plugins: Sequence[Plugin | Later]) -> None:
         self._plugins = list(plugins)
-        self._steps: dict[tuple[str, ...], Step] = {}
+        self._steps: dict[tuple[str | bool, ...], Step] = {}
         words = "How long admission took, by"
         labels = ("type", "operation", "rejected")
         self._step_times = Histogram(
@@ -315,7 +315,8 @@ class Chain:
 
     def _step(self, method: str, attributes: Attributes) -> Step:
         operation, resource, subresource = attributes.operation, attributes.resource, attributes.subresource
-        key = (method, operation, resource.group, resource.plural, subresource)
+        # A definition that was deleted may come back with another scope.
+        key = (method, operation, resource.group, resource.plural, resource.namespaced, subresource)
         step = self._steps.get(key)
         if step is None:
             calls = tuple(self._concerned(method, operation, resource, subresource))
