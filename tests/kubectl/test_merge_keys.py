@@ -6,6 +6,8 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pybernetes.kubectl import strategic
 
 TOOL = Path(__file__).parents[2] / "tools/generate_merge_keys.py"
@@ -41,6 +43,25 @@ def test_a_three_way_patch_keeps_what_others_added_and_removes_what_was_applied_
     containers = {each["name"]: each for each in after["spec"]["template"]["spec"]["containers"]}
     assert containers["a"] == {"name": "a", "image": "y", "imagePullPolicy": "Always"}
     assert containers["injected"]["image"] == "z"
+
+
+@pytest.mark.parametrize(
+    ("live", "conflicting"),
+    [
+        (deployment({"name": "a", "image": "x"}, replicas=5), False),
+        (deployment({"name": "a", "image": "x"}, {"name": "injected", "image": "z"}), False),
+        (deployment({"name": "a", "image": "theirs"}), True),
+        (deployment({"name": "a", "image": "y"}), False),
+        (deployment(replicas=1), True),
+    ],
+    ids=["another field", "another container", "the same field", "the same value", "what was deleted"],
+)
+def test_a_patch_conflicts_with_other_changes_of_what_it_changes(live: dict[str, Any], conflicting: bool) -> None:
+    cls = strategic.type_of("apps/v1", "Deployment")
+    assert cls is not None
+    original = deployment({"name": "a", "image": "x"})
+    patch = strategic.three_way(original, deployment({"name": "a", "image": "y"}), live, cls)
+    assert strategic.conflicts(patch, strategic.two_way(original, live, cls), cls) is conflicting
 
 
 def test_a_custom_resource_gets_a_json_merge_patch() -> None:

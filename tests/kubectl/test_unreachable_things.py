@@ -9,6 +9,7 @@ import pytest
 from pybernetes.kubectl import main as kubectl
 from pybernetes.kubectl.deleting import wait_gone
 from pybernetes.kubectl.errors import StatusError
+from pybernetes.kubectl.mapper import Mapping
 
 
 def test_an_object_whose_kind_is_gone_is_gone() -> None:
@@ -18,7 +19,7 @@ def test_an_object_whose_kind_is_gone_is_gone() -> None:
 
     class Everything:
         client = Client()
-        mapping = type("Mapping", (), {"path": lambda self, namespace: "/apis/x/v1/widgets"})()
+        mapping = Mapping("example.com", "v1", {"name": "widgets", "kind": "Widget", "namespaced": True})
         namespace, name = "ns", "widget"
 
     assert wait_gone(Everything(), Everything(), 1)  # type: ignore[arg-type]

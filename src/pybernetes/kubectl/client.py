@@ -343,9 +343,11 @@ def _generic(code: int, phrase: str, method: str, content: bytes) -> dict[str, A
     reason, message = _GENERIC.get(
         code, ("", f"the server responded with the status code {code} but did not return more information")
     )
-    text = content.decode("utf-8", "replace").strip()
+    text = content[:2048].decode("utf-8", "replace").strip()
     if code in (403, 406, 415):
         message = text or "unknown"
-    elif code == 500 and text:
-        message = f'{message} ("{text}") has prevented the request from succeeding'
+    elif code == 500 or (code > 500 and code not in _GENERIC):
+        reason = "InternalError"
+        shown = data.go_quote(text or "unknown")
+        message = f"an error on the server ({shown}) has prevented the request from succeeding"
     return {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": code}

@@ -53,11 +53,13 @@ def convert(obj: dict[str, Any], version: str) -> dict[str, Any]:
     if version.count("/") > 1:
         raise CLIError(f"unexpected GroupVersion string: {version}")
     if new not in known:
-        if not any(new in each for each in VERSIONS.values()) and new != "v1":
+        groups = {each.partition("/")[0] for each in known}
+        served = {"v1", *(each for row in VERSIONS.values() for each in row)}
+        if new not in served and new.partition("/")[0] not in groups:
             package = old.partition("/")[0].partition(".")[0] if "/" in old else "core"
             raise CLIError(f'{package}.{kind} is not suitable for converting to "{version}"')
         # A version of another group, as `--output-version=v1` for a mixture of kinds: the object stays as it is.
-        if version.partition("/")[0] not in {each.partition("/")[0] for each in known}:
+        if version.partition("/")[0] not in groups:
             return obj
         raise CLIError(f"{kind}: converting {old} to {version} is not known; its versions are {', '.join(known)}")
     found: dict[str, Any] = copy(obj)

@@ -41,7 +41,7 @@ def loads(text: str | bytes) -> Any:
         if at >= len(text):
             raise ValueError("unexpected end of JSON input") from None
         raise ValueError(f"invalid character '{text[at]}' looking for beginning of value") from None
-    except ImportError:  # the scanner reports errors with json.JSONDecodeError
+    except (ImportError, SystemError):  # the scanner wants to raise json.JSONDecodeError, which is not imported
         raise ValueError("invalid JSON") from None
     end = _skip(text, end)
     if end != len(text):
@@ -182,6 +182,8 @@ def stream(raw: bytes) -> list[Any]:
             value, at = _scan(text, at)
         except StopIteration:
             raise ValueError(f"invalid character '{text[at]}' looking for beginning of value") from None
+        except (ImportError, SystemError):
+            raise ValueError("invalid JSON") from None
         found.append(value)
         at = _skip(text, at)
     return found

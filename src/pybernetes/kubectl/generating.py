@@ -47,12 +47,12 @@ def finish(context: Context, obj: dict[str, Any], operation: str = "created") ->
     try:
         info.refresh(context.client.post(info.collection(), obj, sent))
     except CLIError as error:
-        raise failed(error, obj) from None
+        raise failed(error, obj, context.path) from None
     context.out(printer(info.object))
     return info.object
 
 
-def failed(error: CLIError, obj: dict[str, Any]) -> CLIError:
+def failed(error: CLIError, obj: dict[str, Any], path: str) -> CLIError:
     """Generators say what they could not create."""
     from pybernetes.kubectl.errors import StatusError
 
@@ -62,7 +62,7 @@ def failed(error: CLIError, obj: dict[str, Any]) -> CLIError:
         "PodDisruptionBudget": "poddisruptionbudgets", "PriorityClass": "priorityclass",
     }  # fmt: skip
     name = names.get(obj["kind"])
-    if obj["kind"] == "Service":
+    if obj["kind"] == "Service" and path.startswith("kubectl create "):
         name = f"{obj['spec'].get('type') or 'ClusterIP'} service"
     if obj["kind"] == "Secret" and obj.get("type") == "kubernetes.io/dockerconfigjson":
         name = "secret"

@@ -61,7 +61,7 @@ def containers_of(obj: dict[str, Any], pattern: str) -> list[dict[str, Any]]:
     spec = pod_spec(obj)
     if spec is None:
         raise CLIError(f"the object is not a pod or does not have a pod template: *v1.{obj.get('kind')}")
-    return selected([*(spec.get("initContainers") or ()), *spec.get("containers", ())], pattern)
+    return selected([*(spec.get("containers") or ()), *(spec.get("initContainers") or ())], pattern)
 
 
 def selected(containers: list[dict[str, Any]], pattern: str) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ def key(value: Any) -> tuple[Any, ...]:
         amount = quantity(value)
         if amount is not None:
             return (1, amount)
-        return (2, _chunks(value))
+        return (2, value)
     return (3, str(value))
 
 
@@ -70,18 +70,3 @@ def quantity(text: str) -> float | None:
     if suffix not in _SUFFIXES:
         return None
     return float(text[:at] + digits) * _SUFFIXES[suffix]
-
-
-def _chunks(text: str) -> list[tuple[int, int, str]]:
-    """Runs of digits by value, the rest as text."""
-    found: list[tuple[int, int, str]] = []
-    at = 0
-    while at < len(text):
-        end = at
-        digit = text[at].isdigit()
-        while end < len(text) and text[end].isdigit() == digit:
-            end += 1
-        run = text[at:end]
-        found.append((0, int(run), run) if digit and run.isascii() else (1, 0, run))
-        at = end
-    return found

@@ -40,7 +40,7 @@ def _link(context: Context, service: dict[str, dict[str, object]]) -> str:
     ports = dig(service, "spec", "ports", default=[])
     if ingress:
         address = ingress[0].get("ip") or ingress[0].get("hostname")
-        return " ".join(f"http://{address}:{port['port']}" for port in ports)
+        return "".join(f"http://{address}:{port['port']} " for port in ports)
     name = str(service["metadata"]["name"])
     if len(ports) == 1:
         port = ports[0]

@@ -88,14 +88,15 @@ def run(context: Context, arguments: list[str]) -> int | None:
 
 
 def _last(event: dict[str, Any]) -> Any:
-    series = event.get("series") or {}
-    return series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    if event.get("series") is not None:
+        return event["series"].get("lastObservedTime")
+    return event.get("lastTimestamp") or event.get("eventTime")
 
 
 def _interval(event: dict[str, Any]) -> str:
-    first = event.get("firstTimestamp") or event.get("eventTime")
+    first = event.get("eventTime") or event.get("firstTimestamp")
     series = event.get("series")
-    if series:
+    if series is not None:
         return f"{age(series.get('lastObservedTime'))} (x{series.get('count', 0)} over {age(first)})"
     if event.get("count", 0) > 1:
         return f"{age(event.get('lastTimestamp'))} (x{event['count']} over {age(first)})"

@@ -50,6 +50,12 @@ def run(context: Context, arguments: list[str]) -> int | None:
     return None
 
 
+def _expression(found: dict[str, Any]) -> str:
+    """A requirement of a selector as Go prints the struct."""
+    values = " ".join(found.get("values") or ())
+    return f"{{Key:{found.get('key', '')} Operator:{found.get('operator', '')} Values:[{values}]}}"
+
+
 def _selector(context: Context, info: Info) -> dict[str, str]:
     given = context.flags.text("selector")
     if given:
@@ -65,7 +71,11 @@ def _selector(context: Context, info: Info) -> dict[str, str]:
         return labels
     selector: dict[str, Any] = dig(obj, "spec", "selector", default={})
     if selector.get("matchExpressions"):
-        raise CLIError("couldn't retrieve selectors via --selector flag or introspection: couldn't convert expressions")
+        shown = " ".join(map(_expression, selector["matchExpressions"]))
+        raise CLIError(
+            "couldn't retrieve selectors via --selector flag or introspection: couldn't convert expressions -"
+            f' "[{shown}]" to map-based selector format'
+        )
     found = selector.get("matchLabels", selector)
     if not found and info.mapping.group:
         kind = info.mapping.kind.lower()

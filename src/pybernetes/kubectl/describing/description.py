@@ -69,15 +69,15 @@ def write_events(writer: Writer, found: list[dict[str, Any]]) -> None:
     if not found:
         writer.write(0, "Events:\t<none>\n")
         return
-    found.sort(key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime") or ""))
+    found.sort(key=lambda each: str(each.get("lastTimestamp") or ""))
     writer.write(0, "Events:\n  Type\tReason\tAge\tFrom\tMessage\n")
     writer.write(1, "----\t------\t----\t----\t-------\n")
     for event in found:
         first = event.get("eventTime") or event.get("firstTimestamp")
         interval = age(first)
-        if event.get("series"):
+        if event.get("series") is not None:
             interval = (
-                f"{age(event['series'].get('lastObservedTime'))} (x{event['series'].get('count')} over {interval})"
+                f"{age(event['series'].get('lastObservedTime'))} (x{event['series'].get('count', 0)} over {interval})"
             )
         elif event.get("count", 0) > 1:
             interval = f"{age(event.get('lastTimestamp'))} (x{event['count']} over {interval})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pybernetes.kubectl.data import go_quote
 from pybernetes.kubectl.printers.gotemplate_functions import FUNCTIONS
 
 TYPE_CHECKING = False
@@ -331,7 +332,7 @@ def _tokens(content: tuple[str, int], parser: _Parser) -> list[Token]:
 
 
 def _rune(char: str) -> str:
-    return f'"{char}"'
+    return go_quote(char)
 
 
 def _identifier(text: str, at: int) -> str:
