@@ -76,6 +76,8 @@ class Faults:
         self._request = transport.request
         self._random = random.Random(seed)
         self.conflict = self.unavailable = self.lost = 0.0
+        self.lost_creations = 0
+        """POST requests that were done and whose answer was lost."""
         self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._stream = transport.stream
         transport.request = self.request  # type: ignore[method-assign]
@@ -89,6 +91,7 @@ class Faults:
             raise errors.ServiceUnavailable("injected")
         answer = await self._request(method, target, **more)
         if method != "GET" and draw - self.lost < 0:
+            self.lost_creations += method == "POST"
             raise ConnectionFailed("injected: the answer was lost")
         return answer
 
