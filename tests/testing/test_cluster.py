@@ -26,6 +26,9 @@ def test_a_deployment_gets_pods_that_are_ready(test_cluster: Cluster) -> None:
     assert len({pod["status"]["podIP"] for pod in pods}) == 3
     assert [event for event in client.events(kind="Deployment", name="web") if event["reason"] == "ScalingReplicaSet"]
     assert "deployments default/web  3/3" in summary(client)
+    client.assert_events("pods", pods[0]["metadata"]["name"], "Scheduled", "Started")
+    with pytest.raises(NotSo, match=r"no event Killing in its turn within 0\.1 s; there are:\n    Scheduled: "):
+        client.assert_events("pods", pods[0]["metadata"]["name"], "Killing", timeout=0.1)
 
 
 def test_each_cluster_is_of_its_own() -> None:

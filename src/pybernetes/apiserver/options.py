@@ -167,6 +167,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--aggregator-reject-forwarding-redirect", type=boolean, nargs="?", const=True, default=True, help=follow)
     collect = "mark what is deleted for the garbage collector; the controller-manager's flag of this name must agree"
     add("--enable-garbage-collector", type=boolean, nargs="?", const=True, default=True, help=collect)
+    faults = (
+        "/debug/faults and /debug/state for tests (`pyb fault`, `pyb snapshot`): administrators may break the cluster"
+    )
+    add("--enable-test-endpoints", type=boolean, nargs="?", const=True, default=False, help=faults)
     add(
         "--enforces-network-policy",
         type=boolean,

@@ -27,7 +27,7 @@ from pybernetes.net.accepting import securely
 from pybernetes.net.http import Handler, HTTPServer, Request, Response, Timeouts
 from pybernetes.net.tls import ServingTLS
 from pybernetes.store import open_store
-from pybernetes.store.base import StoreError
+from pybernetes.store.base import Store, StoreError
 from pybernetes.store.cache import Cache, Sealed
 from pybernetes.trace.sampling import DEFAULT
 from pybernetes.trace.why import WHY
@@ -89,14 +89,7 @@ class APIServer:
     def __init__(self, options: argparse.Namespace, timeouts: Timeouts | None = None) -> None:
         self.options = options
         self.timeouts = timeouts
-        store = open_store(
-            options.etcd_servers,
-            ca_file=_text(options.etcd_cafile),
-            cert_file=_text(options.etcd_certfile),
-            key_file=_text(options.etcd_keyfile),
-            writing=lambda: self._limited.writing - self.cache.queued,
-        )
-        self.store = encrypted(store, options)
+        self.store = encrypted(self._open_store(), options)
         disabled = runtime_config.apply(options.runtime_config)
         prefixes = sorted({resource.storage_prefix for resource in scheme.resources() if resource.stored})
         self.cache = Cache(self.store, prefixes, essential_prefixes())
@@ -133,6 +126,17 @@ class APIServer:
         # A kept head names the store of a custom resource, with its schema, rules and columns.
         self.registry.followers.append(self._http.heads.forget)
 
+    def _open_store(self) -> Store:
+        """The store of the flags, not started yet."""
+        options = self.options
+        return open_store(
+            options.etcd_servers,
+            ca_file=_text(options.etcd_cafile),
+            cert_file=_text(options.etcd_certfile),
+            key_file=_text(options.etcd_keyfile),
+            writing=lambda: self._limited.writing - self.cache.queued,
+        )
+
     def _address(self) -> str:
         """Where others reach this server."""
         return f"{advertised(self.options)}:{self.port}"
@@ -167,7 +171,7 @@ class APIServer:
         if self._flows is not None:
             for path, dump in dumps.handlers(self._flows).items():
                 paths.add(path, dump, listed=False)
-        acting = staged(Impersonation(limited, self.registry), "authenticated", recording)
+        acting = staged(Impersonation(self._injecting(limited, paths), self.registry), "authenticated", recording)
         self._auditing: Auditing | None = None
         if options.audit_policy_file or options.audit_log_path or options.audit_webhook_config_file:
             from .audit.setup import auditing
@@ -190,6 +194,19 @@ class APIServer:
         longest = options.request_timeout
         timeouts = self.timeouts or Timeouts(request=longest, answer=longest, lasting=options.min_request_timeout)
         return HTTPServer(outermost, _refusal, max_body=MAX_BODY, timeouts=timeouts, lasts=_lasts)
+
+    def _injecting(self, next_: Handler, paths: Paths) -> Handler:
+        """Faults on demand in front of the handler, where they are enabled."""
+        if not self.options.enable_test_endpoints:
+            return next_
+        from . import state_endpoint
+        from .fault_injection.filter import PATH, FaultInjection
+
+        injection = FaultInjection(next_)
+        paths.add(PATH, injection.serve, listed=False)
+        state = state_endpoint.StateEndpoint(lambda: self.store, int(self.options.event_ttl))
+        paths.add(state_endpoint.PATH, state, listed=False)
+        return injection
 
     def _limit(self, next_: Handler) -> PriorityAndFairness | MaxInFlight:
         reads, writes = self.options.max_requests_inflight, self.options.max_mutating_requests_inflight

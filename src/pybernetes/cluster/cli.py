@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         _COMMANDS + "image",
         "images of the nodes: build, import or pull one, make one of a Debian package, list, remove",
     ),
+    "fault": (_COMMANDS + "fault", "faults on demand: requests that are refused, delayed, lost or held back by rule"),
+    "snapshot": (_COMMANDS + "snapshot", "save all that a cluster has stored into a file, and restore it"),
     "why": (_COMMANDS + "why", "explain where a pod is, or why it is pending and what would make it fit"),
     "at": (_COMMANDS + "at", "show objects as they were at a revision: at REVISION get RESOURCE"),
     "diff": (_COMMANDS + "diff", "show what has changed between two revisions, and who changed it"),
@@ -36,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test": (_COMMANDS + "test", "install what the tests need, then lint, type-check and run them"),
     "lock": (_COMMANDS + "lock", "pin the newest versions of all packages, with hashes, in requirements/"),
     "mutate": (_COMMANDS + "mutate", "break the code at random places and tell which breaks no test notices"),
+    "docs": (_COMMANDS + "docs", "the documentation as a site: build, serve"),
     "bench": (_COMMANDS + "bench", "run a benchmark of the bench folder"),
     "apiserver": ("pybernetes.apiserver.command", "run the API server in the foreground (upstream's flags)"),
     "controller-manager": (

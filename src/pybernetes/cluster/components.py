@@ -179,6 +179,7 @@ def api_server(
         "--authorization-mode=Node,RBAC",
         "--enable-bootstrap-token-auth=true",
         "--enable-admission-plugins=NodeRestriction",
+        "--enable-test-endpoints",
         *more_flags,
     ]
     if os.environ.get(VARIABLE) != "0":

@@ -83,6 +83,13 @@ class Client:
         other._resources = self._resources
         return other
 
+    def close(self) -> None:
+        """Close this thread's connection; the next request makes a new one."""
+        connection: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
+        self._local.connection = None
+        if connection is not None:
+            connection.close()
+
     # -- objects
 
     def get(self, resource: str, name: str, namespace: str | None = None) -> Object:
@@ -226,6 +233,31 @@ class Client:
         fields = ",".join(f"involvedObject.{key}={value}" for key, value in involved.items())
         found = self.list("events", namespace, fields=fields)
         return sorted(found, key=lambda event: event["metadata"]["creationTimestamp"])
+
+    def assert_events(
+        self, resource: str, name: str, *reasons: str, namespace: str | None = None, timeout: float = TIMEOUT
+    ) -> builtins.list[Object]:
+        """Wait until an object has events of these reasons in this order, others between them; its events.
+
+        NotSo after the timeout, with the events that there are.
+        """
+        kind = self.resource(resource).kind
+        deadline = time.monotonic() + timeout
+        while True:
+            found = self.events(namespace, kind=kind, name=name)
+            seen = iter([event.get("reason") for event in found])
+            missing = [reason for reason in reasons if reason not in seen]
+            if not missing:
+                return found
+            if (left := deadline - time.monotonic()) <= 0:
+                there = "".join(f"\n    {each.get('reason')}: {each.get('message')}" for each in found) or " none"
+                raise NotSo(
+                    f"{resource}/{name}: no event {missing[0]} in its turn within {timeout:g} s; there are:{there}"
+                )
+            with contextlib.closing(self.watch("events", namespace, timeout=min(left, 1.0))) as changes:
+                for _, event in changes:
+                    if event.get("reason") == missing[0] and event.get("involvedObject", {}).get("name") == name:
+                        break
 
     def _state(self, content: Object | None, resource: str, name: str, namespace: str | None) -> str:
         if content is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
 import shutil
 import socket
@@ -25,6 +26,7 @@ from pybernetes.testing.options import ClusterOptions, parse
 
 if TYPE_CHECKING:
     from pybernetes.testing.client import Client
+    from pybernetes.testing.faults import Faults
     from pybernetes.testing.real import RealCluster
 
 ANSWER_WITHIN = 90.0
@@ -32,6 +34,8 @@ ANSWER_WITHIN = 90.0
 ADVANCE_COST = 0.05
 """Seconds that a second of a cluster's time may take: a hundred times what a quiet one needs."""
 LOG_LINES = 15
+STATE = "/debug/state"
+"""Where the API server has all that is stored."""
 
 
 class ClusterFailed(Exception):
@@ -79,7 +83,7 @@ class Host:
         return self.folder / f"cluster-{self._count}.log"
 
     def _template(self, options: ClusterOptions) -> Frozen:
-        key = msgspec.json.encode(msgspec.structs.replace(options, manifests=(), autojump=False))
+        key = msgspec.json.encode(msgspec.structs.replace(options, manifests=(), snapshot="", autojump=False))
         if key not in self._templates:
             self._start()
             ours, theirs = channel.pair()
@@ -226,6 +230,8 @@ class Cluster:
                 self._write_kubeconfig()
             else:
                 self._real = real_cluster(self.options, self._folder)
+            if self.options.snapshot:
+                self.load(self.options.snapshot)
             for path in self.options.manifests:
                 self.client.apply(Path(path))
         except BaseException:
@@ -292,6 +298,35 @@ class Cluster:
         return self._running
 
     @property
+    def faults(self) -> Faults:
+        """Requests that fail by rule; of any cluster, also one with containers."""
+        from pybernetes.testing.faults import Faults
+
+        return Faults(self.client)
+
+    @property
+    def components(self) -> dict[str, bool]:
+        """The components beside the API server by name, and whether each runs."""
+        found: dict[str, bool] = self.running.ask("components")["components"]
+        return found
+
+    def stop_component(self, name: str) -> None:
+        """Let a component crash wherever it is; it stays away until it is started."""
+        self.running.ask("stop", component=name)
+
+    def start_component(self, name: str) -> None:
+        """Start a component that was stopped, with nothing but what is in the API server; returns when it works."""
+        self.running.ask("start", component=name)
+
+    def restart_api_server(self, down: float = 0.0) -> None:
+        """Let the API server crash, and start another one on the same store after so many of the cluster's seconds.
+
+        All connections end, and rules of faults with them.
+        """
+        self.running.ask("restart-server", down=down)
+        self.client.close()
+
+    @property
     def clock(self) -> ClusterClock:
         """The time of the cluster."""
         return ClusterClock(self.running)
@@ -311,6 +346,25 @@ class Cluster:
         self._running = snapshot.frozen.thaw(before.log, autojump=self.options.autojump)
         self._write_kubeconfig()
         self._client = None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a golden snapshot: all that is stored, as a file (`.gz`: compressed) for the option `snapshot`."""
+        from pybernetes.cluster import snapshots
+
+        snapshots.save(snapshots.of_answer(self.client.request("GET", STATE)), Path(path))
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Make what is stored what a golden snapshot has; nodes, leases and certificates stay. ClusterFailed."""
+        from pybernetes.cluster import snapshots
+
+        try:
+            wanted = snapshots.load(Path(path))
+        except (snapshots.SnapshotError, OSError) as error:
+            raise ClusterFailed(str(error)) from None
+        with self.faults.hold(name="golden-snapshot"):
+            now = snapshots.of_answer(self.client.request("GET", STATE))
+            for batch in snapshots.changes(now, wanted):
+                self.client.request("POST", STATE, json.loads(batch.body()))
 
     def _write_kubeconfig(self) -> None:
         from pybernetes.cluster import kubeconfig

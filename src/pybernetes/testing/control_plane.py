@@ -43,6 +43,7 @@ from pybernetes.scheduler.config.spec import build
 from pybernetes.scheduler.explain.memory import Memory
 from pybernetes.scheduler.metrics import Metrics
 from pybernetes.scheduler.scheduler import Scheduler
+from pybernetes.store.base import Store
 from pybernetes.testing.loop import ClusterLoop
 from pybernetes.testing.options import ClusterOptions
 
@@ -66,6 +67,14 @@ PATIENT = Timeouts(header=DAY, request=DAY, idle=DAY, answer=60.0, write=DAY)
 class _Server(APIServer):
     """An API server that listens in the memory network, and in a fork on a port of the machine."""
 
+    def __init__(self, flags: list[str], store: Store | None = None) -> None:
+        """`store`: what an earlier server has left; a new one without it."""
+        self._left = store
+        super().__init__(parse_server(flags), PATIENT)
+
+    def _open_store(self) -> Store:
+        return self._left or super()._open_store()
+
     async def _listen(self, tls: ServingTLS) -> int:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, ClusterLoop)
@@ -81,6 +90,21 @@ class _Server(APIServer):
     def sent(self) -> int:
         """How many bytes clients of the machine have been sent on the connections that they have."""
         return sum(confirmed(each.transport) for each in self._http.connections)
+
+    async def crash(self) -> None:
+        """End wherever it is; the store stays as it is."""
+        asyncio_loop = asyncio.get_running_loop()
+        assert isinstance(asyncio_loop, ClusterLoop)
+        asyncio_loop.network.close(HOST, PORT)
+        for server in self._servers:
+            server.close()
+        self._servers = []
+        for each in list(self._http.connections):
+            each.transport.abort()
+        await self._tasks.stop()
+        for plugin in self.registry.admission.plugins:
+            await plugin.stop()
+        await self.cache.close()
 
     async def close_clients(self) -> None:
         """Stop listening and drop all connections but those of the memory network."""
@@ -103,6 +127,7 @@ class ControlPlane:
         self._folder = folder
         self._tokens = {user: secrets.token_hex(16) for user in USERS}
         self._clock = SystemClock()
+        self._listener: socket.socket | None = None
         self.components: dict[str, Component] = {}
         """What can crash and start again, by name."""
 
@@ -111,7 +136,8 @@ class ControlPlane:
         argv = components.api_server(
             self._layout, HOST, PORT, HOST, "memory://", self._write_tokens(), self._options.api_server_flags
         ).argv
-        self.server = _Server(parse_server(list(argv[argv.index("apiserver") + 1 :])), PATIENT)
+        self._flags = list(argv[argv.index("apiserver") + 1 :])
+        self.server = _Server(self._flags)
         makers: dict[str, Callable[[Client], Worker]] = {
             CONTROLLER_MANAGER: self._controllers,
             SCHEDULER: self._scheduler,
@@ -133,7 +159,23 @@ class ControlPlane:
 
     async def open(self, listener: socket.socket) -> None:
         """Accept connections of clients at a socket that listens."""
-        await self.server.open(listener)
+        self._listener = listener
+        await self.server.open(listener.dup())
+
+    async def restart_server(self, down: float = 0.0) -> None:
+        """Let the API server crash, and start another one on the same store after so many seconds."""
+        store = self.server.store
+        await self.server.crash()
+        if down:
+            await asyncio.sleep(down)
+        self.server = _Server(self._flags, store)
+        await self.server.start()
+        self.server._watchdog.stop()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, ClusterLoop)
+        loop.count_sent(self.server.sent)
+        if self._listener is not None:
+            await self.server.open(self._listener.dup())
 
     async def close(self) -> None:
         """Accept no connections, and drop those of clients."""
@@ -200,6 +242,11 @@ class Component:
         self._worker = self._make(self._client)
         self._tasks = Tasks("test-cluster")
         self._task = self._tasks.start(self.name, self._worker.run, restart=False)
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not crashed since."""
+        return self._task is not None
 
     async def wait(self) -> None:
         """Return when it works."""

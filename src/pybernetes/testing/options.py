@@ -31,6 +31,8 @@ class ClusterOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file with a KubeSchedulerConfiguration."""
     simulation_rules: str = ""
     """A file with rules for pods on simulated nodes."""
+    snapshot: str = ""
+    """A golden snapshot (`cluster.save`, `pyb snapshot save`) that the cluster begins with."""
     manifests: tuple[str, ...] = ()
     """Files or folders that are applied before the test begins."""
     autojump: bool = False
@@ -56,7 +58,7 @@ def parse(values: Mapping[str, Any]) -> ClusterOptions:
         raise OptionError(f"store: {options.store!r} is none of memory, sqlite")
     if options.runtime == "simulated" and options.store != "memory":
         raise OptionError(f"store: a cluster of simulated nodes is in memory, not in {options.store}")
-    for name in ("scheduler_config", "simulation_rules"):
+    for name in ("scheduler_config", "simulation_rules", "snapshot"):
         if (file := getattr(options, name)) and not os.path.isfile(file):
             raise OptionError(f"{name}: there is no file {file!r}")
     for path in options.manifests:

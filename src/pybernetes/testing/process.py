@@ -20,11 +20,14 @@ import sys
 import traceback
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pybernetes.testing import virtual_time
 from pybernetes.testing.channel import receive, send
 from pybernetes.testing.loop import ClusterLoop
+
+if TYPE_CHECKING:
+    from pybernetes.testing.control_plane import Component
 
 Answer = dict[str, Any]
 
@@ -41,6 +44,10 @@ class ClusterProcess:
             "settle": self._settle,
             "autojump": self._autojump,
             "snapshot": self._snapshot,
+            "components": self._components,
+            "stop": self._stop,
+            "start": self._start,
+            "restart-server": self._restart_server,
         }
 
     def run(self, options: dict[str, Any], pki: str, folder: str) -> None:
@@ -99,7 +106,7 @@ class ClusterProcess:
     async def _open(self, port: int) -> None:
         assert self._listener is not None
         try:
-            await self._control_plane.open(self._listener.dup())
+            await self._control_plane.open(self._listener)
             self._channel.setblocking(False)
             self._loop.add_reader(self._channel, self._on_message)
             send(self._channel, {"port": port, "pid": os.getpid()})
@@ -146,6 +153,30 @@ class ClusterProcess:
 
     async def _autojump(self, message: Answer, _: list[int]) -> Answer:
         self._loop.autojump = bool(message["on"])
+        return {}
+
+    async def _components(self, _: Answer, __: list[int]) -> Answer:
+        return {"components": {name: each.running for name, each in self._control_plane.components.items()}}
+
+    async def _stop(self, message: Answer, _: list[int]) -> Answer:
+        await self._component(message).crash()
+        return {}
+
+    async def _start(self, message: Answer, _: list[int]) -> Answer:
+        component = self._component(message)
+        if not component.running:
+            component.start()
+            await component.wait()
+        return {}
+
+    def _component(self, message: Answer) -> Component:
+        components = self._control_plane.components
+        if message["component"] not in components:
+            raise ValueError(f"there is no component {message['component']!r}; there are {', '.join(components)}")
+        return components[message["component"]]
+
+    async def _restart_server(self, message: Answer, _: list[int]) -> Answer:
+        await self._control_plane.restart_server(float(message["down"]))
         return {}
 
     async def _snapshot(self, _: Answer, descriptors: list[int]) -> Answer:
