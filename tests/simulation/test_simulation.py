@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 from simulation import scenarios
 
-from pybernetes.simulation.faults import Faults, Plan, plan
+from pybernetes.simulation.faults import Crash, Faults, Plan, plan
 from pybernetes.simulation.runner import Runner, SimulationFailed, simulate
 from pybernetes.testing.options import ClusterOptions
 
 OPTIONS = ClusterOptions(nodes=2)
 played = pytest.mark.soak
-"""For tests that play runs. Not exact yet: runs of one seed may differ by microseconds (docs/testkit.md)."""
+"""For tests that play many runs."""
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +23,25 @@ def rollouts() -> Iterator[Runner]:
         yield runner
 
 
-@played
-def test_the_same_seed_is_the_same_run_to_the_byte(rollouts: Runner) -> None:
+def test_the_same_seed_is_the_same_run_to_the_byte_in_another_process_too(rollouts: Runner) -> None:
     first, again, other = rollouts.run(1), rollouts.run(1), rollouts.run(2)
     assert first == again
     assert first.error is None
     assert first.writes > 30
     assert first.hash != other.hash
+    with Runner(scenarios.rollout, OPTIONS, Faults()) as elsewhere:
+        assert elsewhere.run(1) == first
+
+
+@played
+def test_an_api_server_that_crashes_loses_nothing(rollouts: Runner) -> None:
+    server = sorted(("kube-apiserver", "kube-controller-manager", "kube-scheduler", "simulated-nodes")).index(
+        "kube-apiserver"
+    )
+    for at in (0.05, 0.5, 2.0):
+        outcome = rollouts.run(1, Plan(0.05, 0.0, 0.0, crashes=(Crash(at, server, 3.0), Crash(at + 20, server, 1.0))))
+        assert outcome.error is None, outcome.error
+        assert any("kube-apiserver works again" in each for each in outcome.shown)
 
 
 @played

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from pybernetes.testing.memory_network import MemoryNetwork
 
 
@@ -56,7 +58,8 @@ async def test_an_address_without_a_listener_is_not_of_this_network() -> None:
     assert network.connect(asyncio.get_running_loop(), Peer, "127.0.0.1", 80) is None
     network.listen("127.0.0.1", 80, Peer)
     network.close("127.0.0.1", 80)
-    assert network.connect(asyncio.get_running_loop(), Peer, "127.0.0.1", 80) is None
+    with pytest.raises(ConnectionRefusedError):
+        network.connect(asyncio.get_running_loop(), Peer, "127.0.0.1", 80)
 
 
 async def test_bytes_arrive_in_order_and_not_within_the_write() -> None:

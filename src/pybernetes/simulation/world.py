@@ -15,7 +15,7 @@ from pybernetes.api import errors
 from pybernetes.client.client import Client
 from pybernetes.client.transport import JSON
 from pybernetes.simulation.faults import Plan
-from pybernetes.simulation.invariants import ALWAYS, Check, Object
+from pybernetes.simulation.invariants import Check, Object, checks
 from pybernetes.store.base import Event, Watch
 from pybernetes.store.memory import MemoryStore
 from pybernetes.testing.client import DISCOVERY, FIELD_MANAGER, PATCHES, Resource, objects_of, query_of
@@ -27,6 +27,7 @@ SHOWN = 60
 """Writes that the report of a failed run shows, the last ones."""
 LOOK = 0.25
 """Virtual seconds between looks at a condition."""
+API_SERVER = "kube-apiserver"
 Controller = Callable[[Client], Coroutine[Any, Any, None]]
 
 
@@ -56,11 +57,11 @@ class Simulation:
         self._loop = asyncio.get_running_loop()
         self._client = control_plane.client(ADMIN, "scenario")
         self._components: dict[str, ClusterComponent] = dict(control_plane.components)
-        self._checks: list[Check] = list(ALWAYS)
+        self._checks: list[Check] = checks()
         self._resources: list[Resource] = []
         self._writes = hashlib.sha256()
         self._shown: deque[str] = deque(maxlen=SHOWN)
-        self._count = 0
+        self._count = self._revision = 0
         self._violation: Violated | None = None
         self._began = self._loop.time()
 
@@ -138,8 +139,12 @@ class Simulation:
 
     async def crash(self, name: str, down: float = 1.0) -> None:
         """Let a component crash, and start again after a time."""
-        component = self._components[name]
         self._note(f"{name} crashes")
+        if name == API_SERVER:
+            await self._control_plane.restart_server(down)
+            self._note(f"{name} works again")
+            return
+        component = self._components[name]
         await component.crash()
         await asyncio.sleep(down)
         self._note(f"{name} starts again")
@@ -153,9 +158,8 @@ class Simulation:
         assert isinstance(store, MemoryStore)
         watch = store.watch("/registry/", after=await store.revision())
         watching = self._loop.create_task(self._follow(watch))
-        chance = random.Random(f"weather {self.seed}")
         assert isinstance(self._loop, ClusterLoop)
-        self._loop.network.weather = _Weather(self._loop, self._plan, chance)
+        self._loop.network.weather = _Weather(self._loop, self._plan, self.seed)
         playing = asyncio.ensure_future(scenario(self))
         self._playing = playing
         crashing = self._loop.create_task(self._crash_by_plan())
@@ -180,7 +184,7 @@ class Simulation:
     async def _crash_by_plan(self) -> None:
         for crash in self._plan.crashes:
             await asyncio.sleep(max(0.0, crash.at - self.time))
-            names = sorted(self._components)
+            names = sorted((*self._components, API_SERVER))
             await self.crash(names[crash.component % len(names)], crash.down)
 
     async def _follow(self, watch: Watch) -> None:
@@ -190,6 +194,9 @@ class Simulation:
     def _check(self, events: Sequence[Event]) -> None:
         for event in events:
             self._count += 1
+            if event.revision < self._revision:
+                self._violation = self._violation or Violated(f"revision {event.revision} after {self._revision}")
+            self._revision = event.revision
             self._writes.update(f"{event.revision} {event.key} ".encode() + (event.value or b""))
             before = json.loads(event.previous.value) if event.previous else None
             after = json.loads(event.value) if event.value else None
@@ -262,16 +269,21 @@ class Simulation:
 class _Weather:
     """What the plan has in store for the network."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, plan: Plan, chance: random.Random) -> None:
-        self._loop, self._plan, self._chance = loop, plan, chance
+    def __init__(self, loop: asyncio.AbstractEventLoop, plan: Plan, seed: int) -> None:
+        self._loop, self._plan, self._seed = loop, plan, seed
+        self._chances: dict[tuple[int, int], random.Random] = {}
+        """For each direction of a connection: how many bytes others send changes nothing there."""
         self._began = loop.time()
         self._resets = deque(plan.resets)
 
-    def delay(self) -> float:
+    def delay(self, way: tuple[int, int]) -> float:
         plan = self._plan
-        if plan.slow and self._chance.random() < plan.slow:
-            return self._chance.uniform(0.0, plan.slow_delay)
-        return self._chance.uniform(0.0, plan.delay) if plan.delay else 0.0
+        chance = self._chances.get(way)
+        if chance is None:
+            chance = self._chances[way] = random.Random(f"weather {self._seed} {way}")
+        if plan.slow and chance.random() < plan.slow:
+            return chance.uniform(0.0, plan.slow_delay)
+        return chance.uniform(0.0, plan.delay) if plan.delay else 0.0
 
     def breaks(self) -> bool:
         if self._resets and self._loop.time() - self._began >= self._resets[0].at:

@@ -83,7 +83,7 @@ class Partition:
         self.window_size = 0
         self.floor = 0
         self.changed = 0
-        self.watchers: set[Watcher[Any]] = set()
+        self.watchers: dict[Watcher[Any], None] = {}
         self.followers: list[Callable[[Change | None], None]] = []
         """Parts of this process that are told of every change, before any watcher; None = everything is new."""
         self.closed = False
@@ -159,7 +159,7 @@ class Partition:
 
     def add(self, watcher: Watcher[Any]) -> None:
         """Offer the changes to come to a watcher, too; it is ended at once if no more are to come."""
-        self.watchers.add(watcher)
+        self.watchers[watcher] = None
         if self.closed:
             watcher.end(None)
 

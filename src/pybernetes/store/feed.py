@@ -29,7 +29,7 @@ class Feed:
         self.replay = replay
         self.revision = 0
         """The last published revision: whatever is not newer is in the history that `replay` reads."""
-        self.watches: set[FeedWatch] = set()
+        self.watches: dict[FeedWatch, None] = {}
 
     def publish(self, events: list[Event] | None, revision: int) -> None:
         """Deliver `events`, which are all changes after the last published revision up to `revision`.
@@ -63,7 +63,7 @@ class FeedWatch:
         self._buffer: list[Event] = []
         """Live only: what came after `_position`."""
         self._waiter: asyncio.Future[None] | None = None
-        feed.watches.add(self)
+        feed.watches[self] = None
 
     def __aiter__(self) -> FeedWatch:
         return self
@@ -95,7 +95,7 @@ class FeedWatch:
     def end(self) -> None:
         """The same as `close`, for callers that are not coroutines."""
         self._closed = True
-        self._feed.watches.discard(self)
+        self._feed.watches.pop(self, None)
         self._buffer = []
         self._wake()
 

@@ -12,6 +12,7 @@ import os
 import selectors
 import socket
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 from pybernetes.testing import virtual_time
@@ -55,6 +56,7 @@ class _Selector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> EventList:
         """As every selector; when nothing is ready and the loop has nothing to do now, time may jump instead."""
+        virtual_time.tick()
         if (self.target is None and not self.jump) or (timeout is not None and timeout <= 0):
             return self._inner.select(timeout)
         ready = self._inner.select(0)
@@ -102,6 +104,24 @@ class _Selector(selectors.BaseSelector):
         self._inner.close()
 
 
+class _NumberedTask(asyncio.Task[Any]):
+    """A task whose place in a set does not depend on its address: asyncio cancels and waits for sets of them."""
+
+    _numbers = count()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._number = next(self._numbers)
+        super().__init__(*args, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    @classmethod
+    def make(cls, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        """The factory of such tasks."""
+        return cls(coro, loop=loop, **options)
+
+
 class ClusterLoop(asyncio.SelectorEventLoop):
     """The event loop of a test cluster."""
 
@@ -111,6 +131,8 @@ class ClusterLoop(asyncio.SelectorEventLoop):
         self.network = MemoryNetwork()
         self._unfinished = 0
         self._chosen.busy = lambda: self._unfinished > 0
+        if virtual_time.stands_still():
+            self.set_task_factory(_NumberedTask.make)
 
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         """A connection in memory where the memory network has a listener, else one of the machine's."""

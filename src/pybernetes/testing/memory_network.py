@@ -20,8 +20,8 @@ Factory = Callable[[], asyncio.BaseProtocol]
 class Weather(Protocol):
     """What happens to bytes on their way."""
 
-    def delay(self) -> float:
-        """Seconds until the next bytes of a connection arrive."""
+    def delay(self, way: tuple[int, int]) -> float:
+        """Seconds until the next bytes arrive that go from one port to another."""
         ...
 
     def breaks(self) -> bool:
@@ -33,7 +33,8 @@ class MemoryNetwork:
     """Who listens at which address."""
 
     def __init__(self) -> None:
-        self._listeners: dict[tuple[str, int], Factory] = {}
+        self._listeners: dict[tuple[str, int], Factory | None] = {}
+        """None: somebody listened there once, and does not now."""
         self._ports = count(40_000)
         self.weather: Weather | None = None
         """None: bytes arrive in the next round of the event loop."""
@@ -43,16 +44,21 @@ class MemoryNetwork:
         self._listeners[host, port] = factory
 
     def close(self, host: str, port: int) -> None:
-        """Accept no more connections there."""
-        self._listeners.pop((host, port), None)
+        """Refuse connections there."""
+        self._listeners[host, port] = None
 
     def connect(
         self, loop: asyncio.AbstractEventLoop, factory: Factory, host: str, port: int
     ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol] | None:
-        """Connect a protocol from the factory to who listens there; None if it is not an address of this network."""
-        listener = self._listeners.get((host, port))
-        if listener is None:
+        """Connect a protocol from the factory to who listens there; None if it is not an address of this network.
+
+        ConnectionRefusedError if nobody listens there any more.
+        """
+        if (host, port) not in self._listeners:
             return None
+        listener = self._listeners[host, port]
+        if listener is None:
+            raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
         client_address, server_address = ("127.0.0.1", next(self._ports)), (host, port)
         client = MemoryTransport(loop, self, client_address, server_address)
         server = MemoryTransport(loop, self, server_address, client_address)
@@ -76,6 +82,7 @@ class MemoryTransport(asyncio.Transport):
         super().__init__({"sockname": own, "peername": other})
         self._loop = loop
         self._network = network
+        self._way = other[1], own[1]
         self._due = 0.0
         """When the last bytes arrive that are on their way: later ones do not overtake them."""
         self._arrived: deque[bytes] = deque()
@@ -163,7 +170,7 @@ class MemoryTransport(asyncio.Transport):
         if not self._scheduled:
             self._scheduled = True
             weather = self._network.weather
-            delay = weather.delay() if weather else 0.0
+            delay = weather.delay(self._way) if weather else 0.0
             if delay:
                 self._due = max(self._due, self._loop.time() + delay)
                 self._loop.call_at(self._due, self._deliver)

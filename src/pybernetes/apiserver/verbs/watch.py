@@ -139,7 +139,7 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
             stream.write(_error(ended, watcher.scope))
         stream.end()
     finally:
-        partition.watchers.discard(watcher)
+        partition.watchers.pop(watcher, None)
         alarm.clear()
     return None
 
