@@ -42,6 +42,7 @@ CONTAINERS = {
     "net.handshakes._loaded": "one library",
     "scheduler.framework.podinfo._affinities": "_KEPT specs",
     "scheduler.framework.podinfo._known": "_KEPT specs",
+    "simulation.determinism._unseeded": "one for each scheduler that starts, in a process of one run",
 }
 
 UNBOUNDED = {

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from pybernetes.cluster import files
 from pybernetes.version import GIT_VERSION
 
 FORMAT = "pybernetes-snapshot/v1"
@@ -87,17 +87,7 @@ def save(snapshot: Snapshot, path: Path) -> None:
     lines = [head, *({"key": key, "value": value} for key, value in sorted(snapshot.entries.items()))]
     text = "".join(json.dumps(each, separators=(",", ":"), ensure_ascii=False) + "\n" for each in lines).encode()
     content = gzip.compress(text, mtime=0) if path.suffix == ".gz" else text
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    files.write_private(path, content)
 
 
 def load(path: Path) -> Snapshot:
