@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from testing.manifests import config_map, deployment
 
+import tools
 from pybernetes.api import errors
 from pybernetes.testing.client import NotSo
 from pybernetes.testing.cluster import Cluster, ClusterFailed, host
@@ -49,7 +50,7 @@ def test_a_cluster_that_was_stopped_is_gone() -> None:
     with pytest.raises(ClusterFailed):
         _ = cluster.running
     assert not folder.exists()
-    assert not Path(f"/proc/{pid}").exists()
+    tools.wait_until(lambda: not Path(f"/proc/{pid}").exists() or None, "its process is gone")
 
 
 def test_nodes_and_flags_are_options() -> None:
