@@ -34,6 +34,7 @@ from pybernetes.kubelet.simulated.behaviour import Rules
 from pybernetes.kubelet.simulated.command import Worker as SimulatedNodes
 from pybernetes.kubelet.simulated.options import Options as NodeOptions
 from pybernetes.kubelet.simulated.rules_file import RulesFile
+from pybernetes.net import accepting
 from pybernetes.net.accepting import securely
 from pybernetes.net.http import Timeouts
 from pybernetes.net.tcp import confirmed
@@ -59,9 +60,9 @@ CONTROLLER_MANAGER, SCHEDULER, NODES = "kube-controller-manager", "kube-schedule
 _USER_OF = {CONTROLLER_MANAGER: f"system:{CONTROLLER_MANAGER}", SCHEDULER: f"system:{SCHEDULER}", NODES: ADMIN}
 UNLIMITED = (1e9, 100)
 STARTED_WITHIN = 60.0
-DAY = 86400.0
-PATIENT = Timeouts(header=DAY, request=DAY, idle=DAY, answer=60.0, write=DAY)
-"""Time may jump by hours: no client is slow by that."""
+FOREVER = 1e9
+PATIENT = Timeouts(header=FOREVER, request=FOREVER, idle=FOREVER, answer=FOREVER, write=FOREVER)
+"""Time may jump by days while a client makes a connection or sends a request: it is not slow by that."""
 
 
 class _Server(APIServer):
@@ -84,6 +85,7 @@ class _Server(APIServer):
 
     async def open(self, listener: socket.socket) -> None:
         """Serve clients of the machine, too."""
+        accepting.HANDSHAKE = FOREVER
         loop = asyncio.get_running_loop()
         self._servers = [await loop.create_server(securely(self._http, self._tls), sock=listener)]
 
@@ -185,6 +187,10 @@ class ControlPlane:
         """A client of one of the cluster's own users."""
         config = Config(server=f"http://{HOST}:{PORT}", token=self._tokens[user])
         return Client(config, program=program, clock=self._clock)
+
+    def token(self, user: str) -> str:
+        """The bearer token of one of the cluster's own users."""
+        return self._tokens[user]
 
     def _write_tokens(self) -> str:
         """A file with the tokens of the cluster's own users, in upstream's format."""
