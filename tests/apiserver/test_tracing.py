@@ -90,6 +90,55 @@ def test_components_hand_in_spans_and_what_is_none_is_refused(tmp_path: Path) ->
     asyncio.run(run())
 
 
+def test_an_annotation_names_the_span_where_no_header_does(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path, f"--trace-dir={tmp_path}/trace") as server:
+            named = {"tracing.k8s.io/traceparent": context.format_header("c" * 32, "d" * 16)}
+            made = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "web-", "annotations": named}}
+            parent = context.format_header("a" * 32, "b" * 16)
+            assert (await call(server.port, "POST", MAPS, made))[0] == 201
+            assert (await call(server.port, "POST", MAPS, made, traceparent=parent))[0] == 201
+            named["tracing.k8s.io/traceparent"] = "nonsense"
+            assert (await call(server.port, "POST", MAPS, made))[0] == 201
+            _, found = await spans_of(server.port)
+            ours = [
+                span for span in found if span.name == "create configmaps" and span.attributes.get("user") == "admin"
+            ]
+            parents = [(span.trace[0], span.parent[:1]) for span in sorted(ours, key=lambda each: each.start)]
+            assert parents[:2] == [("c", "d"), ("a", "b")]
+            assert parents[2][1] == ""
+
+    asyncio.run(run())
+
+
+def test_spans_are_exported_to_the_collector_of_the_file(tmp_path: Path) -> None:
+    async def run() -> None:
+        received = asyncio.Event()
+
+        async def collect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            body = await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+            if b"create configmaps" in body:
+                received.set()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(collect, "127.0.0.1", 0) as collector:
+            port = collector.sockets[0].getsockname()[1]
+            (tmp_path / "tracing.yaml").write_text(
+                "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n"
+                f"endpoint: http://127.0.0.1:{port}\nsamplingRatePerMillion: 1000000\n"
+            )
+            async with serving(tmp_path, f"--tracing-config-file={tmp_path}/tracing.yaml") as server:
+                made = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "web"}}
+                assert (await call(server.port, "POST", MAPS, made))[0] == 201
+                async with asyncio.timeout(60):
+                    await received.wait()
+
+    asyncio.run(run())
+
+
 def test_without_the_flag_there_is_nothing(tmp_path: Path) -> None:
     async def run() -> None:
         async with serving(tmp_path) as server:

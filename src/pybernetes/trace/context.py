@@ -13,6 +13,8 @@ import msgspec
 HEADER = "traceparent"
 ENVIRONMENT = "TRACEPARENT"
 """The variable by which a command learns whose trace it belongs to."""
+ANNOTATION = "tracing.k8s.io/traceparent"
+"""Where an object names the span that made it (KEP-5915). Understood, and never written by us."""
 LENGTH = 55  # characters of a header of version 00
 _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16

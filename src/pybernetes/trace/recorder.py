@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar, Token
 from itertools import count
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 
 from . import VARIABLE
-from .context import SpanContext, format_header
+from .context import ANNOTATION, SpanContext, format_header, parse
 from .span import CAUSES, DROPPED, MARKS, Span, Value
 
 LIMIT: Final = 20_000  # spans that wait to be sent; further ones are dropped, and counted
@@ -124,11 +124,19 @@ RECORDER: Recorder | None = None
 """Of this process; None = nothing is recorded."""
 
 
+R = TypeVar("R", bound=Recorder)
+
+
 def start(service: str) -> Recorder:
     """Record from now on what this process does, under the name of its component."""
+    return install(Recorder(service))
+
+
+def install(made: R) -> R:
+    """Record with this recorder from now on."""
     global RECORDER
-    RECORDER = Recorder(service)
-    return RECORDER
+    RECORDER = made
+    return made
 
 
 def stop() -> None:
@@ -264,6 +272,15 @@ def wrote(key: str, revision: int) -> None:
     current = CURRENT.get()
     if isinstance(current, Span):
         current.wrote(time.time_ns(), key, revision)
+
+
+def adopt(annotations: dict[str, str] | None) -> None:
+    """Make the current request part of the span that an object's annotation names, if its client names none."""
+    current = CURRENT.get()
+    if annotations and isinstance(current, Span) and not current.parent and ANNOTATION in annotations:
+        parent = parse(annotations[ANNOTATION])
+        if parent is not None and parent.sampled:
+            current.trace, current.parent = parent.trace, parent.span
 
 
 def header() -> str:

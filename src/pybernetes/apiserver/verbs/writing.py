@@ -169,6 +169,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
     if meta.resource_version and _version(meta.resource_version) and not context.dry_run:
         raise BadRequest("resourceVersion should not be set on objects to be created")
     recorder.mark("decoded")
+    recorder.adopt(meta.annotations)
     meta.uid = meta.creation_timestamp = None
     meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
     meta.self_link = meta.resource_version = None
