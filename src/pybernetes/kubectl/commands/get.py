@@ -204,7 +204,11 @@ def printer(context: Context, output: str) -> Any:
                 columns.row(chosen.headers)
                 state["headers"] = False
             for item in obj["items"] if isinstance(obj.get("items"), list) else [obj]:
-                columns.row(chosen.cells(item))
+                try:
+                    columns.row(chosen.cells(item))
+                except CLIError:
+                    context.out(columns.flush())  # the rows before the one that has no such column
+                    raise
             return columns.flush()
 
         return render

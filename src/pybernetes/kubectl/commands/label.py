@@ -142,9 +142,8 @@ def _change(
             if key not in current:
                 context.out(f'label "{key}" not found.\n')
     after = {**{key: value for key, value in current.items() if key not in removed}, **new}
-    metadata[field] = after
-    if not after:
-        metadata.pop(field)
+    if after or field in metadata:
+        metadata[field] = after
     if not local and (changes or gone or what == "annotate"):
         body: dict[str, Any] = {field: {**changes, **dict.fromkeys(gone)}}
         if flags.get("resource-version"):

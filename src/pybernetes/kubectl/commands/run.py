@@ -210,7 +210,7 @@ def _service(context: Context, name: str, obj: dict[str, Any]) -> dict[str, Any]
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name},
+        "metadata": {"name": name, **({"labels": copy(labels)} if context.flags.text("labels") else {})},
         "spec": {"ports": [{"port": port, "protocol": "TCP", "targetPort": port}], "selector": copy(labels)},
         "status": {"loadBalancer": {}},
     }

@@ -185,6 +185,13 @@ class _Parser:
             raise JSONPathError("unterminated array")
         inside = self.text[start:at]
         self.at = at + 1
+        key = inside.strip()
+        if len(key) > 1 and key[0] == key[-1] == "'" and "'" not in key[1:-1]:
+            # ['a.b'] is .a.b; a dot within a key has a backslash before it
+            steps = _Parser(f".{key[1:-1]}")
+            while steps.at < len(steps.text):
+                steps._step(path)
+            return
         path.append(_subscript(inside))
 
 
