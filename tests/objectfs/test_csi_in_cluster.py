@@ -250,6 +250,17 @@ def test_a_pod_of_a_labelled_namespace_has_its_client_as_a_sidecar(cluster: Clus
     wait_until(lambda: count() > before, "it writes")
     inside = cluster.kubectl("exec", "-n", "side", "app", "-c", "c", "--", "cat", "/proc/mounts")
     assert "OBJECTFS:shared /data fuse.objectfs" in inside
+
+    # The client dies with all of its container: its successor's mount is seen by the program.
+    def restarts() -> int:
+        found = cluster.get("pod", "-n", "side", "app")["status"]["initContainerStatuses"][0]
+        return int(found["restartCount"]) if found["ready"] else 0
+
+    kill = ("sh", "-c", "kill -9 -1")
+    cluster.kubectl("exec", "-n", "side", "app", "-c", "objectfs-side-pv", "--", *kill, check=False)
+    wait_until(lambda: restarts() > 0, "the client is back", timeout=180)
+    before = count()
+    wait_until(lambda: count() > before, "it writes on")
     delete(cluster, "side", "app")
     host = ("exec", "-n", SYSTEM, "ds/objectfs-csi-node", "--", "cat", "/proc/mounts")
     wait_until(lambda: "fuse.objectfs" not in cluster.kubectl(*host), "nothing is mounted any more")

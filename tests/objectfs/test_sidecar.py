@@ -21,7 +21,7 @@ from pybernetes.api.core.v1 import Namespace, PersistentVolume, PersistentVolume
 from pybernetes.client import config
 from pybernetes.client.client import Client
 from pybernetes.csi.errors import CSIError
-from pybernetes.objectfs.csi import injection
+from pybernetes.objectfs.csi import injection, sidecar
 from pybernetes.objectfs.csi.binding import bind, unbind
 from pybernetes.objectfs.csi.request import NAME, volume
 from pybernetes.objectfs.csi.webhook import Certificate, Injector
@@ -90,6 +90,7 @@ async def test_a_pod_gets_a_client_beside_it_and_no_credentials_in_it(cluster: A
         answer = await review(client, asked)
         text = base64.b64decode(answer["patch"]).decode()
         assert PASSWORD not in text
+        assert "privileged sidecar" in answer["warnings"][0]
         made = apply(asked, json.loads(text))
         [sidecar], [app] = made["spec"]["initContainers"], made["spec"]["containers"]
         assert (sidecar["name"], sidecar["image"], sidecar["restartPolicy"]) == (
@@ -197,14 +198,20 @@ def test_a_sidecar_mounts_a_folder_survives_its_own_death_and_leaves_nothing(
     first = start()
     wait_until(answers, "the folder is mounted")
     (target / "file").write_text("hello")
+    # A container of the pod has a mount that is bound to the target, and gets what is mounted over that.
+    container = tmp_path / "container"
+    container.mkdir()
+    for words in (["--make-shared", target], ["--rbind", target, container], ["--make-slave", container]):
+        subprocess.run(["mount", *words], check=True)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
-    wait_until(lambda: _is_dead(target), "nobody answers")
+    wait_until(lambda: _is_dead(container), "nobody answers")
     second = start()
     try:
-        wait_until(lambda: not _is_dead(target) and answers(), "another answers")
-        assert (target / "file").read_text() == "hello"
+        wait_until(lambda: not _is_dead(container), "another answers")
+        assert (container / "file").read_text() == "hello"
     finally:
+        unbind(str(container))
         second.terminate()
     assert second.wait(60) == 0
     assert list((tmp_path / "jfs").iterdir()) == []
@@ -212,10 +219,26 @@ def test_a_sidecar_mounts_a_folder_survives_its_own_death_and_leaves_nothing(
 
 def _is_dead(place: Path) -> bool:
     try:
-        os.stat(place)
+        os.statvfs(place)
     except OSError:
         return True
     return False
+
+
+def test_a_dead_mount_is_removed_when_its_pod_has_had_the_time_to_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sidecar, "_is_abandoned", lambda place: place.name == "dead")
+    monkeypatch.setattr(mount_point, "mounted", lambda place: ("x", "fuse") if os.path.isdir(place) else None)
+    monkeypatch.setattr(sidecar, "unbind", os.rmdir)
+    for name in ("dead", "alive"):
+        (tmp_path / name).mkdir()
+    for _ in range(2):
+        sidecar.sweep(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".dead-dead", "alive", "dead"]
+    os.utime(tmp_path / ".dead-dead", (0, 0))
+    sidecar.sweep(tmp_path)
+    assert os.listdir(tmp_path) == ["alive"]
 
 
 def test_a_link_in_a_volume_does_not_lead_to_the_node(tmp_path: Path) -> None:

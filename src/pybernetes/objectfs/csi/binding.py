@@ -17,12 +17,17 @@ from pybernetes.objectfs.fuse import mount_point
 MS_BIND, MS_REMOUNT, MS_RDONLY = 4096, 32, 1
 
 
-def bind(source: Path, folder: str, target: str, *, read_only: bool) -> None:
-    """Bind `folder` below a mount at `target`, which is made; a folder that is not there is made too."""
+def bind(source: Path, folder: str, target: str, *, read_only: bool, over: bool = False) -> None:
+    """Bind `folder` below a mount at `target`, which is made; a folder that is not there is made too.
+
+    `over`: also on top of what is mounted at `target`, so that the containers that have that get the new mount.
+    """
     descriptor = _open(source, folder)
     try:
-        os.makedirs(target, exist_ok=True, mode=0o750)
-        if mount_point.mounted(target) is None:
+        there = mount_point.mounted(target) is not None
+        if not there:
+            os.makedirs(target, exist_ok=True, mode=0o750)
+        if over or not there:
             _mount(f"/proc/self/fd/{descriptor}", target, MS_BIND)
     finally:
         os.close(descriptor)

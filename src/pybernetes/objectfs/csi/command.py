@@ -60,8 +60,10 @@ def _sidecar(arguments: argparse.Namespace) -> int:
         raise ObjectFSError("a sidecar needs --target, and the volume in its environment: the webhook writes both")
     try:
         return sidecar.run(arguments.target)
-    except (CSIError, TimeoutError) as error:
-        raise ObjectFSError(error.message if isinstance(error, CSIError) else "the volume is not mounted") from None
+    except TimeoutError:
+        raise ObjectFSError("the volume is not mounted; see the log above") from None
+    except (CSIError, OSError) as error:
+        raise ObjectFSError(error.message if isinstance(error, CSIError) else str(error)) from None
 
 
 async def _webhook(arguments: argparse.Namespace) -> int:

@@ -1,7 +1,8 @@
 """`pyb objectfs csi sidecar`: the client of one volume in the pod that uses it, until the pod ends.
 
-A sidecar that was killed leaves a mount that nobody answers; the next one, of this pod or of another on the node,
-removes it. What programs had open there fails with ENOTCONN, what they open afterwards is on the new mount.
+The volume is mounted beside the target and bound to it. A sidecar that was killed leaves a mount that nobody answers;
+its successor binds the volume on top of that, because only so the pod's other containers, which have the old mount,
+get the new one. What programs had open fails with ENOTCONN, what they open afterwards is on the new mount.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +26,10 @@ from pybernetes.objectfs.fuse import mount_point
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0
 END_SECONDS = 20.0
+# Longer than a kubelet waits until it starts a container that fails again and again.
+DEAD_SECONDS = 3600.0
+# Files that tell since when a mount is dead.
+DEAD = ".dead-"
 
 
 class _Stopped(BaseException):
@@ -35,31 +41,28 @@ def run(target: Path) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     found = volume()
-    # A folder of the volume is bound to the target; the whole volume is mounted there itself.
-    whole = target.with_name(f".{target.name}") if found.folder else target
+    whole = target.with_name(f".{target.name}")
     client: subprocess.Popen[bytes] | None = None
     try:
         sweep(target.parent)
         format_volume(found)
-        for each in {target, whole}:
-            # What a killed predecessor has left. The folder stays: the pod's containers have it, and get the new mount.
-            unmount(str(each))
+        unmount(str(whole))
         whole.mkdir(parents=True, exist_ok=True)
         options = ",".join(["default_permissions", "allow_other", *found.options])
         client = subprocess.Popen([*PYB, "mount", "env:META_URL", str(whole), "-o", options])
         if asyncio.run(mounted(whole, lambda: client.poll() is not None)):
-            if found.folder:
-                bind(whole, found.folder, str(target), read_only="ro" in found.options)
+            bind(whole, found.folder, str(target), read_only="ro" in found.options, over=True)
             log.info("volume %s is mounted at %s", found.id, target)
         return client.wait() or 1
     except _Stopped:
+        unbind(str(target))
+        for each in (target, whole):
+            _mark(each).unlink(missing_ok=True)
         return 0
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
-        # The client ends when nothing of its mount is left, the bound folder first.
-        for each in (target, whole) if found.folder else (whole,):
-            unbind(str(each))
+        unbind(str(whole))
         if client is not None:
             try:
                 client.wait(END_SECONDS)
@@ -80,14 +83,26 @@ def volume() -> Volume:
 
 
 def sweep(folder: Path) -> None:
-    """Unmount what lies in a folder and has a dead client, of pods that were killed. Their folders stay, see `run`."""
+    """Remove what pods have left that were killed with their sidecars: mounts whose clients are dead for long.
+
+    Not those that have just died: their pods' sidecars start again, and need them (see above).
+    """
     for each in sorted(folder.iterdir()):
-        if mount_point.mounted(str(each)) is not None and _is_abandoned(each):
+        mark = _mark(each)
+        if each.name.startswith(DEAD) or mount_point.mounted(str(each)) is None:
+            continue
+        if not _is_abandoned(each):
+            mark.unlink(missing_ok=True)
+        elif not mark.exists():
+            mark.touch()
+        elif time.time() - mark.stat().st_mtime > DEAD_SECONDS:
             log.info("%s: its client is dead: unmount", each)
-            try:
-                unmount(str(each))
-            except OSError as error:
-                log.warning("%s: %s", each, error)
+            unbind(str(each))
+            mark.unlink()
+
+
+def _mark(place: Path) -> Path:
+    return place.with_name(f"{DEAD}{place.name}")
 
 
 def _is_abandoned(place: Path) -> bool:

@@ -34,6 +34,7 @@ from pybernetes.objectfs.csi.request import NAME, Volume, environment, safe_name
 
 log = logging.getLogger(__name__)
 MAX_BODY = 8 << 20
+WARNING = "objectfs: a privileged sidecar mounts the volume; a new version of it needs a new pod"
 KEEP_SECONDS = 60.0
 RENEW = datetime.timedelta(days=30)
 
@@ -60,7 +61,7 @@ class Injector:
         else:
             if changes:
                 patch = base64.b64encode(json.dumps(changes).encode()).decode()
-                answer |= {"patchType": "JSONPatch", "patch": patch}
+                answer |= {"patchType": "JSONPatch", "patch": patch, "warnings": [WARNING]}
         return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}
 
     async def _changes(self, request: dict[str, Any]) -> list[dict[str, Any]]:
