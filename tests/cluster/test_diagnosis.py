@@ -283,7 +283,15 @@ HOOK = [{"name": "c", "lifecycle": {"postStart": {"exec": {}}}}]
                 events=[event("Killing", "Container c failed liveness probe, will be restarted", lastTimestamp="T0")],
                 node=READY,
             ),
-            "container c keeps ending: exit code 137",
+            "container c is killed because its liveness probe fails: Container c failed liveness probe",
+        ),
+        (
+            Facts(
+                running(waiting("CrashLoopBackOff", lastState={"terminated": {"exitCode": 1, "startedAt": "T1"}})),
+                events=[event("Killing", "Container c failed liveness probe, will be restarted", lastTimestamp="T0")],
+                node=READY,
+            ),
+            "container c keeps ending: exit code 1",
         ),
         (
             Facts(pod(nodeName="n", metadata=DELETED, status=LATE), node=READY, now="U"),

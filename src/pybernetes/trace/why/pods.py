@@ -42,6 +42,8 @@ OBSTACLES = {
     "FailedPrepareDynamicResources": "the devices of its ResourceClaims cannot be had",
 }
 PROGRESS = ("Pulled", "Created", "Started", "SuccessfulMountVolume")
+KILLED = (137, 143)
+"""Exit codes of SIGKILL and SIGTERM."""
 _FORCE = ("If that machine is really off: kubectl delete pod NAME --force",)
 
 
@@ -186,7 +188,10 @@ def _keeps_ending(facts: Facts, status: Object, what: str) -> Answer:
     events = about(facts.events, name)
     for kind in ("liveness", "startup"):
         killed = [each for each in events if f"{name} failed {kind} probe" in message_of(each)]
-        if killed and _time_of(killed[-1]) >= str(last.get("startedAt") or ""):
+        # Events that come often are counted no more after a while; a signal of ours is told by the exit code.
+        fresh = killed and _time_of(killed[-1]) >= str(last.get("startedAt") or "")
+        ended_by_us = last.get("exitCode") in KILLED and last.get("reason") != "OOMKilled"
+        if killed and (fresh or ended_by_us):
             failed = [each for each in events if message_of(each).lower().startswith(f"{kind} probe")]
             why = (message_of(failed[-1]) if failed else message_of(killed[-1])).rstrip(": ")
             return Answer(f"{what} is killed because its {kind} probe fails: {why}; {count}", last_lines(facts, name))
