@@ -69,3 +69,11 @@ def test_a_folder_that_cannot_be_written_costs_the_log_alone(tmp_path: Path) -> 
     store.add(raw(1))
     store.write()
     assert list(store.after()) == [raw(1)]
+
+
+def test_the_log_on_disk_is_its_owners_alone(tmp_path: Path) -> None:
+    store = SpanStore(tmp_path / "trace")
+    store.add(raw(1))
+    store.write()
+    (written,) = (tmp_path / "trace").iterdir()
+    assert written.stat().st_mode & 0o077 == 0

@@ -8,6 +8,7 @@ or written costs its spans and nothing else: the log names it.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -81,7 +82,7 @@ class SpanStore:
                 self._segment, self._segment_size = self._segment + 1, 0
                 old = self._path(self._folder, self._segment - SEGMENTS)
                 old.unlink(missing_ok=True)
-            with open(self._path(self._folder, self._segment), "ab") as file:
+            with open(self._path(self._folder, self._segment), "ab", opener=_private) as file:
                 file.write(lines)
             self._segment_size += len(lines)
         except OSError as error:
@@ -119,3 +120,8 @@ class SpanStore:
     @staticmethod
     def _path(folder: Path, number: int) -> Path:
         return folder / f"spans-{number:06}.jsonl"
+
+
+def _private(path: str, flags: int) -> int:
+    """Spans name objects and users: a file is its owner's alone, as all of a cluster."""
+    return os.open(path, flags, 0o600)
