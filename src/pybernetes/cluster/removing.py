@@ -21,7 +21,10 @@ def undo_first_start(layout: Layout, record: Record | None, before: set[str]) ->
     """
     if record is not None and record.server:
         return
-    for path in (layout.pki, layout.database.parent, layout.data / "nodes", layout.images, layout.run):
+    for path in (
+        *(layout.pki, layout.database.parent, layout.data / "nodes", layout.images, layout.run),
+        layout.data / "trace",
+    ):
         if path.name not in before and path.exists():
             remove_tree(path)
     if layout.kubeconfig.name not in before:
