@@ -18,7 +18,8 @@ def _config_map(name: str, **data: str) -> dict[str, Any]:
 
 
 def _pod(name: str, *images: str) -> dict[str, Any]:
-    containers = [{"name": f"c{at}", "image": image} for at, image in enumerate(images)]
+    resources = {"requests": {"cpu": "100m"}}
+    containers = [{"name": f"c{at}", "image": image, "resources": resources} for at, image in enumerate(images)]
     metadata = {"name": name, "namespace": "default", "labels": {"only": "one"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
 
@@ -54,11 +55,72 @@ PRINTED = {
         "  containers:\n"
         "  - image: nginx\n"
         "    name: c0\n"
+        "    resources:\n"
+        "      requests:\n"
+        "        cpu: 100m\n"
         "  - image: busybox\n"
         "    name: c1\n"
+        "    resources:\n"
+        "      requests:\n"
+        "        cpu: 100m\n"
     ),
     "get cm -o 'go-template={{\\}}'": (
         'error: error parsing template {{\\}}, template: output:1: unexpected "\\\\" in command\n'
+    ),
+    "describe pod p2": (
+        "Name:         p2\n"
+        "Namespace:    default\n"
+        "Node:         <none>\n"
+        "Labels:       only=one\n"
+        "Annotations:  <none>\n"
+        "Status:       \n"
+        "IP:           \n"
+        "IPs:          <none>\n"
+        "Containers:\n"
+        "  c0:\n"
+        "    Image:      nginx\n"
+        "    Port:       <none>\n"
+        "    Host Port:  <none>\n"
+        "    Requests:\n"
+        "      cpu:        100m\n"
+        "    Environment:  <none>\n"
+        "    Mounts:       <none>\n"
+        "Volumes:          <none>\n"
+        "QoS Class:        Burstable\n"
+        "Node-Selectors:   <none>\n"
+        "Tolerations:      <none>\n"
+        "Events:           <none>\n"
+    ),
+    'patch cm b --type=json -p \'[{"op":"add","path":"/x/z","value":"1"}]\' --dry-run=client': (
+        'error: add operation does not apply: doc is missing path: "/x/z": missing value\n'
+    ),
+    "set env pod/p1 A- --dry-run=client -o name": (""),
+    "api-resources --api-group=node.k8s.io -o json": (
+        "{\n"
+        '    "kind": "APIResourceList",\n'
+        '    "apiVersion": "v1",\n'
+        '    "groupVersion": "",\n'
+        '    "resources": [\n'
+        "        {\n"
+        '            "name": "runtimeclasses",\n'
+        '            "singularName": "runtimeclass",\n'
+        '            "namespaced": false,\n'
+        '            "group": "node.k8s.io",\n'
+        '            "version": "v1",\n'
+        '            "kind": "RuntimeClass",\n'
+        '            "verbs": [\n'
+        '                "create",\n'
+        '                "delete",\n'
+        '                "deletecollection",\n'
+        '                "get",\n'
+        '                "list",\n'
+        '                "patch",\n'
+        '                "update",\n'
+        '                "watch"\n'
+        "            ]\n"
+        "        }\n"
+        "    ]\n"
+        "}\n"
     ),
     "expose pod p1 --port=80 --selector=a=b --dry-run=client -o name": ("service/p1\n"),
 }

@@ -26,6 +26,10 @@ FLAGS = (
 )
 
 
+_SILENT = ("image updated", "env updated", "resource requirements updated", "subjects updated")
+"""What prints nothing where nothing changes, even if the object is only shown."""
+
+
 def infos(context: Context, resources: list[str]) -> tuple[list[Info], list[CLIError]]:
     """The objects to change, and the errors on the way."""
     flags = context.flags
@@ -89,6 +93,8 @@ def change(
             )
             continue
         local = flags.on("local") or dry == "client"
+        if local and done in _SILENT and info.object == before:
+            continue
         if local:
             context.out(mutating.printer_for(flags, done, "client" if dry == "client" else "none")(info.object))
             continue

@@ -50,6 +50,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
         )
     )
     if output in ("json", "yaml", "kyaml"):
+        from pybernetes.kubectl.data import pretty
         from pybernetes.kubectl.printing import generic
 
         items = [
@@ -57,7 +58,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
                 "name": each.resource,
                 "singularName": each.singular,
                 "namespaced": each.namespaced,
-                "group": each.group,
+                **({"group": each.group} if each.group else {}),
                 "version": each.version,
                 "kind": each.kind,
                 "verbs": each.verbs,
@@ -66,7 +67,10 @@ def run(context: Context, arguments: list[str]) -> int | None:
             }
             for each in found
         ]
-        whole = {"apiVersion": "v1", "kind": "APIResourceList", "groupVersion": "", "resources": items}
+        whole = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "", "resources": items}
+        if output == "json":
+            context.out(pretty(whole, sort=False) + "\n")
+            return None
         context.out(generic(flags, output)(whole))
         return None
     columns = Columns()

@@ -125,7 +125,8 @@ def apply_locally(obj: dict[str, Any], patch: Any, kind: str) -> dict[str, Any]:
         try:
             found: dict[str, Any] = jsonpatch.apply(obj, patch)
         except Exception as error:
-            raise CLIError(str(error)) from None
+            # The server's error says only that the patch does not apply; what it comes from says why.
+            raise CLIError(str(error.__context__ or error)) from None
         return found
     if kind == "merge":
         merged: dict[str, Any] = json_merge(obj, patch)

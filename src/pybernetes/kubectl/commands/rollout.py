@@ -171,7 +171,7 @@ def _toggle(context: Context, arguments: list[str], paused: bool) -> int | None:
             word = "is already paused" if paused else "is not paused"
             errors.append(CLIError(f'error: {label} "{info.name}" {word}'))
             continue
-        _patch(context, info, {"spec": {"paused": paused or None}}, verb)
+        _patch(context, info, {"spec": {"paused": paused or None}}, verb, errors)
     raise_all(errors)
     return None
 
@@ -198,7 +198,7 @@ def restart(context: Context, arguments: list[str]) -> int | None:
                 )
             )
             continue
-        _patch(context, info, {"spec": {"template": {"metadata": {"annotations": annotations}}}}, "restarted")
+        _patch(context, info, {"spec": {"template": {"metadata": {"annotations": annotations}}}}, "restarted", errors)
     raise_all(errors)
     return None
 
@@ -208,13 +208,15 @@ def _zone() -> str:
     return "Z" if text in ("+0000", "") else f"{text[:3]}:{text[3:]}"
 
 
-def _patch(context: Context, info: Info, patch: dict[str, object], verb: str) -> None:
+def _patch(context: Context, info: Info, patch: dict[str, object], verb: str, errors: list[CLIError]) -> None:
+    """Patches one object and prints it; the others go on where the server refuses it."""
     if context.flags.on("record"):
         patch["metadata"] = {"annotations": {mutating.CHANGE_CAUSE: mutating.change_cause(context)}}
     try:
         after = mutating.patch(context, info, "strategic", patch)
     except StatusError as error:
-        raise CLIError(f"failed to patch: {error.message}") from None
+        errors.append(CLIError(f"failed to patch: {error.message}"))
+        return
     context.out(mutating.printer_for(context.flags, verb)(after))
 
 

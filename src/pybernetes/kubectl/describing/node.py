@@ -117,35 +117,10 @@ def _percent(value: Quantity | None, whole: Quantity | None, milli: bool) -> str
     return f"{int(value.value() / whole.value() * 100)}%"
 
 
-def _trimmed(pod: dict[str, Any]) -> dict[str, Any]:
-    """What of a pod its requests and limits are made of, so that fields of a later version are no trouble."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-
-    def some(found: list[dict[str, Any]] | None, *names: str) -> list[dict[str, Any]]:
-        return [{name: each[name] for name in names if each.get(name) is not None} for each in found or ()]
-
-    return {
-        "spec": {
-            **{name: spec[name] for name in ("resources", "overhead") if spec.get(name) is not None},
-            "containers": some(spec.get("containers"), "name", "resources"),
-            "initContainers": some(spec.get("initContainers"), "name", "resources", "restartPolicy"),
-        },
-        "status": {
-            "conditions": some(status.get("conditions"), "type", "reason"),
-            **{
-                name: some(status.get(name), "name", "resources", "allocatedResources")
-                for name in ("containerStatuses", "initContainerStatuses")
-            },
-        },
-    }
-
-
 def _pods(this: Description, capacity: dict[str, Any]) -> None:
-    from msgspec import convert
-
     from pybernetes.api.core.podrequests import pod_limits, pod_requests
     from pybernetes.api.core.podresources import add, parsed
-    from pybernetes.api.core.v1.pod import Pod
+    from pybernetes.kubectl.describing.pod_resources import typed
 
     fields = f"spec.nodeName={this.info.name},status.phase!=Failed,status.phase!=Succeeded"
     pods = this.fetch("/api/v1/pods", {"fieldSelector": fields})
@@ -156,9 +131,9 @@ def _pods(this: Description, capacity: dict[str, Any]) -> None:
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     for pod in pods:
-        typed = convert(_trimmed(pod), Pod)
+        trimmed = typed(pod)
         cells = []
-        both = (pod_requests(typed), pod_limits(typed))
+        both = (pod_requests(trimmed), pod_limits(trimmed))
         for name in ("cpu", "memory"):
             for found in both:
                 percent = _percent(found.get(name), allocatable.get(name), name == "cpu")
@@ -167,8 +142,8 @@ def _pods(this: Description, capacity: dict[str, Any]) -> None:
         where = f"{metadata.get('namespace', '')}\t{metadata['name']}\t"
         this.write(1, "\t".join([where, *cells, age(metadata.get("creationTimestamp"))]) + "\n")
         # What the containers have now counts for each pod, what they ask for counts in the sum.
-        add(requests, pod_requests(typed, use_status=False))
-        add(limits, pod_limits(typed, use_status=False))
+        add(requests, pod_requests(trimmed, use_status=False))
+        add(limits, pod_limits(trimmed, use_status=False))
     this.write(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n")
     this.write(1, "Resource\tRequests\tLimits\n")
     this.write(1, "--------\t--------\t------\n")

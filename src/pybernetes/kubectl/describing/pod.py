@@ -16,6 +16,10 @@ from pybernetes.kubectl.describing.pods import (
 from pybernetes.kubectl.describing.text import controlled_by, when, write_annotations, write_labels
 from pybernetes.kubectl.describing.volumes import volumes
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def pod(this: Description) -> None:
     """A pod: where it runs, its containers with their state, conditions, volumes, events."""
@@ -76,10 +80,18 @@ def pod(this: Description) -> None:
         for each in status["conditions"]:
             this.write(1, f"{each['type']} \t{each.get('status')} \n")
     volumes(this, spec.get("volumes") or [], 0)
-    this.write(0, f"QoS Class:\t{status.get('qosClass') or 'BestEffort'}\n")
+    this.write(0, f"QoS Class:\t{status.get('qosClass') or _quality(this.obj)}\n")
     write_labels(this, "Node-Selectors", spec.get("nodeSelector"))
     tolerations(this, 0, spec.get("tolerations") or [])
     topology(this, spec.get("topologySpreadConstraints") or [], 0)
     if spec.get("schedulingGroup") is not None:
         scheduling_group(this, 0, spec["schedulingGroup"])
     this.events()
+
+
+def _quality(obj: dict[str, Any]) -> str:
+    """The quality of service of a pod whose status does not say it."""
+    from pybernetes.api.core.podresources import qos_class
+    from pybernetes.kubectl.describing.pod_resources import typed
+
+    return qos_class(typed(obj).spec)
