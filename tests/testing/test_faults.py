@@ -111,6 +111,22 @@ def test_a_stopped_scheduler_binds_nothing_until_it_is_started(cluster: Cluster)
         cluster.stop_component("etcd")
 
 
+def test_pods_keep_their_addresses_when_the_nodes_start_again(cluster: Cluster) -> None:
+    """The one without an address is listed first; it must not get that of the other, which is seen later."""
+    client = cluster.client
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    client.create({**pod, "metadata": {"name": "zz-address"}})
+    client.wait_for("pods", "zz-address")
+    cluster.stop_component("simulated-nodes")
+    client.create({**pod, "metadata": {"name": "aa-address"}})
+    client.wait_for("pods", "aa-address", "PodScheduled")
+    cluster.start_component("simulated-nodes")
+    client.wait_for("pods", "aa-address")
+    pods = client.list("pods", all_namespaces=True)
+    addresses = [each["status"].get("podIP") for each in pods]
+    assert len(set(addresses)) == len(pods), addresses
+
+
 def test_a_new_api_server_has_all_that_was_written_and_the_controllers_go_on(cluster: Cluster) -> None:
     cluster.client.create(config_map("kept"))
     cluster.restart_api_server()

@@ -58,6 +58,8 @@ class Agent:
         self._nodes = nodes
         self._rules = rules
         self._addresses = Addresses()
+        self._started = False
+        """Whether all pods that were there in the beginning are known."""
         self._backoff = BackOff(clock, CRASH_LOOP_BASE, CRASH_LOOP_LONGEST)
         self._pods: dict[str, Pod] = {}
         """By uid, as the server showed them last."""
@@ -92,6 +94,12 @@ class Agent:
         pods.add_handler(self._seen, lambda _, new: self._seen(new), self._gone)
         self._informers.start()
         await self._informers.wait_synced()
+        # A pod that has no address yet must not get that of one which is seen later.
+        for uid, pod in self._pods.items():
+            self._keep_addresses(uid, pod)
+        self._started = True
+        for uid in list(self._pods):
+            self._sync(uid)
 
     async def stop(self) -> None:
         """Report nothing more."""
@@ -184,7 +192,7 @@ class Agent:
         if timer is not None:
             timer.cancel()
         pod = self._pods.get(uid)
-        if pod is None or self._nodes.silent(_node_of(pod)):
+        if pod is None or not self._started or self._nodes.silent(_node_of(pod)):
             return
         if uid in self._refused:
             self._end_refused(pod)
@@ -211,14 +219,12 @@ class Agent:
         assert pod.spec is not None
         assert pod.metadata is not None
         node = _node_of(pod)
-        known = [each.ip or "" for each in (pod.status and pod.status.pod_ips) or ()]
         if not self._admitted(uid, pod):
             return None
+        known = self._keep_addresses(uid, pod)
         ips: Sequence[str] = known
         if not pod.spec.host_network:
-            ranges = self._ranges(node)
-            self._addresses.keep(node, ranges, uid, known)
-            ips = known or self._addresses.take(node, ranges, uid)
+            ips = known or self._addresses.take(node, self._ranges(node), uid)
             if not ips and not pod.metadata.deletion_timestamp:
                 self._waiting.setdefault(node, {})[uid] = None
                 return None
@@ -227,6 +233,14 @@ class Agent:
         self._watch_memory(pod, made)
         self._tell_unknown(pod)
         return made
+
+    def _keep_addresses(self, uid: str, pod: Pod) -> list[str]:
+        """The addresses that a pod has already, which no other one gets from now on."""
+        known = [each.ip or "" for each in (pod.status and pod.status.pod_ips) or ()]
+        if pod.spec is not None and not pod.spec.host_network:
+            node = _node_of(pod)
+            self._addresses.keep(node, self._ranges(node), uid, known)
+        return known
 
     def _reconsider(self, uid: str) -> None:
         """The pod may have to behave in another way."""
