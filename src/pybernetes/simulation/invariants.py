@@ -23,9 +23,10 @@ def pod_is_bound_once(before: Object | None, after: Object | None) -> str | None
 
 
 def finalizers_are_respected(before: Object | None, after: Object | None) -> str | None:
-    """An object is gone only when it has no finalizers."""
-    if before and after is None and (found := before["metadata"].get("finalizers")):
-        return f"{before.get('kind')} {_name(before)} was removed with finalizers {', '.join(found)}"
+    """An object with finalizers is gone only when it was being deleted: who takes the last one away removes it."""
+    if before and after is None and not before["metadata"].get("deletionTimestamp"):
+        found = before["metadata"].get("finalizers")
+        return f"{before.get('kind')} {_name(before)} was removed with finalizers {', '.join(found)}" if found else None
     return None
 
 

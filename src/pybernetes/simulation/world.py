@@ -19,12 +19,14 @@ from pybernetes.simulation.invariants import Check, Object, checks
 from pybernetes.store.base import Event, Watch
 from pybernetes.store.memory import MemoryStore
 from pybernetes.testing.client import DISCOVERY, FIELD_MANAGER, PATCHES, Resource, objects_of, query_of
-from pybernetes.testing.control_plane import ADMIN, ControlPlane
+from pybernetes.testing.control_plane import ADMIN, HOST, PORT, ControlPlane
 from pybernetes.testing.control_plane import Component as ClusterComponent
 from pybernetes.testing.loop import ClusterLoop
 
 SHOWN = 60
 """Writes that the report of a failed run shows, the last ones."""
+TRIES = 240
+"""Attempts of the scenario's requests, twice a second: the API server may be down for a while."""
 LOOK = 0.25
 """Virtual seconds between looks at a condition."""
 API_SERVER = "kube-apiserver"
@@ -79,6 +81,16 @@ class Simulation:
     def always(self, check: Check) -> None:
         """Check every write: a function of the object before and after it that returns what is wrong, or None."""
         self._checks.append(check)
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server, for clients of the user's own that connect by the event loop (aiohttp, httpx)."""
+        return f"http://{HOST}:{PORT}"
+
+    @property
+    def token(self) -> str:
+        """A bearer token that may do everything."""
+        return self._control_plane.token(ADMIN)
 
     @property
     def time(self) -> float:
@@ -252,7 +264,7 @@ class Simulation:
         target = f"{path}?{query_of(query)}" if query else path
         payload = b"" if body is None else json.dumps(body).encode()
         headers = {"Accept": accept, "Content-Type": content_type}
-        for _ in range(10):
+        for _ in range(TRIES):
             try:
                 answer = await self._client.transport.request(method, target, body=payload, headers=headers)
                 result: Object = json.loads(answer.body)
@@ -263,7 +275,7 @@ class Simulation:
                 if method == "POST":  # it had been created, and the answer was lost
                     return await self._request("GET", f"{path}/{body['metadata']['name']}")
                 raise
-        raise AssertionError(f"{method} {path}: no answer after ten attempts")
+        raise AssertionError(f"{method} {path}: no answer after {TRIES} attempts")
 
 
 class _Weather:

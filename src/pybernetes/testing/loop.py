@@ -14,6 +14,7 @@ import socket
 from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pybernetes.testing import virtual_time
 from pybernetes.testing.memory_network import MemoryNetwork
@@ -129,6 +130,8 @@ class ClusterLoop(asyncio.SelectorEventLoop):
         self._chosen = _Selector()
         super().__init__(self._chosen)
         self.network = MemoryNetwork()
+        self._promised: WeakKeyDictionary[socket.socket, tuple[str, int]] = WeakKeyDictionary()
+        """Sockets that stand for connections of the memory network which are about to be made."""
         self._unfinished = 0
         self._chosen.busy = lambda: self._unfinished > 0
         if virtual_time.stands_still():
@@ -136,11 +139,27 @@ class ClusterLoop(asyncio.SelectorEventLoop):
 
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         """A connection in memory where the memory network has a listener, else one of the machine's."""
-        if options.get("ssl") is None and options.get("sock") is None:
-            found = self.network.connect(self, protocol_factory, host, port)
-            if found is not None:
-                return found
+        if options.get("ssl") is None:
+            sock: socket.socket | None = options.get("sock")
+            promised = self._promised.pop(sock, None) if sock is not None else None
+            if sock is not None and promised is not None:
+                sock.close()
+                host, port = promised
+            if sock is None or promised is not None:
+                found = self.network.connect(self, protocol_factory, host, port)
+                if found is not None:
+                    return found
         return await super().create_connection(protocol_factory, host, port, **options)
+
+    async def sock_connect(self, sock: socket.socket, address: Any) -> None:
+        """As every loop; an address of the memory network is noted for `create_connection`, which gets the socket next.
+
+        That is how aiohttp connects, and with it kopf.
+        """
+        if self.network.knows(*address[:2]):
+            self._promised[sock] = address[:2]
+        else:
+            await super().sock_connect(sock, address)
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
         """As every loop; time stands still while such a call is under way."""

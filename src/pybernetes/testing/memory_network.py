@@ -43,6 +43,10 @@ class MemoryNetwork:
         """Serve connections to an address with protocols from the factory."""
         self._listeners[host, port] = factory
 
+    def knows(self, host: str, port: int) -> bool:
+        """Whether it is an address of this network, even if nobody listens there now."""
+        return (host, port) in self._listeners
+
     def close(self, host: str, port: int) -> None:
         """Refuse connections there."""
         self._listeners[host, port] = None
