@@ -391,3 +391,12 @@ def test_many_threads_may_add_at_once(recorded: Recorded) -> None:
     for thread in threads:
         thread.join()
     assert len(cni.cache.attachments()) == 20
+
+
+def test_a_network_without_a_name_is_ready_and_takes_no_pod(tmp_path: Path) -> None:
+    """So a node can be for pods of its own network alone: `98-noop.conf` of three lines."""
+    (tmp_path / "98-noop.conf").write_text('{\n  "cniVersion": "1.0.0", "type": "noop"\n}\n')
+    nameless, cni = config.first(tmp_path), CNI([], tmp_path / "cache")
+    cni.validate(nameless)
+    with pytest.raises(CNIError, match="missing network name"):
+        cni.add(nameless, RuntimeConf("c", "/ns"))
