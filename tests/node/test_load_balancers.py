@@ -29,10 +29,10 @@ WHO = (
 
 @pytest.fixture(scope="module")
 def pair(runtime_name: str) -> Iterator[Cluster]:
-    """Two nodes with a web server on each, which says who asks it."""
+    """Two nodes of both IP versions with a web server on each, which says who asks it."""
     with (
         tempfile.TemporaryDirectory(prefix="pyb-") as folder,
-        Cluster(Path(folder), f"l{os.getpid()}", runtime=runtime_name, nodes=2) as cluster,
+        Cluster(Path(folder), f"l{os.getpid()}", "--ip-family=dual", runtime=runtime_name, nodes=2) as cluster,
     ):
         tools.wait_until(
             lambda: cluster.kubectl("get", "serviceaccount", "default", check=False).startswith("NAME"),
@@ -96,6 +96,17 @@ def node(cluster: Cluster, verb: str, name: str) -> None:
     named = [f"--name={cluster.layout.name}", f"--data-dir={cluster.layout.data}"]
     command = [*tools.PYTHON, "node", verb, name, *named]
     subprocess.run(command, env=cluster.environment, check=True, capture_output=True, timeout=200)
+
+
+def test_pods_reach_each_other_by_ipv6_over_a_tunnel_of_ipv4(pair: Cluster) -> None:
+    for here, there in (("one", "two"), ("two", "one")):
+        own = [each["ip"] for each in pair.get("pod", there)["status"]["podIPs"]]
+        command = ["exec", here, "--", "timeout", "5", "wget", "-qO-", f"http://[{own[1]}]:8080/cgi-bin/who"]
+        tools.wait_until(
+            lambda: pair.kubectl(*command, check=False).strip().endswith(there),  # noqa: B023
+            f"{here} reaches {there} at {own}",
+            60,
+        )
 
 
 def test_the_host_reaches_a_load_balancer_at_its_external_ip(pair: Cluster) -> None:

@@ -23,7 +23,7 @@ from pybernetes.cluster import supervisor
 from pybernetes.cluster.node import cgroups, mirror, syscalls
 from pybernetes.cluster.node.machine import BOOT_ID, FILES, FOLDERS, KERNEL_BOOT_ID, PARTITIONED, RUN, Machine
 from pybernetes.cluster.node.netlink import Netlink
-from pybernetes.cluster.node.network import CLUSTER6, mac
+from pybernetes.cluster.node.network import SERVICES6, mac
 from pybernetes.cluster.node.programs import PATH
 from pybernetes.cluster.rootless import plain
 
@@ -228,8 +228,9 @@ def _connect(machine: Machine) -> None:
         node.add_route("0.0.0.0/0", "eth0", gateway=machine.gateway)
         if machine.address6:
             node.add_address("eth0", f"{machine.address6}/64")
-            # Packets to Services need a route before the proxy's rules translate them.
-            node.add_route(CLUSTER6, "eth0", gateway=machine.gateway6)
+            # Packets to Services need a route before the proxy's rules translate them. Not a wider one: the kernel
+            # takes no route through a tunnel whose gateway is found elsewhere.
+            node.add_route(SERVICES6, "eth0", gateway=machine.gateway6)
         # With a MAC of its own: CNI's plugin cannot give one to a bridge that it finds without ports.
         node.add_bridge("cni0", mac(machine.address).replace("0a:58", "0a:59", 1))
         node.up("cni0")
