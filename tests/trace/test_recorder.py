@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from pybernetes.api.core.v1 import Pod
+from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.clock import SystemClock
+from pybernetes.client.codec import List
+from pybernetes.client.informer import Informer
+from pybernetes.client.keys import Key
+from pybernetes.client.watch import Event, Watch
 from pybernetes.client.workqueue import WorkQueue
 from pybernetes.trace import context, recorder
 from pybernetes.trace.recorder import CURRENT, Recorder
@@ -102,3 +108,36 @@ def test_causes_of_a_queued_item_are_merged_and_survive_delays(recording: Record
         assert queue.causes("late") == [6]
 
     asyncio.run(run())
+
+
+def test_what_an_informer_delivers_is_caused_by_the_revision_that_brought_it(recording: Recorder) -> None:
+    """In the list after a restart, too: what a killed controller left undone has the cause that it had."""
+
+    def pod(revision: int) -> Pod:
+        return Pod(metadata=ObjectMeta(name="web", namespace="default", resource_version=str(revision)))
+
+    async def run() -> list[object]:
+        causes: list[object] = []
+        informer: Informer[Pod] = Informer("pods", Nowhere(), SystemClock())
+        informer.add_handler(
+            lambda obj: causes.append(CURRENT.get()),
+            lambda old, new: causes.append(CURRENT.get()),
+            lambda obj: causes.append(CURRENT.get()),
+        )
+        informer._replace({Key("default", "web"): pod(7)}, "9")
+        informer._apply(Event("MODIFIED", pod(8)))
+        informer._apply(Event("DELETED", pod(10)))
+        assert CURRENT.get() is None
+        return causes
+
+    assert asyncio.run(run()) == [7, 8, 10]
+
+
+class Nowhere:
+    """A source that is not asked."""
+
+    async def list(self, *, limit: int, continue_token: str) -> List[Pod]:
+        raise AssertionError
+
+    def watch(self, *, resource_version: str, timeout_seconds: int, send_initial_events: bool) -> Watch[Pod]:
+        raise AssertionError

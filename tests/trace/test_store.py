@@ -58,6 +58,7 @@ def test_the_log_on_disk_is_bounded(tmp_path: Path) -> None:
         store.add(raw(number))
         store.write()
     files = list(tmp_path.iterdir())
+    assert {each.stat().st_mode & 0o777 for each in files} == {0o600}  # messages of refusals are for the owner
     assert len(files) <= SEGMENTS
     assert sum(each.stat().st_size for each in files) <= 4000
     assert [*SpanStore(tmp_path, size=4000).after()][-1] == raw(199)
