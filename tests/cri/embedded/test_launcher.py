@@ -271,3 +271,38 @@ def test_a_damaged_end_is_taken_away_and_the_others_are_read(tmp_path: Path, how
     launching = Launching(tmp_path, lambda _: None, lambda: None)
     assert launching.exits() == {"whole": {"name": "whole", "code": 7, "at": 1}}
     assert os.listdir(tmp_path / "exits") == ["whole"]
+
+
+POLL = ("7", "73", "271")
+"""System calls of x86 and ARM with which Python waits for an answer: poll and ppoll."""
+
+
+def seed_of(parent: int) -> int:
+    """The process that a launcher's processes are forked from: its only child with the launcher's own command."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    command = Path(f"/proc/{parent}/cmdline").read_bytes()
+    (found,) = [int(each) for each in children if Path(f"/proc/{each}/cmdline").read_bytes() == command]
+    return found
+
+
+async def test_a_launcher_whose_seed_is_killed_gets_another_one(machine: EmbeddedMachine) -> None:
+    async with machine.runtime() as runtime:
+        config, sandbox = await cri_pods.run(runtime, machine)
+        id = await cri_pods.start(runtime, config, sandbox, "sleep", "1000", linux=ALONE)
+        parent = launcher(machine)
+        os.kill(seed_of(parent), signal.SIGKILL)
+        assert (await execute(runtime, id, "echo", "fine")).stdout == b"fine\n"
+        seed = seed_of(parent)
+        os.kill(seed, signal.SIGSTOP)
+        asking = asyncio.create_task(execute(runtime, id, "true"))
+
+        async def asked() -> bool:
+            with open(f"/proc/{parent}/syscall") as file:  # noqa: ASYNC230 - of the kernel
+                return file.read().split()[0] in POLL
+
+        await until(asked)
+        os.kill(seed, signal.SIGKILL)  # what it may have forked is not known: no other is forked in its place
+        with pytest.raises(CRIError, match="forked from was killed"):
+            await asking
+        assert (await execute(runtime, id, "echo", "fine")).stdout == b"fine\n"
+        await cri_pods.remove(runtime, sandbox)

@@ -86,6 +86,7 @@ def sandbox(spec: Spec, report: Report) -> NoReturn:
     nobody = 0 if ALONE else NOBODY
     _become(users.User(nobody, nobody, [], "/"), 0, 0, b"")
     _give_up_privileges(no_new_privs=True, seccomp=b"")
+    report({}, [])  # if nobody listens it ends here
     os.execve("/pause", ["/pause"], {})
 
 

@@ -333,12 +333,20 @@ class Launcher:
     def _forked(self, pids: str, descriptors: list[int]) -> int:
         try:
             return self._seed.fork(pids, descriptors)
-        except (ConnectionError, BrokenPipeError, TimeoutError) as error:
-            sys.stderr.write(f"the seed is replaced: {error}\n")
-            self._seed.close()
-            self._spent.add(self._seed.pid)
-            self._seed = Seed()
+        except BrokenPipeError:
+            self._replace_seed()
             return self._seed.fork(pids, descriptors)
+        except (ConnectionError, TimeoutError):
+            # What it has forked, if anything, reads its order, so that there cannot be another one with this line. It
+            # ends as soon as it tells something, because nobody listens: before its program runs.
+            self._replace_seed()
+            raise
+
+    def _replace_seed(self) -> None:
+        sys.stderr.write("the seed is gone: another one takes its place\n")
+        self._seed.close()
+        self._spent.add(self._seed.pid)
+        self._seed = Seed()
 
     def _own_null(self) -> int:
         """A null device whose inode no other process has: root in a container could change the mode of the node's."""

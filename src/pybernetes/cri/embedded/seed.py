@@ -46,12 +46,19 @@ class Seed:
     def fork(self, pids: str, descriptors: Sequence[int]) -> int:
         """A new child of this process, with `descriptors` from 0 on; in a PID namespace of its own if `pids` is `own`.
 
-        Raises OSError if there can be none, ConnectionError if the seed is gone.
+        Raises OSError if there can be none, BrokenPipeError if the seed was gone before, and another ConnectionError
+        or TimeoutError if it went meanwhile: then there may be a process, of which nothing is known.
         """
-        socket.send_fds(self._line, [pids.encode()], list(descriptors))
-        answer = self._line.recv(SMALL)
+        try:
+            socket.send_fds(self._line, [pids.encode()], list(descriptors))
+        except ConnectionError as error:
+            raise BrokenPipeError(*error.args) from None
+        try:
+            answer = self._line.recv(SMALL)
+        except ConnectionError:
+            answer = b""
         if not answer:
-            raise ConnectionResetError("the seed is gone")
+            raise ConnectionResetError("the process that all others are forked from was killed")
         if (pid := int(answer)) < 0:
             raise OSError(-pid, os.strerror(-pid))
         return pid
