@@ -59,6 +59,17 @@ def test_a_tunnel_carries_both_ip_versions_across_a_router_and_follows_the_nodes
         assert a.reaches(b)
 
 
+def test_a_route_that_the_kernel_refuses_costs_no_other() -> None:
+    with lab() as (machines, _, _router):
+        a, b, c = machines.values()
+        # A route to the gateway of c's IPv6 range over another link: the kernel takes none through the tunnel then.
+        a.host.output("ip", "-6", "route", "add", "fd00:3::/48", "dev", "eth0")
+        for machine in (a, b, c):
+            machine.start(backend="vxlan")
+        wait_until(lambda: a.reaches(b) and a.reaches(c) and a.reaches(b, version=6), "the others are reached", 30)
+        assert not any("fd00:3::/64" in line for line in a.state()["routes6"])
+
+
 def test_host_gw_and_direct_routing_use_plain_routes_where_nodes_share_a_link() -> None:
     with lab() as (machines, _, router):
         a, b, c = machines.values()

@@ -119,16 +119,21 @@ class Kernel:
                     self._netlink.delete_link(link.index)
 
     def apply(self, plan: Plan, devices: Iterable[Device]) -> int:
-        """Makes routes and entries those of the plan; how many had to be changed."""
+        """Makes routes and entries those of the plan; how many had to be changed. What the kernel refuses costs none of
+        the others: the first error is raised when all have been tried."""
         netlink, changed = self._netlink, 0
+        refused: list[OSError] = []
         for device in devices:
             wanted = {each for each in plan.neighbours if each.link == device.index}
             there = netlink.neighbours(device.index)
-            changed += _agree(there, wanted, netlink.delete_neighbour, netlink.set_neighbour)
+            changed += _agree(there, wanted, netlink.delete_neighbour, netlink.set_neighbour, refused)
             entries = {each for each in plan.forwarding if each.link == device.index}
             found = netlink.forwarding(device.index)
-            changed += _agree(found, entries, netlink.delete_forwarding, netlink.set_forwarding)
-        return changed + _agree(self.routes(), plan.routes, netlink.delete_route, netlink.add_route)
+            changed += _agree(found, entries, netlink.delete_forwarding, netlink.set_forwarding, refused)
+        changed += _agree(self.routes(), plan.routes, netlink.delete_route, netlink.add_route, refused)
+        if refused:
+            raise refused[0]
+        return changed
 
     def routes(self) -> set[Route]:
         """Our routes, in the form in which plans have them."""
@@ -142,7 +147,7 @@ class Kernel:
     def remove(self) -> None:
         """Removes everything of ours."""
         self.remove_devices()
-        _agree(self.routes(), set(), self._netlink.delete_route, self._netlink.add_route)
+        _agree(self.routes(), set(), self._netlink.delete_route, self._netlink.add_route, [])
 
     def _link(self, name: str) -> Link | None:
         try:
@@ -168,15 +173,26 @@ def _comparable(route: Route) -> Route:
     )
 
 
-def _agree(there: set[T], wanted: set[T], delete: Callable[[T], None], add: Callable[[T], None]) -> int:
-    """Removes and adds; something that another program removes or adds at the same moment is no error."""
+def _agree(
+    there: set[T],
+    wanted: set[T],
+    delete: Callable[[T], None],
+    add: Callable[[T], None],
+    refused: list[OSError],
+) -> int:
+    """Removes and adds, and notes what the kernel refused; something that another program removes or adds at the same
+    moment is no error."""
     gone, missing = there - wanted, wanted - there
     for each in gone:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             delete(each)
     for each in missing:
-        with contextlib.suppress(FileExistsError):
+        try:
             add(each)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            refused.append(OSError(error.errno, f"{error.strerror}: {each}"))
     return len(gone) + len(missing)
 
 
