@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from pybernetes.kubectl import main as kubectl
 from pybernetes.kubectl.flags import Flag, FlagError, Flags, duration, split_commas
 
 FLAGS = (
@@ -71,3 +74,27 @@ def test_durations_and_comma_lists_are_read_as_go_reads_them() -> None:
     assert split_commas('a,"b,c",d') == ["a", "b,c", "d"]
     with pytest.raises(ValueError, match='time: missing unit in duration "5"'):
         duration("5")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["get", "pods"], "Error in configuration: context was not found for specified context: nope"),
+        (["rollout", "undo", "deploy/x"], "Error in configuration: context was not found for specified context: nope"),
+        (["get", "--raw=/x"], 'error: context "nope" does not exist'),
+        (["cluster-info"], 'error: context "nope" does not exist'),
+        (["create", "ns", "x"], 'error: context "nope" does not exist'),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_context_that_does_not_exist(
+    argv: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", "/dev/null")
+    assert kubectl.main([*argv, "--context=nope"]) == 1
+    assert capsys.readouterr().err.rstrip() == message

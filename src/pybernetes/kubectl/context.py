@@ -76,6 +76,7 @@ class Context:
             from pybernetes.kubectl.restconfig import Loader
 
             self._loader = Loader(self.flags)
+            self._loader.command = self.path
         return self._loader
 
     @property

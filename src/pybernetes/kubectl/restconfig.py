@@ -46,11 +46,23 @@ class RestConfig:
         """Whether the command reads stdin itself, so that no exec plugin may ask the user."""
 
 
+_NAMESPACE_FIRST = frozenset(
+    (
+        "annotate", "apply edit-last-applied", "apply set-last-applied", "apply view-last-applied", "attach",
+        "auth reconcile", "cp", "create token", "debug", "delete", "describe", "edit", "events", "exec", "get", "label",
+        "logs", "patch", "port-forward", "scale", "set image", "set resources", "set serviceaccount", "set subject",
+        "taint", "top pod",
+    )
+)  # fmt: skip
+
+
 class Loader:
     """Reads the kubeconfig once and answers what commands ask of it."""
 
     def __init__(self, flags: Flags) -> None:
         self._flags = flags
+        self.command = ""
+        """The command with its parents: `kubectl get`."""
         self._config: kubeconfig.Kubeconfig | None = None
 
     @property
@@ -74,6 +86,8 @@ class Loader:
         found = config.contexts.get(name)
         if found is None:
             if self._flags.get("context"):
+                if not self._namespace_first():
+                    raise CLIError(f'context "{name}" does not exist')
                 raise PlainError(f"Error in configuration: context was not found for specified context: {name}")
             return name, {}
         return name, found
@@ -127,6 +141,11 @@ class Loader:
             result.user_origin = config.origin.get(("users", user_name), "")
         self._override(result)
         return result
+
+    def _namespace_first(self) -> bool:
+        """Whether the command needs the namespace before the server, which has another message for a wrong context."""
+        words = self.command.split()[1:]
+        return words[:1] == ["rollout"] or (" ".join(words) in _NAMESPACE_FIRST and not self._flags.get("raw"))
 
     def _check(self, config: kubeconfig.Kubeconfig, name: str, context: dict[str, Any]) -> None:
         """The context must exist, and what it names too."""

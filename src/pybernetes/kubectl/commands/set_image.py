@@ -20,7 +20,9 @@ def run(context: Context, arguments: list[str]) -> int | None:
     resources, pairs = split_pairs(arguments)
     images = {}
     for pair in pairs:
-        name, _, image = pair.partition("=")
+        name, equals, image = pair.partition("=")
+        if not equals:
+            raise CLIError(f"all resources must be specified before image changes: {pair}")
         if not name or not image:
             raise CLIError(f"invalid image format: {pair}")
         images[name] = image
