@@ -48,9 +48,9 @@ def test_old_garbage_is_collected_once_in_a_while(now: list[float]) -> None:
 
 def test_collections_that_take_long_are_rare(now: list[float]) -> None:
     collector = memory.Collector()
-    now[0], now[1] = now[0] + memory.COLLECT_EVERY, 0.2
+    now[0], now[1] = now[0] + memory.COLLECT_EVERY, 0.5
     assert collector.collect()
-    now[0] += 199.0
+    now[0] += 99.0
     assert not collector.collect()
     now[0] += 1.5
     assert collector.collect()

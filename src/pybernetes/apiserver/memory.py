@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 INTERVAL = 10.0  # seconds
 COLLECT_EVERY = 60.0
 """Seconds between two collections at least."""
-SHARE = 0.001
-"""Of the time that collections may take: one of 200 ms is followed by the next after 200 s."""
+SHARE = 0.005
+"""Of the time that collections may take: one of 500 ms is followed by the next after 100 s."""
 
 
 class Collector:
