@@ -58,7 +58,7 @@ def test_it_installs_once_and_again_when_the_lock_changes(checkout: Checkout) ->
     pip = "-m pip install --quiet --disable-pip-version-check"
     install = [
         "-c import pip",
-        f"{pip} --require-hashes -r {checkout.root}/requirements/run.txt",
+        f"{pip} --no-deps --require-hashes -r {checkout.root}/requirements/run.txt",
         f"{pip} --no-deps --no-build-isolation -e {checkout.root}",
     ]
     assert checkout.run("up", "--port", "0").returncode == 0

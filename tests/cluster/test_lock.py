@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.server
 import re
+import subprocess
+import sys
 import threading
 import tomllib
 from collections.abc import Iterator
@@ -46,6 +48,12 @@ def test_the_two_files_share_no_package_and_the_run_has_its_build_tool() -> None
     assert not run & test
     assert {"setuptools", "msgspec"} <= run
     assert {"pytest", "ruff", "mypy"} <= test
+
+
+def test_the_lock_names_all_that_its_packages_need() -> None:
+    """pip installs the lock without looking for dependencies: one that is missing there is missing here."""
+    checked = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_packages_that_any_supported_python_needs_belong_to_the_closure() -> None:

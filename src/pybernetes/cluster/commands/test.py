@@ -173,7 +173,8 @@ def install_packages(folder: Path) -> None:
     wanted = hashlib.sha256(b"".join(each.read_bytes() for each in locked)).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes"]
+    # The locks name every package: a dependency that pip looked up itself could be a newer, unlocked version.
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--require-hashes"]
     _retry([*pip, *(word for each in locked for word in ("-r", str(each)))])
     stamp.write_text(wanted)
 
