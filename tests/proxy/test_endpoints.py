@@ -8,7 +8,7 @@ import pytest
 from proxy.services import endpoint, endpoint_slice, service, terminating
 
 from pybernetes.proxy.endpoints import NodeFacts, choose, of_port
-from pybernetes.proxy.frontends import FAMILIES, compile_service
+from pybernetes.proxy.frontends import DROP, FAMILIES, FRONTENDS, NO_ENDPOINTS, Route, compile_service
 
 NODE = NodeFacts("here", "a")
 
@@ -94,6 +94,16 @@ def test_endpoints_that_only_terminate_fail_the_health_check_and_serve_on() -> N
     ending = compile_service(balancer, [endpoint_slice(terminating("10.1.0.1", nodeName="node"))], here, family)
     assert ending.health_check == (32000, 0)
     assert ending.entries["endpoints"]
+
+
+def test_a_cluster_ip_service_with_external_ips_keeps_its_external_traffic_policy() -> None:
+    one = service(externalIPs=["192.0.2.9"], externalTrafficPolicy="Local")
+    slices = [endpoint_slice(endpoint("10.1.0.1", nodeName="node"), "10.1.0.2")]
+    frontend = FAMILIES[0].pack("192.0.2.9") + b"\x06\0\0\0" + (80).to_bytes(2, "big") + b"\0\0"
+    found = compile_service(one, slices, NodeFacts("node"), FAMILIES[0]).entries
+    assert found[FRONTENDS][frontend] == Route("local", 1)
+    elsewhere = compile_service(one, slices, NodeFacts("other"), FAMILIES[0]).entries
+    assert elsewhere[NO_ENDPOINTS][frontend] == DROP
 
 
 @pytest.mark.parametrize("label", ["service.kubernetes.io/headless", "service.kubernetes.io/service-proxy-name"])

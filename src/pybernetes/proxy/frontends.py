@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from zlib import crc32
 
+from pybernetes.api.core.defaults.service import externally_accessible
 from pybernetes.api.core.v1 import Service
 from pybernetes.api.core.v1.service import ServicePort, ServiceSpec
 from pybernetes.api.discovery.v1 import EndpointSlice
@@ -208,7 +209,7 @@ class _Compiler:
     ) -> None:
         self._spec, self._family, self._claim = spec, family, claim
         self._cluster_ips = list(filter(family.has, _cluster_ips(spec)))
-        self._external_local = spec.external_traffic_policy == "Local" and spec.type in ("NodePort", "LoadBalancer")
+        self._external_local = spec.external_traffic_policy == "Local" and externally_accessible(spec)
         self._internal_local = spec.internal_traffic_policy == "Local"
         self._affinity = _affinity_seconds(spec)
         self._external_ips = [ip for ip in spec.external_ips or () if family.has(ip)]
