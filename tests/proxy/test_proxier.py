@@ -20,9 +20,11 @@ from pybernetes.client import config as clientconfig
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
 from pybernetes.client.informers import InformerFactory
+from pybernetes.client.keys import Key
 from pybernetes.net.netlink.conntrack import Conntrack
 from pybernetes.network.nftables.batch import Batch
 from pybernetes.network.nftables.client import Nftables
+from pybernetes.proxy import health_checks
 from pybernetes.proxy import proxier as module
 from pybernetes.proxy.command import settings
 from pybernetes.proxy.config import KubeProxyConfiguration, set_defaults
@@ -358,6 +360,28 @@ async def test_a_load_balancer_learns_on_the_health_check_node_port_which_nodes_
             return False
 
         await until(closed, "nobody listens")
+
+
+async def test_a_health_check_node_port_that_is_taken_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(health_checks, "RETRY", 0.001)
+    checks = HealthChecks(addresses=("127.0.0.1",))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        checks.put(Key("default", "web"), port, 1)
+        await until(lambda: "cannot listen on health check node port" in caplog.text, "the port is taken")
+
+    async def answered() -> bool:
+        try:
+            return (await get(port))[0] == 200
+        except OSError:
+            return False
+
+    try:
+        await until(answered, "it listens when the port is free")
+    finally:
+        await checks.close()
 
 
 async def test_the_node_decides_by_its_zone_and_its_end(lab: Lab, server: tools.ApiServer) -> None:

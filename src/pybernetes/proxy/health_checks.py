@@ -15,6 +15,8 @@ from pybernetes.client.keys import Key
 
 from .serving import Answer, PlainServer
 
+RETRY = 5.0
+"""Seconds between two tries to listen on a port that something else has."""
 log = logging.getLogger(__name__)
 
 
@@ -52,12 +54,18 @@ class HealthChecks:
         self._servers.clear()
 
     async def _serve(self, key: Key, port: int) -> None:
-        server = PlainServer(lambda path: self._answer(key))
+        server, problem = PlainServer(lambda path: self._answer(key)), ""
         try:
-            await server.start(self._addresses, port)
+            while True:
+                try:
+                    await server.start(self._addresses, port)
+                    break
+                except OSError as error:
+                    if str(error) != problem:
+                        problem = str(error)
+                        log.error("service %s/%s: cannot listen on health check node port %d: %s", *key, port, error)
+                    await asyncio.sleep(RETRY)
             await asyncio.Event().wait()
-        except OSError as error:
-            log.error("service %s/%s: cannot listen on health check node port %d: %s", *key, port, error)
         finally:
             await server.stop()
 
