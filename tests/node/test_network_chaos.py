@@ -192,6 +192,34 @@ def not_reached(cluster: Cluster) -> list[str]:
     return wrong
 
 
+def catch_up(cluster: Cluster) -> None:
+    """Waits until the network of every node knows of all changes so far.
+
+    Rules serve on while their process waits to be started again (up to half a minute if it has died often) or its
+    watches have not noticed yet that the node is connected again: that all pods are reached does not show it.
+    """
+    metadata, kind = {"name": "last"}, {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
+    cluster.apply(service("last", "client"), {**kind, "metadata": metadata, "spec": POLICY})
+    address = cluster.get("service", "last")["spec"]["clusterIP"]
+
+    def tables(node: str) -> str:
+        return cluster.inside("nft", "list", "tables", node=node)
+
+    def served(node: str) -> bool:
+        endpoints = cluster.inside("nft", "list", "map", "ip", "kube-proxy", "endpoints", node=node, check=False)
+        return endpoints.count(f"{address} .") == len(NODES) and "network-policy" in tables(node)
+
+    for node in NODES:
+        tools.wait_until(lambda: served(node), f"{node} knows of the last Service and policy", 120.0, 0.1)  # noqa: B023
+    cluster.kubectl("delete", "networkpolicy", "last")
+    for node in NODES:
+        tools.wait_until(
+            lambda: "network-policy" not in tables(node),  # noqa: B023
+            f"{node} knows that the last policy is gone",
+            60.0,
+        )
+
+
 def leaving(cluster: Cluster) -> list[str]:
     """The pods that are being deleted: the node's network still knows them."""
     pods = cluster.get("pods")["items"]
@@ -259,6 +287,7 @@ def test_chaos_ends_with_the_network_that_a_fresh_start_makes(runtime_name: str,
             assert not settle(lambda: not_reached(cluster), 90), chaos.done
             assert wrong_answers(cluster) == [], chaos.done
             assert not settle(lambda: leaving(cluster), 60), chaos.done
+            catch_up(cluster)
             for node in NODES:
                 lived = at_rest(cluster, node)
                 cluster.kill("node-network", node)
