@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 from network.policy.objects import cluster_policy, labels, policy
-from proxy.services import endpoint_slice, service
+from proxy.services import endpoint, endpoint_slice, service, terminating
 
 from pybernetes.api.core.v1 import Pod, PodIP
 from pybernetes.cluster.commands import why_network
 from pybernetes.cluster.errors import ClusterError
-from pybernetes.network.explain import Facts, explain_connection, explain_service
+from pybernetes.network.explain import Facts, Report, behind, explain_connection, explain_service, service_of
 
 
 def pod(name: str, ip: str = "", ready: bool = True, namespace: str = "x", **more: Any) -> Pod:
@@ -60,6 +60,51 @@ def test_endpoints_that_are_there() -> None:
     assert report.good
     assert "2 ready endpoints" in report.summary
     assert "10.1.0.2:8080" in report.text()
+
+
+def test_endpoints_that_only_terminate_serve_until_they_have_ended() -> None:
+    report = explain_service(service(), [endpoint_slice(terminating("10.1.0.2"))], [])
+    assert report.good
+    assert "10.1.0.2:8080; they terminate, and serve until they have ended" in report.text()
+    assert not explain_service(service(), [endpoint_slice(terminating("10.1.0.2", serving=False))], []).good
+
+
+def test_what_keeps_some_clients_from_a_service_is_named() -> None:
+    local = {"internalTrafficPolicy": "Local", "externalTrafficPolicy": "Local", "type": "LoadBalancer"}
+    one = service(loadBalancerSourceRanges=["192.0.2.0/24"], **local)
+    text = explain_service(one, [endpoint_slice(endpoint("10.1.0.2", nodeName="a"))], []).text()
+    assert "internalTrafficPolicy Local: clients of a alone; packets of pods elsewhere are dropped" in text
+    assert "externalTrafficPolicy Local: from outside it is reached on a alone; other nodes drop packets" in text
+    assert "loadBalancerSourceRanges: only 192.0.2.0/24 may use its load balancer" in text
+
+
+def test_a_service_is_found_by_its_address_and_an_address_without_service_is_refused() -> None:
+    one = service(externalIPs=["192.0.2.9", "010.1.2.3"])
+    assert service_of("10.96.0.10", [one], ["10.96.0.0/12"]) is one
+    assert service_of("192.0.2.9", [service("none", ip="None"), one], []) is one
+    assert service_of("10.1.0.3", [one], ["10.96.0.0/12"]) is None
+    nobody = service_of("10.96.0.11", [one], ["10.96.0.0/12"])
+    assert isinstance(nobody, Report)
+    assert nobody.summary == "no Service has the address 10.96.0.11 of the Service range: connections are refused"
+
+
+def test_what_of_a_service_keeps_a_pod_from_it() -> None:
+    here, there = pod("client", "10.1.0.9", nodeName="a"), pod("client", "10.1.0.9", nodeName="b")
+    slices = [endpoint_slice(endpoint("10.1.0.2", nodeName="a"), endpoint("10.1.0.3", nodeName="a"))]
+    local = service(internalTrafficPolicy="Local")
+    assert behind(local, slices, here, "", 80, "TCP") == ([], [("10.1.0.2", 8080), ("10.1.0.3", 8080)])
+    (report,), ends = behind(local, slices, there, "", 0, "TCP")
+    assert ends == []
+    assert "its port 80 has no endpoint on b: packets of the pod are dropped" in report.summary
+    (report,), ends = behind(local, slices, here, "10.96.0.10", 81, "TCP")
+    assert (report.summary, ends) == ("service default/web has no TCP port 81: connections are refused", [])
+    assert behind(service(type="ExternalName", ip=""), [], here, "", 80, "TCP") == ([], [])
+    status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.9"}]}}
+    balancer = service(type="LoadBalancer", loadBalancerSourceRanges=["192.0.2.0/24"], status=status)
+    assert behind(balancer, slices, here, "10.96.0.10", 80, "TCP")[1]
+    (report,), ends = behind(balancer, slices, here, "192.0.2.9", 80, "TCP")
+    assert ends == []
+    assert "10.1.0.9 is in none of its loadBalancerSourceRanges (192.0.2.0/24)" in report.summary
 
 
 def test_the_policy_that_denies_a_connection_is_named() -> None:

@@ -5,12 +5,14 @@ Everything is decided from objects of the cluster. Whether the rules of a node a
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pybernetes.api.core.v1 import Pod, Service, ServicePort
 from pybernetes.api.discovery.v1 import EndpointSlice
+from pybernetes.proxy.endpoints import Chosen, NodeFacts, choose, of_port
 
 from .policy.cluster_facts import ClusterPolicy
 from .policy.facts import EGRESS, PROTOCOLS, Policy, pod_facts
@@ -49,6 +51,7 @@ def explain_service(service: Service, slices: Sequence[EndpointSlice], pods: Ite
         findings.append(f"label {PROXY_NAME_LABEL}={label}: the proxy of nodes leaves it to that one")
     if spec.type == "LoadBalancer" and not _balancer(service):
         findings.append("no load balancer has given it an address yet (status.loadBalancer is empty)")
+    findings += _limits(service, slices)
     lacking = []
     total = 0
     for port in spec.ports or ():
@@ -56,7 +59,10 @@ def explain_service(service: Service, slices: Sequence[EndpointSlice], pods: Ite
         total += len(ready)
         where = f"port {port.name or port.port} ({port.protocol or 'TCP'} {port.port})"
         if ready:
-            findings.append(f"{where}: {', '.join(ready[:FEW])}{f' and {len(ready) - FEW} more' * (len(ready) > FEW)}")
+            findings.append(f"{where}: {_listed(ready)}")
+        elif draining := endpoints(slices, port, draining=True):
+            total += len(draining)
+            findings.append(f"{where}: {_listed(draining)}; they terminate, and serve until they have ended")
         else:
             lacking.append(f"{where}: no ready endpoint, connections are refused")
     if label and lacking:
@@ -70,17 +76,142 @@ def explain_service(service: Service, slices: Sequence[EndpointSlice], pods: Ite
     return Report(False, f"service {name} has ports without endpoints", (*findings, *lacking, *reasons))
 
 
-def endpoints(slices: Iterable[EndpointSlice], port: ServicePort) -> list[str]:
-    """The ready endpoints of a port, as address:port."""
+def endpoints(slices: Iterable[EndpointSlice], port: ServicePort, *, draining: bool = False) -> list[str]:
+    """The ready endpoints of a port, as address:port; or those that still serve while they terminate."""
     found = []
     for each in slices:
         for target in each.ports or ():
             if (target.name or "") != (port.name or "") or (target.protocol or "TCP") != (port.protocol or "TCP"):
                 continue
             for endpoint in each.endpoints or ():
-                if endpoint.conditions is None or endpoint.conditions.ready is not False:
+                conditions = endpoint.conditions
+                if draining:
+                    usable = conditions is not None and conditions.serving is True and conditions.terminating is True
+                else:
+                    usable = conditions is None or conditions.ready is not False
+                if usable:
                     found += [_joined(address, target.port or 0) for address in endpoint.addresses or ()]
     return sorted(set(found))
+
+
+def _limits(service: Service, slices: Iterable[EndpointSlice]) -> list[str]:
+    """What of the Service keeps some clients from it."""
+    spec = service.spec
+    assert spec is not None
+    nodes = sorted({each.node_name for one in slices for each in one.endpoints or () if each.node_name})
+    there = f"clients of {_listed(nodes)} alone" if nodes else "no node has an endpoint"
+    found = []
+    if spec.internal_traffic_policy == "Local":
+        found.append(f"internalTrafficPolicy Local: {there}; packets of pods elsewhere are dropped")
+    if spec.external_traffic_policy == "Local":
+        where = f"on {_listed(nodes)} alone" if nodes else there
+        found.append(f"externalTrafficPolicy Local: from outside it is reached {where}; other nodes drop packets")
+    if spec.load_balancer_source_ranges:
+        ranges = ", ".join(spec.load_balancer_source_ranges)
+        found.append(f"loadBalancerSourceRanges: only {ranges} may use its load balancer")
+    return found
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return f"{', '.join(texts[:FEW])}{f' and {len(texts) - FEW} more' * (len(texts) > FEW)}"
+
+
+def service_of(address: str, services: Iterable[Service], ranges: Iterable[str]) -> Service | Report | None:
+    """The Service that has an address, or that the address is of the Service range and nobody has it."""
+    found = ipaddress.ip_address(address)
+    for each in services:
+        if found in _service_addresses(each):
+            return each
+    if any(found in ipaddress.ip_network(each, strict=False) for each in ranges):
+        return Report(False, f"no Service has the address {address} of the Service range: connections are refused")
+    return None
+
+
+def behind(
+    service: Service, slices: Sequence[EndpointSlice], source: Pod, address: str, port: int, protocol: str
+) -> tuple[list[Report], list[tuple[str, int]]]:
+    """What keeps a pod from a Service apart from policies, and the endpoints that it can reach. Without an address its
+    cluster IP is meant; without a port all of its ports."""
+    spec, name = service.spec, _name(service)
+    if spec is None or spec.type == "ExternalName":
+        return [], []
+    ports = [each for each in spec.ports or () if (each.protocol or "TCP") == protocol and port in (0, each.port)]
+    if not ports:
+        what = f"{protocol} port{f' {port}' if port else ''}"
+        return [Report(False, f"service {name} has no {what}: connections are refused")], []
+    outside = bool(address) and ipaddress.ip_address(address) not in _cluster_ips(service)
+    if outside and (report := _outside_ranges(service, source, address)):
+        return [report], []
+    node = (source.spec.node_name if source.spec else None) or ""
+    reports, found = [], []
+    for each in ports:
+        chosen = _chosen(slices, each, node, {":" in ip for ip in [address] if ip})
+        local = spec.internal_traffic_policy == "Local" and not outside
+        if local and chosen.any and not chosen.local:
+            reports.append(
+                Report(
+                    False,
+                    f"service {name} has internalTrafficPolicy Local, and its port {each.name or each.port} has no "
+                    f"endpoint on {node or 'the node of the pod'}: packets of the pod are dropped",
+                )
+            )
+        found += [(end.address, end.port) for end in (chosen.local if local else chosen.cluster)]
+    return reports, found
+
+
+def _chosen(slices: Sequence[EndpointSlice], port: ServicePort, node: str, versions: set[bool]) -> Chosen:
+    """The endpoints of the IP versions (whether it is IPv6; none: of both) that the proxy of a node would use."""
+    families = [name for name, six in (("IPv4", False), ("IPv6", True)) if not versions or six in versions]
+    facts = NodeFacts(node)
+    each = [
+        choose(of_port(slices, port.name or "", port.protocol or "TCP", family, facts), facts) for family in families
+    ]
+    return Chosen(
+        tuple(end for one in each for end in one.cluster),
+        tuple(end for one in each for end in one.local),
+        any(one.any for one in each),
+    )
+
+
+def _outside_ranges(service: Service, source: Pod, address: str) -> Report | None:
+    """Why a pod may not use the address of a load balancer."""
+    spec = service.spec
+    ranges = (spec.load_balancer_source_ranges if spec else None) or ()
+    own = [each for each in _addresses(source) if (":" in each) == (":" in address)]
+    if not ranges or not own or ipaddress.ip_address(address) not in _balancer_ips(service):
+        return None
+    client = ipaddress.ip_address(own[0])
+    if any(client in ipaddress.ip_network(each.strip(), strict=False) for each in ranges):
+        return None
+    return Report(
+        False,
+        f"service {_name(service)}: {client} is in none of its loadBalancerSourceRanges ({', '.join(ranges)}): "
+        "packets of the pod are dropped",
+    )
+
+
+def _cluster_ips(service: Service) -> set[object]:
+    spec = service.spec
+    return _ips((spec.cluster_ips or [spec.cluster_ip or ""]) if spec else ())
+
+
+def _balancer_ips(service: Service) -> set[object]:
+    balancer = service.status.load_balancer if service.status else None
+    return _ips(each.ip or "" for each in (balancer.ingress if balancer else None) or ())
+
+
+def _service_addresses(service: Service) -> set[object]:
+    external = (service.spec.external_ips if service.spec else None) or ()
+    return _cluster_ips(service) | _balancer_ips(service) | _ips(external)
+
+
+def _ips(texts: Iterable[str]) -> set[object]:
+    """The addresses among texts: `None` of headless Services is none."""
+    found: set[object] = set()
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            found.add(ipaddress.ip_address(text))
+    return found
 
 
 def _no_endpoints(service: Service, slices: Sequence[EndpointSlice], pods: list[Pod]) -> list[str]:

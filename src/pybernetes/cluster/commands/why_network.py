@@ -17,6 +17,7 @@ from pybernetes.cluster.commands.cluster_of import cluster_of
 from pybernetes.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
+    from pybernetes.api.core.v1 import Pod, Service
     from pybernetes.client.client import Client
     from pybernetes.network.explain import Facts, Report
 
@@ -90,18 +91,16 @@ async def _connection(client: Client, namespace: str, pod: str, target: str, pro
     from pybernetes.network.explain import explain_connection
 
     source = await client.get(Pod, pod.removeprefix("pod/"), namespace)
-    report, ends = await _targets(client, namespace, target, protocol)
+    reports, ends = await _targets(client, namespace, source, target, protocol)
     facts = await _facts(client)
-    return [*([report] if report else []), *(explain_connection(source, *end, protocol, facts) for end in ends)]
+    return [*reports, *(explain_connection(source, *end, protocol, facts) for end in ends)]
 
 
 async def _targets(
-    client: Client, namespace: str, target: str, protocol: str
-) -> tuple[Report | None, list[tuple[str, int]]]:
+    client: Client, namespace: str, source: Pod, target: str, protocol: str
+) -> tuple[list[Report], list[tuple[str, int]]]:
     """What is known of the target, and the addresses and ports behind it."""
     from pybernetes.api.core.v1 import Pod, Service
-    from pybernetes.api.discovery.v1 import EndpointSlice
-    from pybernetes.network import explain
 
     name, port = _split(target)
     kind, _, name = name.rpartition("/")
@@ -109,26 +108,56 @@ async def _targets(
         name, _, elsewhere = name.partition(".")
         namespace = elsewhere or namespace
         service = await client.get(Service, name, namespace)
-        slices = await client.list(EndpointSlice, namespace, label_selector=f"{SERVICE_NAME_LABEL}={name}")
-        ports = [
-            each
-            for each in (service.spec.ports if service.spec else None) or ()
-            if (each.protocol or "TCP") == protocol and port in (0, each.port)
-        ]
-        if not ports:
-            raise ClusterError(f"service {namespace}/{name} has no such {protocol} port{f': {port}' if port else ''}")
-        found = [_split(each) for one in ports for each in explain.endpoints(slices.items or [], one)]
-        return await _service(client, namespace, name), found
+        reports, found = await _behind(client, service, source, "", port, protocol)
+        return [await _service(client, namespace, name), *reports], found
     if not port:
         raise ClusterError(f"say the port: {target}:PORT")
     try:
-        return None, [(str(ipaddress.ip_address(name)), port)]
+        typed = str(ipaddress.ip_address(name))
     except ValueError:
-        pod = await client.get(Pod, name, namespace)
+        typed = ""
+    if typed:
+        return await _address(client, source, typed, port, protocol)
+    pod = await client.get(Pod, name, namespace)
     address = pod.status.pod_ip if pod.status else None
     if not address:
         raise ClusterError(f"pod {namespace}/{name} has no address")
-    return None, [(address, port)]
+    return [], [(address, port)]
+
+
+async def _address(
+    client: Client, source: Pod, address: str, port: int, protocol: str
+) -> tuple[list[Report], list[tuple[str, int]]]:
+    """The same for an address, which a Service may have."""
+    from pybernetes.api.core.v1 import Service
+    from pybernetes.api.networking.v1 import ServiceCIDR
+    from pybernetes.network import explain
+
+    services = (await client.list(Service)).items or []
+    listed = (await client.list(ServiceCIDR)).items or []
+    ranges = [cidr for each in listed for cidr in (each.spec.cidrs if each.spec else None) or ()]
+    owner = explain.service_of(address, services, ranges)
+    if owner is None:
+        return [], [(address, port)]
+    if isinstance(owner, explain.Report):
+        return [owner], []
+    assert owner.metadata is not None
+    reports, found = await _behind(client, owner, source, address, port, protocol)
+    shown = await _service(client, owner.metadata.namespace or "", owner.metadata.name or "")
+    return [shown, *reports], found
+
+
+async def _behind(
+    client: Client, service: Service, source: Pod, address: str, port: int, protocol: str
+) -> tuple[list[Report], list[tuple[str, int]]]:
+    """What keeps the pod from a Service, and the endpoints behind it."""
+    from pybernetes.api.discovery.v1 import EndpointSlice
+    from pybernetes.network import explain
+
+    assert service.metadata is not None
+    selector = f"{SERVICE_NAME_LABEL}={service.metadata.name}"
+    slices = await client.list(EndpointSlice, service.metadata.namespace or "", label_selector=selector)
+    return explain.behind(service, slices.items or [], source, address, port, protocol)
 
 
 async def _facts(client: Client) -> Facts:
