@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import NamedTuple
 
 from pybernetes.api.errors import BadRequest, MethodNotAllowed, MethodNotSupported, NotFound, PathNotFound, Timeout
@@ -18,6 +17,7 @@ from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
 from pybernetes.net.http import OVERDUE, Answer, Handler, Request, Response
 
+from . import unstored
 from .bodies import LARGE, read_ahead
 from .output import YamlResponse
 from .registry.registry import Registry
@@ -145,9 +145,7 @@ class Dispatcher:
         if warning is not None:
             request.warnings.append(warning)
         if not resource.stored:
-            handler = import_module(f"pybernetes.apiserver.virtual.{resource.package}").HANDLERS[resource.plural]
-            answer: Response = await handler(registry, resource, request)
-            return answer
+            return await unstored.handler(resource)(registry, resource, request)
         store = registry.store(info.group, info.version, info.resource)
         if store.warning:
             request.warnings.append(store.warning)

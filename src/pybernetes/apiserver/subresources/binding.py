@@ -1,4 +1,7 @@
-"""`binding`: a scheduler gives a pod to a node. The node's name is written once and never changed."""
+"""A scheduler gives a pod to a node: `pods/binding`, and POST of a Binding, the older way.
+
+The node's name is written once and never changed.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from typing import Any
 from pybernetes.api.core.binding import assign_pod
 from pybernetes.api.core.v1 import Binding
 from pybernetes.api.core.validation.pod import validate_pod_binding
-from pybernetes.api.errors import Invalid
+from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.api.resources import Resource
 from pybernetes.net.http import Request, Response
 
 from ..registry.registry import Registry
@@ -17,7 +21,7 @@ from ..registry.strategy import Context
 from ..verbs.admitting import admit_body
 from ..verbs.options import write_options
 from ..verbs.writing import context_for, precondition_failed, write_object
-from .body import check_place, decode_body, success
+from .body import check_namespace, check_place, decode_body, success
 
 
 async def bind(registry: Registry, store: ResourceStore, request: Request) -> Response:
@@ -30,6 +34,21 @@ async def bind(registry: Registry, store: ResourceStore, request: Request) -> Re
     context = context_for(registry, request, dry_run=options.dry_run)
     context.subresource = "binding"
     await assign(store, request.info.name, binding, context)
+    return success(request)
+
+
+async def bindings(registry: Registry, resource: Resource, request: Request) -> Response:
+    """Bind the pod that the body names."""
+    options = write_options(request.info.query, "CreateOptions")
+    binding = decode_body(request, Binding, "v1", options.field_validation)
+    check_namespace(binding.metadata, request)
+    name = binding.metadata.name if binding.metadata else None
+    if not name:
+        raise BadRequest("Name parameter required.")
+    binding = await admit_body(registry, request, resource, binding, "v1", dry_run=options.dry_run, options=options)
+    context = context_for(registry, request, dry_run=options.dry_run)
+    context.subresource = "binding"
+    await assign(registry.store("", "v1", "pods"), name, binding, context)
     return success(request)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pybernetes.api.authorization.v1 import (
@@ -135,11 +134,3 @@ def _question(spec: Any) -> RequestInfo:
         asked.name or "",
         selectors=selectors_in(asked),
     )
-
-
-HANDLERS: dict[str, Callable[[Registry, Resource, Request], Awaitable[Response]]] = {
-    "subjectaccessreviews": subject_access_reviews,
-    "localsubjectaccessreviews": subject_access_reviews,
-    "selfsubjectaccessreviews": self_subject_access_reviews,
-    "selfsubjectrulesreviews": self_subject_rules_reviews,
-}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from pybernetes.api.authentication.v1 import (
     SelfSubjectReview,
     SelfSubjectReviewStatus,
@@ -81,9 +79,3 @@ def _info(user: User) -> UserInfo:
         groups=list(user.groups) or None,
         extra=dict(user.extra) or None,
     )
-
-
-HANDLERS: dict[str, Callable[[Registry, Resource, Request], Awaitable[Response]]] = {
-    "tokenreviews": token_reviews,
-    "selfsubjectreviews": self_subject_reviews,
-}

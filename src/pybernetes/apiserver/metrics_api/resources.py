@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -139,6 +139,3 @@ def _raw(metrics: Kind) -> bytes:
 
 def _name(obj: Kind) -> str:
     return (obj.metadata.name if obj.metadata else None) or ""
-
-
-HANDLERS: dict[str, Callable[[Registry, Resource, Request], Awaitable[Response]]] = {"nodes": nodes, "pods": pods}

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 
 from pybernetes.api.errors import NotFound
+from pybernetes.apiserver.component_status import component_statuses
 from pybernetes.apiserver.selfsigned import self_signed
-from pybernetes.apiserver.virtual.component_status import component_statuses
 
 
 @contextlib.asynccontextmanager

@@ -10,13 +10,20 @@ import asyncio
 import ssl
 from functools import cache
 
+import msgspec
+
+from pybernetes.api import zeros
 from pybernetes.api.core.v1 import ComponentCondition, ComponentStatus
 from pybernetes.api.errors import NotFound
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quote import quote
+from pybernetes.api.resources import Resource
 from pybernetes.net.duplex import dial, request_head
+from pybernetes.net.http import Request, Response
 
-from ..registry.registry import Registry
+from .negotiation import output_format
+from .output import TRANSFORMS, ListMeta, answer, answer_list
+from .registry.registry import Registry
 
 PORTS = {"scheduler": 10259, "controller-manager": 10257}
 """Where upstream's components serve their health."""
@@ -38,6 +45,20 @@ async def component_statuses(registry: Registry, name: str = "") -> list[Compone
         ComponentStatus(metadata=ObjectMeta(name=each), conditions=[condition])
         for each, condition in zip(asked, conditions, strict=True)
     ]
+
+
+async def answer_component_statuses(registry: Registry, resource: Resource, request: Request) -> Response:
+    """GET one ComponentStatus, or all of them."""
+    info = request.info
+    form = output_format(request.headers, info.query, transforms=TRANSFORMS)
+    found = [_encode(each) for each in await component_statuses(registry, "" if info.verb == "list" else info.name)]
+    if info.verb == "list":
+        return answer_list(request, resource, found, ListMeta(), form)
+    return answer(request, resource, found[0], form)
+
+
+def _encode(status: ComponentStatus) -> bytes:
+    return zeros.encode(msgspec.structs.replace(status, kind="ComponentStatus", api_version="v1"))
 
 
 async def _store(registry: Registry) -> ComponentCondition:
