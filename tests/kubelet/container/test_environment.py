@@ -50,12 +50,14 @@ class _Objects:
     """A server with two objects in a namespace."""
 
     def __init__(self) -> None:
+        self.asked = 0
         self.objects: dict[tuple[type[Any], str, str], Any] = {
             (ConfigMap, "shop", "map"): ConfigMap(data={"A": "1", "b.c": "2", "7": "3"}),
             (Secret, "shop", "keys"): Secret(data={"P": base64.b64encode(b"p\xff").decode()}),
         }
 
     async def get(self, kind: Any, namespace: str, name: str) -> Any:
+        self.asked += 1
         if (kind, namespace, name) not in self.objects:
             raise errors.NotFound("", kind.__name__.lower(), name)
         return self.objects[kind, namespace, name]
@@ -79,6 +81,7 @@ async def _env(
     sources: list[EnvFromSource] | None = None,
     services: Collection[Service] | None = (),
     volumes: Any = None,
+    objects: _Objects | None = None,
     **pod: Any,
 ) -> dict[str, str]:
     container = Container(
@@ -86,7 +89,7 @@ async def _env(
     )
     metadata = ObjectMeta(name="web", namespace="shop", uid="u1", labels={"a": "b"}, annotations=pod.pop("notes", None))
     spec = PodSpec(node_name="node-1", service_account_name="default", containers=[container], **pod)
-    environments = Environments(FACTS, _Objects(), lambda: services)
+    environments = Environments(FACTS, objects or _Objects(), lambda: services)
     return await environments.of(Pod(metadata=metadata, spec=spec), container, IPS, volumes or {})
 
 
@@ -140,6 +143,30 @@ async def test_all_variables_together_are_bounded() -> None:
     env = [EnvVar(name="A", value="x" * 100_000), *(EnvVar(name=f"B{i}", value="$(A)") for i in range(100))]
     with pytest.raises(ConfigError, match="have more than the 6291456 bytes"):
         await _env(env)
+
+
+async def test_one_source_with_many_prefixes_is_read_until_the_bound_only() -> None:
+    objects = _Objects()
+    objects.objects[ConfigMap, "shop", "keys"] = ConfigMap(data={f"k{number}": "" for number in range(1000)})
+    sources = [EnvFromSource(prefix=f"P{number:05}", config_map_ref=FromMap(name="keys")) for number in range(800)]
+    with pytest.raises(ConfigError, match="have more than the 6291456 bytes"):
+        await _env(sources=sources, objects=objects)
+    assert objects.asked < 400
+
+
+async def test_a_long_prefix_of_many_keys_fails_the_container_at_once() -> None:
+    objects = _Objects()
+    objects.objects[ConfigMap, "shop", "keys"] = ConfigMap(data={f"k{number}": "" for number in range(300)})
+    sources = [EnvFromSource(prefix="P" * 100_000, config_map_ref=FromMap(name="keys"))]
+    with pytest.raises(ConfigError, match="have more than the 6291456 bytes"):
+        await _env(sources=sources, objects=objects)
+
+
+async def test_a_source_that_replaces_another_is_not_counted_twice() -> None:
+    objects = _Objects()
+    objects.objects[ConfigMap, "shop", "keys"] = ConfigMap(data={f"k{number}": "" for number in range(1000)})
+    sources = [EnvFromSource(prefix="P" * 100, config_map_ref=FromMap(name="keys"))] * 100
+    assert len(await _env(sources=sources, objects=objects)) == 1000
 
 
 def test_a_subpath_needs_all_of_its_variables() -> None:

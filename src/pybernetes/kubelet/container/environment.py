@@ -8,7 +8,7 @@ v1.34 every name that fits into an environment is allowed.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,12 +57,13 @@ class Environments:
         namespace = metadata.namespace or ""
         from_services = self._of_services(pod, namespace, spec.enable_service_links is not False)
         variables: dict[str, str] = {}
+        size = 0
         for source in container.env_from or ():
             reference = source.config_map_ref or source.secret_ref
             if reference is not None:
                 kind: type[Any] = ConfigMap if source.config_map_ref else Secret
                 data = await self._data(kind, namespace, reference.name or "", bool(reference.optional)) or {}
-                variables |= {f"{source.prefix or ''}{key}": value for key, value in data.items()}
+                size = _add(variables, size, source.prefix or "", data)
         size = sum(_variable_size(name, value) for name, value in variables.items())
         for variable in container.env or ():
             value: str | None = variable.value or ""
@@ -144,6 +145,20 @@ def check_size(size: int) -> None:
 def string_size(text: str) -> int:
     """Bytes that the kernel needs for a string of `execve`, with the pointer to it."""
     return len(text.encode(errors="surrogateescape")) + 9
+
+
+def _add(variables: dict[str, str], size: int, prefix: str, data: Mapping[str, str]) -> int:
+    """Adds the variables of one source; the bytes of all names, which is the least that the variables take.
+
+    Checked with each one: a pod may name the same source thousands of times, each time with another prefix.
+    """
+    for key, value in data.items():
+        name = f"{prefix}{key}"
+        if name not in variables:
+            size += string_size(name) + 1
+            check_size(size)
+        variables[name] = value
+    return size
 
 
 def _variable_size(name: str, value: str) -> int:
