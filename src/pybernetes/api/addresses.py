@@ -21,7 +21,7 @@ _BAD_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _BAD_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _BAD_INTERFACE = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 _BROADCAST = ipaddress.IPv4Address("255.255.255.255")
-_EMBEDDING = (ipaddress.IPv6Network("::/96"), ipaddress.IPv6Network("64:ff9b::/96"))
+_EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")))
 _LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9])")
 
 
@@ -36,10 +36,11 @@ def parse_ip(value: str) -> IPAddress | None:
 def is_other_machine(value: str) -> bool:
     """Whether this is the unicast address of another machine: not our own, nor of our link, however it is written.
 
-    An IPv6 address that stands for an IPv4 address (mapped, compatible, NAT64, 6to4) is judged as that one too: the
-    kernel or a gateway may connect there.
+    An IPv6 address that stands for an IPv4 address (mapped, compatible, translated, NAT64, 6to4) is judged as that one
+    too: the kernel or a gateway may connect there. With leading zeros it is no address: for the C library they are
+    octal, so that 0177.0.0.1 leads to 127.0.0.1.
     """
-    address = _address(value.partition("%")[0])
+    address = _strict(value.partition("%")[0])
     if address is None:
         return False
     return all(
