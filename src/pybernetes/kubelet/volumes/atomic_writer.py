@@ -25,6 +25,7 @@ DATA: Final = "..data"
 _NEW_DATA: Final = "..data_tmp"
 MAX_NAME: Final = 255
 MAX_PATH: Final = 4096
+PAGE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,16 @@ class File:
 
 Payload = Mapping[str, File]
 """Files by their paths in the volume."""
+
+
+def size_of(payload: Payload) -> int:
+    """The bytes that files take on a disk or in memory: whole pages."""
+    return sum(pages(file.data) for file in payload.values())
+
+
+def pages(data: bytes) -> int:
+    """The bytes that one file takes."""
+    return max(-len(data) // PAGE * -PAGE, PAGE)
 
 
 def write(folder: Path, payload: Payload, set_permissions: Callable[[], None], now: float | None = None) -> bool:

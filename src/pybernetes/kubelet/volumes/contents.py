@@ -11,13 +11,16 @@ from pybernetes.api.core.v1 import ConfigMap, Pod, PodSpec, Secret
 from pybernetes.client.keys import uid_of
 
 from ..runtime.types import all_containers
-from .atomic_writer import Payload, write
+from .atomic_writer import Payload, size_of, write
 from .base import MountedVolume
 from .empty_dir import wrap
 from .host import Host, fs_group
 from .ownership import set_group
 
 K = TypeVar("K", ConfigMap, Secret)
+MOST_SHOWN: Final = 128 << 20
+"""Bytes of all files that a pod is shown of objects; the largest object has 1 MiB. The node pays for them, not the pod:
+one key may be shown as thousands of files, and one object in thousands of volumes."""
 NO_MODE: Final = "no defaultMode used, not even the default value for it"
 
 
@@ -34,9 +37,20 @@ async def fetch(host: Host, pod: Pod, kind: type[K], name: str, *, optional: boo
         return kind()
 
 
+def check_size(size: int) -> None:
+    """Raises ValueError for more bytes than a pod may be shown."""
+    if size > MOST_SHOWN:
+        raise ValueError(
+            f"the files of ConfigMaps, Secrets and fields in a pod's volumes have more than {MOST_SHOWN} bytes"
+        )
+
+
 async def show(host: Host, pod: Pod, name: str, plugin: str, payload: Payload, *, memory: bool) -> MountedVolume:
     """Make a volume show exactly these files. In memory what must not be found on a disk."""
     folder = host.volume_folder(uid_of(pod), plugin, name)
+    sizes = {**host.shown.get(uid_of(pod), {}), name: size_of(payload)}
+    check_size(sum(sizes.values()))
+    host.shown[uid_of(pod)] = sizes
     await host.look(pod, str(folder), _show, host, pod, name, folder, payload, memory=memory)
     return MountedVolume(name, folder, read_only=True)
 

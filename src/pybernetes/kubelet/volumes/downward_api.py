@@ -9,9 +9,9 @@ from typing import Final
 from pybernetes.api.core.v1 import DownwardAPIVolumeFile, DownwardAPIVolumeSource, Pod, Volume
 
 from ..container.downward_api import DownwardError, metadata_field, resource_value
-from .atomic_writer import File, Payload
+from .atomic_writer import File, Payload, pages
 from .base import MountedVolume
-from .contents import NO_MODE, show
+from .contents import NO_MODE, check_size, show
 from .host import Host
 
 PLUGIN: Final = "downward-api"
@@ -28,7 +28,7 @@ def collect(host: Host, pod: Pod, items: Iterable[DownwardAPIVolumeFile], defaul
     """The files; all that is wrong with them is said at once."""
     if default_mode is None:
         raise ValueError(NO_MODE)
-    files, wrong = {}, []
+    files, wrong, size = {}, [], 0
     for item in items:
         try:
             value = _value(host, pod, item)
@@ -36,7 +36,10 @@ def collect(host: Host, pod: Pod, items: Iterable[DownwardAPIVolumeFile], defaul
             wrong.append(str(error))
             continue
         mode = default_mode if item.mode is None else item.mode
-        files[os.path.normpath(item.path or "")] = File(value.encode(errors="surrogatepass"), mode)
+        file = File(value.encode(errors="surrogatepass"), mode)
+        size += pages(file.data)
+        check_size(size)  # as they are made: all annotations may be shown thousands of times
+        files[os.path.normpath(item.path or "")] = file
     if wrong:
         raise ValueError(joined(wrong))
     return files

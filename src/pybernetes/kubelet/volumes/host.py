@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
@@ -40,6 +40,8 @@ class Host:
     """Whether the runtime can mount images."""
     csi: CSIVolumes | None = None
     """Volumes of CSI drivers; None where there are none."""
+    shown: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By pod: the bytes of each volume that shows objects of the API."""
 
     async def look(self, pod: Pod, what: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call what looks at a path that somebody else may have mounted a hung file system on: in a thread.

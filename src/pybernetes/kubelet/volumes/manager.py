@@ -175,6 +175,7 @@ class VolumeManager:
         if self._host.objects is not None:
             self._host.objects.unregister(uid)
         self._host.tokens.forget(uid)
+        self._host.shown.pop(uid, None)
         self._failures.forget(uid)
         self._ready.pop(uid, None)
         if timer := self._timers.pop(uid, None):

@@ -10,9 +10,9 @@ from pybernetes.api.core.v1 import Pod, ProjectedVolumeSource, ServiceAccountTok
 from ..error_text import why
 from ..service_account_tokens import TokenError
 from . import config_map, downward_api, secret
-from .atomic_writer import File, Payload
+from .atomic_writer import File, Payload, size_of
 from .base import MountedVolume
-from .contents import NO_MODE, show
+from .contents import NO_MODE, check_size, show
 from .host import Host, fs_group, fs_user
 
 PLUGIN: Final = "projected"
@@ -31,11 +31,16 @@ async def collect(host: Host, pod: Pod, source: ProjectedVolumeSource) -> Payloa
         raise ValueError(NO_MODE)
     files: dict[str, File] = {}
     wrong: list[str] = []
+    size = 0
     for each in source.sources or ():
         try:
-            files |= await _collect(host, pod, each, source.default_mode)
+            added = await _collect(host, pod, each, source.default_mode)
         except (errors.APIError, OSError, ValueError, TokenError) as error:
             wrong.append(why(error))
+            continue
+        files |= added
+        size += size_of(added)
+        check_size(size)
     if wrong:
         raise ValueError(downward_api.joined(wrong))
     return files
