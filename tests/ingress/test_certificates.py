@@ -87,6 +87,30 @@ async def test_each_host_has_its_own_certificate_and_a_change_is_seen_by_the_nex
         assert (await client.ask("/", "one.example")).status == 200  # who was connected goes on
 
 
+async def test_tls_without_hosts_is_for_the_hosts_of_the_rules_and_for_clients_that_name_no_other(
+    secrets: Secrets,
+) -> None:
+    made = certificates(secrets)
+    secrets.put("rules", "one.example")
+    secrets.put("any", "unknown.example")
+    secrets.put("own", "two.example")
+    async with proxy(certificates=made) as p:
+        p.put(
+            ingress("a", WEB, host="one.example", tls=tls("rules")),
+            ingress("b", WEB, tls=tls("any")),
+            ingress("c", WEB, host="two.example", tls=tls("own", "two.example")),
+        )
+        assert made.update(p.routes.certificates()) == {}
+        await p.serve("web", echo("one"))
+        for host in ("one.example", "two.example", "unknown.example"):
+            assert (await (await p.connect(secrets.client(), host)).ask("/", host)).status == 200
+        assert (await p.ask("/", "one.example")).status == 308
+        assert (await p.ask("/", "unknown.example")).status == 200, "plain requests of any host are redirected by none"
+        del secrets.there[Key("default", "any")]
+        (problem,) = made.update(p.routes.certificates())[Key("default", "b")]
+        assert problem.startswith("host *: there is no secret any of type kubernetes.io/tls")
+
+
 async def test_a_broken_secret_concerns_its_host_alone(secrets: Secrets) -> None:
     made = certificates(secrets)
     secrets.put("good", "good.example")

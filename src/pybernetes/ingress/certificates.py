@@ -54,8 +54,8 @@ class Certificates:
         return self._first
 
     def covers(self, host: str) -> bool:
-        """Whether an Ingress asks for TLS for a host."""
-        return host in self._hosts or f"*.{host.partition('.')[2]}" in self._hosts
+        """Whether an Ingress asks for TLS for this host, and not just for any."""
+        return bool(host) and (host in self._hosts or f"*.{host.partition('.')[2]}" in self._hosts)
 
     def update(self, wanted: Mapping[str, tuple[Key, Certificate]]) -> dict[Key, list[str]]:
         """Follow the Ingresses and Secrets; the problems of each Ingress."""
@@ -63,22 +63,22 @@ class Certificates:
         hosts: dict[str, ssl.SSLContext | None] = {}
         used: set[Key] = set()
         for host, (ingress, certificate) in wanted.items():
-            hosts[host] = None
+            hosts[host], shown = None, host or "*"
             if not certificate.secret.name:
                 continue
             try:
                 loaded = self._load(certificate.secret)
             except BadSecret as error:
                 self._loaded.pop(certificate.secret, None)
-                problems.setdefault(ingress, []).append(f"host {host}: {error}; a self-signed certificate is served")
+                problems.setdefault(ingress, []).append(f"host {shown}: {error}; a self-signed certificate is served")
                 continue
             used.add(certificate.secret)
             hosts[host] = loaded.context
             if loaded.until <= self._now():
                 when = datetime.datetime.fromtimestamp(loaded.until, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
-                what = f"host {host}: the certificate in secret {certificate.secret.name} expired at {when} UTC"
+                what = f"host {shown}: the certificate in secret {certificate.secret.name} expired at {when} UTC"
                 problems.setdefault(ingress, []).append(what)
-            elif not loaded.fits(host):
+            elif host and not loaded.fits(host):
                 what = f"host {host}: the certificate in secret {certificate.secret.name} does not name it"
                 problems.setdefault(ingress, []).append(what)
         self._hosts = hosts
@@ -104,7 +104,8 @@ class Certificates:
         host = (name or "").lower().rstrip(".")
         found = self._hosts.get(host)
         if found is None and host not in self._hosts:
-            found = self._hosts.get(f"*.{host.partition('.')[2]}")
+            wildcard = f"*.{host.partition('.')[2]}"
+            found = self._hosts.get(wildcard if wildcard in self._hosts else "")
         connection.context = found or self._self_signed()
 
     def _self_signed(self) -> ssl.SSLContext:

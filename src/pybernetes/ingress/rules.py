@@ -44,7 +44,7 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """A Secret, and the hosts that it is for; none: those of the certificate itself are not asked, it is a problem."""
+    """A Secret, and the hosts that it is for; an empty one: all that no other certificate is for."""
 
     secret: Key
     hosts: tuple[str, ...]
@@ -85,13 +85,8 @@ def compile_ingress(ingress: Ingress) -> Compiled:
         default = Rule(key, PREFIX, "", _backend(key, spec.default_backend, problems), options)
     certificates = []
     for tls in (spec.tls if spec else None) or ():
-        named = tuple(host.lower() for host in tls.hosts or ())
-        if not named:
-            problems.append(f"tls with secret {tls.secret_name!r} names no hosts and has no effect")
-        elif tls.secret_name:
-            certificates.append(Certificate(Key(key.namespace, tls.secret_name), named))
-        else:
-            certificates.append(Certificate(Key(key.namespace, ""), named))
+        named = tuple(host.lower() for host in tls.hosts or ()) or tuple(hosts) or ("",)
+        certificates.append(Certificate(Key(key.namespace, tls.secret_name or ""), named))
     created = (metadata.creation_timestamp if metadata else None) or ""
     made = {host: tuple(rules) for host, rules in hosts.items()}
     return Compiled(key, str(created), made, default, tuple(certificates), tuple(dict.fromkeys(problems)))
