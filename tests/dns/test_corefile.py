@@ -17,6 +17,7 @@ def test_the_default_configuration() -> None:
     assert (block.zones, block.cluster_zone, block.pods, block.ttl) == ([""], "cluster.local", pods.INSECURE, 30)
     assert block.forward == [("10.0.0.2", 53), ("fe80::1", 53)]
     assert block.autopath
+    assert (block.longest_ttl, block.denial_ttl) == (30, 30)
     assert corefile.search_domains(FILES["/etc/resolv.conf"]) == ["corp.example", "example"]
 
 
@@ -45,9 +46,30 @@ def test_stub_domains_and_hosts() -> None:
     }
 
 
+def test_options_of_cache_forward_and_hosts() -> None:
+    text = """
+    . {
+        cache 30 { denial 9984 5 }
+        forward . 10.0.0.5 { max_concurrent 20; policy sequential }
+        hosts { 10.1.1.1 a.example; ttl 60 }
+    }
+    a.corp b.corp { forward corp 10.0.0.6; cache }
+    """
+    first, second = corefile.parse(text)
+    assert (first.longest_ttl, first.denial_ttl, first.max_concurrent) == (30, 5, 20)
+    assert [record.ttl for record in first.hosts["a.example", A]] == [60]
+    assert (second.forward, second.longest_ttl, second.denial_ttl) == ([("10.0.0.6", 53)], 3600, 30)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        (". {\n forward corp.example 10.0.0.5\n}", "line 2: forward for corp.example alone takes a server block"),
+        (". {\n forward . 10.0.0.5\n forward . 10.0.0.6\n}", "line 3: a server block has one forward"),
+        (". {\n forward . 10.0.0.5 {\n except corp.example\n }\n}", "line 3: forward has no option 'except'"),
+        (". {\n cache 30 corp.example\n}", "line 2: cache takes a number"),
+        (". {\n cache {\n disable success\n }\n}", "line 3: cache has no option 'disable'"),
+        (". {\n kubernetes cluster.local {\n endpoint_pod_names\n }\n}", "no option 'endpoint_pod_names'"),
         ("", "no server block"),
         (". {", "not closed"),
         ("}", "line 1: a closing brace"),

@@ -23,7 +23,7 @@ from pybernetes.dns import corefile, pods
 from pybernetes.dns import server as server_module
 from pybernetes.dns.cache import Packets
 from pybernetes.dns.forward import Forwarder
-from pybernetes.dns.message import CNAME, PTR, address_record, name_record, srv_record
+from pybernetes.dns.message import CNAME, PTR, A, address_record, name_record, srv_record
 from pybernetes.dns.pods import PodNames
 from pybernetes.dns.resolver import Chain, Resolver
 from pybernetes.dns.server import DNSServer
@@ -211,6 +211,15 @@ async def test_other_names_are_forwarded_and_kept_for_their_ttl() -> None:
         assert len(reply.answer[0]) == 200
         assert other.requests["tcp"] == 1
         assert server.cache.hits == 2
+
+
+async def test_answers_of_others_are_kept_no_longer_than_the_configuration_says() -> None:
+    async with upstream() as (_, other_port):
+        chain = Chain(zone(), forwarder=Forwarder([(HOST, other_port)]), longest_ttl=30, denial_ttl=5)
+        resolver = Resolver({"": chain}, PodNames())
+        for name, seconds in (("www.example.com", 30), ("no.example.com", 5)):
+            answer = await resolver.later(name, A)
+            assert answer.until - answer.since == pytest.approx(seconds)
 
 
 async def test_upstream_servers_that_do_not_answer_are_passed_over_and_none_is_servfail() -> None:

@@ -163,8 +163,9 @@ class ClusterDNS:
                 key = (block.cluster_zone, block.ttl)
                 zone = self._zones.setdefault(key, Zone(*key))
             servers = [each for each in block.forward if each[0] not in self._own_addresses]
-            forwarder = Forwarder(servers) if servers else None
-            chain = Chain(zone, block.pods, block.hosts, forwarder, block.autopath, self._search())
+            forwarder = Forwarder(servers, max_concurrent=block.max_concurrent) if servers else None
+            caps = block.longest_ttl, block.denial_ttl
+            chain = Chain(zone, block.pods, block.hosts, forwarder, block.autopath, self._search(), *caps)
             chains.update(dict.fromkeys(block.zones, chain))
         return Resolver(chains, self.pod_names)
 

@@ -39,13 +39,19 @@ DEFAULT = """\
 }
 """
 WITHOUT_EFFECT = frozenset(
-    ("errors", "health", "ready", "prometheus", "cache", "loop", "reload", "loadbalance", "log", "lameduck", "bufsize")
+    ("errors", "health", "ready", "prometheus", "loop", "reload", "loadbalance", "log", "lameduck", "bufsize")
 )
 """Plugins that this server always does, or has another way for."""
 DEFAULT_TTL = 5
 """Of the kubernetes plugin, in seconds."""
 HOSTS_TTL = 3600
 LONGEST_TTL = 3600
+"""Seconds for which other servers' answers are kept at most, unless `cache` says less."""
+DENIAL_TTL = 30
+"""Seconds for which a name that does not exist is kept, at most (upstream servers say less or more)."""
+MAX_CONCURRENT = 1000
+_FORWARD_WITHOUT_EFFECT = frozenset(("expire", "health_check", "max_fails", "policy", "prefer_udp"))
+"""Options of `forward` that only say how servers are chosen: here in order, those that did not answer last."""
 
 
 class CorefileError(ValueError):
@@ -61,6 +67,9 @@ class Block:
     pods: str = pods.DISABLED
     ttl: int = DEFAULT_TTL
     forward: list[tuple[str, int]] = field(default_factory=list)
+    max_concurrent: int = MAX_CONCURRENT
+    longest_ttl: int = LONGEST_TTL
+    denial_ttl: int = DENIAL_TTL
     autopath: bool = False
     hosts: dict[tuple[str, int], tuple[Record, ...]] = field(default_factory=dict)
 
@@ -139,6 +148,8 @@ def _block(line: _Line, read: Callable[[str], str]) -> Block:
             _kubernetes(block, plugin, arguments)
         elif name == "forward":
             _forward(block, plugin, arguments, read)
+        elif name == "cache":
+            _cache(block, plugin, arguments)
         elif name == "autopath":
             if arguments != ["@kubernetes"]:
                 raise CorefileError(f"line {plugin.number}: autopath takes @kubernetes, got {' '.join(arguments)!r}")
@@ -172,7 +183,7 @@ def _kubernetes(block: Block, plugin: _Line, zones: list[str]) -> None:
             block.pods = arguments[0]
         elif name == "ttl":
             block.ttl = _number(option, arguments, LONGEST_TTL)
-        elif name not in ("endpoint_pod_names", "fallthrough"):
+        elif name != "fallthrough":
             raise CorefileError(f"line {option.number}: kubernetes has no option {name!r} here")
 
 
@@ -186,10 +197,35 @@ def _number(line: _Line, arguments: list[str], most: int) -> int:
 def _forward(block: Block, plugin: _Line, arguments: list[str], read: Callable[[str], str]) -> None:
     if len(arguments) < 2:
         raise CorefileError(f"line {plugin.number}: forward takes a zone and servers")
+    if block.forward:
+        raise CorefileError(f"line {plugin.number}: a server block has one forward")
+    zone = arguments[0].lower().strip(".")
+    if zone and not all(each == zone or each.endswith(f".{zone}") for each in block.zones):
+        raise CorefileError(f"line {plugin.number}: forward for {zone} alone takes a server block of its own")
+    for option in plugin.below:
+        name = option.words[0]
+        if name == "max_concurrent":
+            block.max_concurrent = _number(option, option.words[1:], 100_000) or 100_000
+        elif name not in _FORWARD_WITHOUT_EFFECT:
+            raise CorefileError(f"line {option.number}: forward has no option {name!r} here")
     for word in arguments[1:]:
         if word.startswith("tls://"):
             raise CorefileError(f"line {plugin.number}: forwarding by TLS is not supported: {word}")
         block.forward += nameservers(read(word)) if word.startswith("/") else [_server(plugin, word)]
+
+
+def _cache(block: Block, plugin: _Line, arguments: list[str]) -> None:
+    """`cache [TTL]`, with `success CAPACITY [TTL]` and `denial CAPACITY [TTL]` below; the capacity is always ours."""
+    if arguments:
+        block.longest_ttl = block.denial_ttl = _number(plugin, arguments, LONGEST_TTL)
+    for option in plugin.below:
+        name, numbers = option.words[0], option.words[2:]
+        if name == "success" and numbers:
+            block.longest_ttl = _number(option, numbers, LONGEST_TTL)
+        elif name == "denial" and numbers:
+            block.denial_ttl = _number(option, numbers, LONGEST_TTL)
+        elif name not in ("success", "denial", "prefetch"):
+            raise CorefileError(f"line {option.number}: cache has no option {name!r} here")
 
 
 def _server(plugin: _Line, word: str) -> tuple[str, int]:
@@ -207,13 +243,17 @@ def _server(plugin: _Line, word: str) -> tuple[str, int]:
 
 
 def _hosts(block: Block, plugin: _Line, arguments: list[str], read: Callable[[str], str]) -> None:
+    ttl = HOSTS_TTL
+    for each in plugin.below:
+        if each.words[0] == "ttl":
+            ttl = _number(each, each.words[1:], 65535)
     lines: Iterable[list[str]] = [each.words for each in plugin.below if each.words[0] not in ("fallthrough", "ttl")]
     if arguments and arguments[0].startswith("/"):
         lines = [*lines, *(line.partition("#")[0].split() for line in read(arguments[0]).splitlines())]
     for words in lines:
         for name in words[1:]:
             try:
-                record = address_record(name.lower().rstrip("."), HOSTS_TTL, words[0])
+                record = address_record(name.lower().rstrip("."), ttl, words[0])
             except ValueError:
                 raise CorefileError(f"line {plugin.number}: {words[0]!r} is no address") from None
             key = (record.name, record.type)

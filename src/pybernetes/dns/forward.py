@@ -14,6 +14,7 @@ import struct
 import time
 from collections.abc import Sequence
 
+from .corefile import MAX_CONCURRENT
 from .message import HINFO, FormatError, Reply, ask, read_reply
 
 TIMEOUT = 2.0
@@ -22,7 +23,6 @@ DEADLINE = 5.0
 """Seconds for all of them: what CoreDNS takes."""
 PENALTY = 10.0
 """Seconds for which a server that did not answer is asked last."""
-MAX_CONCURRENT = 1000
 log = logging.getLogger(__name__)
 
 Address = tuple[str, int]

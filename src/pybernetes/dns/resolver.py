@@ -14,15 +14,12 @@ from dataclasses import dataclass, field
 
 from . import pods
 from .cache import Answer
+from .corefile import DENIAL_TTL, LONGEST_TTL
 from .forward import Forwarder, Unanswered
 from .message import AAAA, ANY, CNAME, HINFO, NOERROR, NXDOMAIN, REFUSED, SERVFAIL, A, Query, Record, name_record
 from .pods import PodNames
 from .zone import Zone
 
-DENIAL_TTL = 30
-"""Seconds for which a name that does not exist is kept, at most (upstream servers say less or more)."""
-LONGEST_TTL = 3600
-"""Seconds for which an upstream server's answer is kept at most: CoreDNS's default."""
 FAILURE_TTL = 5
 """Seconds for which the failure of upstream servers is kept."""
 
@@ -38,6 +35,9 @@ class Chain:
     autopath: bool = False
     search: Sequence[str] = ()
     """The node's own search domains: the end of every pod's search path."""
+    longest_ttl: int = LONGEST_TTL
+    denial_ttl: int = DENIAL_TTL
+    """Seconds for which answers of upstream servers are kept, at most."""
 
 
 class Resolver:
@@ -106,7 +106,7 @@ class Resolver:
             return Answer(SERVFAIL, False, name, (), until=now + FAILURE_TTL, since=now)
         records = (*prefix, *reply.answers)
         ttl = min((each.ttl for each in (*records, *reply.authorities)), default=FAILURE_TTL)
-        ttl = min(ttl, LONGEST_TTL if reply.answers else DENIAL_TTL)
+        ttl = min(ttl, outside.longest_ttl if reply.answers else outside.denial_ttl)
         return Answer(
             reply.rcode, False, name, records, reply.authorities if not reply.answers else (), now + max(1, ttl), now
         )
