@@ -94,6 +94,10 @@ def test_a_failing_seed_is_named_with_the_fewest_faults() -> None:
     assert "AssertionError: as planted" in message
     assert "enough are: no faults" in message
     assert "created deployments/default/web" in message
+    trace = message.partition("who caused what:")[2]
+    assert "create deployments default/web" in trace
+    assert "reconcile deployment default/web" in trace
+    assert "leases/" not in message
 
 
 @played

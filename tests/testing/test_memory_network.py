@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 
 import pytest
 
@@ -112,3 +113,40 @@ async def test_a_paused_reader_gets_the_rest_before_the_end() -> None:
     server.transport.resume_reading()
     await asyncio.wait_for(server.lost, 5)
     assert server.received == b"rest"
+
+
+WHO: ContextVar[str] = ContextVar("who", default="nobody")
+
+
+class Witness(Peer):
+    """Notes in whose context it gets its bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = ""
+        self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        self.seen = WHO.get()
+        self.transport.write(b"answer" if data == b"request" else b"")
+        self.answered.set_result(None)
+
+
+async def test_a_server_knows_nothing_of_what_its_client_is_at() -> None:
+    served: list[Witness] = []
+
+    def accept() -> Witness:
+        served.append(Witness())
+        return served[-1]
+
+    network = MemoryNetwork()
+    network.listen("127.0.0.1", 80, accept)
+    WHO.set("client")
+    found = network.connect(asyncio.get_running_loop(), Witness, "127.0.0.1", 80)
+    assert found is not None
+    client = found[1]
+    assert isinstance(client, Witness)
+    WHO.set("somebody else")
+    client.transport.write(b"request")
+    await client.answered
+    assert (served[0].seen, client.seen) == ("nobody", "client")

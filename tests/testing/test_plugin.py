@@ -90,6 +90,7 @@ def test_it(pyb_client):
     assert "NotSo: pods/homeless: not Ready within 2 s; its status is" in output
     assert "pods default/homeless  0/1  Pending" in output
     assert "Warning FailedScheduling Pod/homeless: 0/1 nodes are available" in output
+    assert "create pods default/homeless" in output.partition("trace of the cluster")[2]
     assert "log of the cluster" in output
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from pybernetes.trace.otlp import of_trees
 from pybernetes.trace.page import render as page
 from pybernetes.trace.span import Span
-from pybernetes.trace.text import render
-from pybernetes.trace.tree import Spans, mark_critical
+from pybernetes.trace.text import excerpt, render
+from pybernetes.trace.tree import Spans, begun_by_users, mark_critical
 
 MS = 1_000_000
 
@@ -103,6 +103,21 @@ def test_text_shows_times_objects_and_stages() -> None:
     assert "authenticated 1.0, stored 1.0 ms" in text
     assert "└─ reconcile  ✗ conflict" in text
     assert "6.0 ms ScalingReplicaSet: to 2" in text
+
+
+def test_an_excerpt_has_the_newest_trees_and_who_began_them() -> None:
+    spans = [
+        span("create pods", 0, 1, attributes={"code": 201, "user": "jane", "agent": "kubectl/v1.36"}),
+        span("patch nodes", 1, 2, attributes={"code": 200, "user": "system:node:one"}),
+        span("delete pods", 2, 3, revisions=[7], attributes={"code": 200, "user": "jane", "agent": "kopf/1.37"}),
+        span("reconcile replicaset", 4, 5, causes=[7]),
+    ]
+    trees = begun_by_users(Spans(spans).trees())
+    text = excerpt(trees, 20)
+    assert [each.partition("  by ")[2] for each in text if "  by " in each] == ["kubectl", "kopf"]
+    assert not any("nodes" in each for each in text)
+    assert "create pods" not in "".join(excerpt(trees, 4))
+    assert excerpt(trees, 2)[-1] == "... and 2 more lines"
 
 
 def test_json_has_one_trace_and_no_orphan() -> None:

@@ -119,8 +119,7 @@ class APIServer:
         self._watchdog = LoopWatchdog()
         self.metrics.watchdog = self._watchdog
         self._authorities = authn.authorities(options)
-        recorded = options.trace_dir or options.tracing
-        self._traces = Traces(options.trace_dir, options.tracing) if recorded else None
+        self._traces = self._open_traces()
         self.registry.records = self._traces is not None
         self._http = self._chain()
         # A kept head names the store of a custom resource, with its schema, rules and columns.
@@ -136,6 +135,12 @@ class APIServer:
             key_file=_text(options.etcd_keyfile),
             writing=lambda: self._limited.writing - self.cache.queued,
         )
+
+    def _open_traces(self) -> Traces | None:
+        """The recording of the flags."""
+        options = self.options
+        recorded = options.trace_dir or options.tracing
+        return Traces(options.trace_dir, options.tracing) if recorded else None
 
     def _address(self) -> str:
         """Where others reach this server."""

@@ -44,6 +44,8 @@ class Outcome(msgspec.Struct, frozen=True):
     time: float
     """Virtual seconds."""
     shown: list[str]
+    trace: list[str] = []
+    """Of a run that failed: who caused what."""
 
 
 def simulate(
@@ -156,6 +158,8 @@ class Runner:
             *(f"    a connection breaks at {each.at:.3f} s" for each in small.resets),
             f"the last of {outcome.writes} writes, in {outcome.time:.0f} virtual seconds:",
             *(f"    {line}" for line in outcome.shown),
+            "who caused what:",
+            *(f"    {line}" for line in outcome.trace),
         ]
         return "\n".join(lines)
 

@@ -22,9 +22,13 @@ from pybernetes.testing.client import DISCOVERY, FIELD_MANAGER, PATCHES, Resourc
 from pybernetes.testing.control_plane import ADMIN, HOST, PORT, ControlPlane
 from pybernetes.testing.control_plane import Component as ClusterComponent
 from pybernetes.testing.loop import ClusterLoop
+from pybernetes.trace.text import excerpt
+from pybernetes.trace.tree import Spans, begun_by_users
 
 SHOWN = 60
 """Writes that the report of a failed run shows, the last ones."""
+TRACE_LINES = 100
+LEASES = "/registry/leases/"
 TRIES = 240
 """Attempts of the scenario's requests, twice a second: the API server may be down for a while."""
 LOOK = 0.25
@@ -191,7 +195,17 @@ class Simulation:
             "writes": self._count,
             "time": self.time,
             "shown": list(self._shown),
+            "trace": self._trace() if error or self._violation else [],
         }
+
+    def _trace(self) -> Sequence[str]:
+        """What led to the write that broke a rule, else what the scenario and the user's controllers have led to."""
+        known = Spans(self._control_plane.server.traces.spans())
+        culprit = known.writers.get(self._revision) if self._violation else None
+        if culprit is None:
+            return excerpt(begun_by_users(known.trees()), TRACE_LINES)
+        root = known.root_of(culprit)
+        return excerpt(known.trees(lambda span: span is root), TRACE_LINES)
 
     async def _crash_by_plan(self) -> None:
         for crash in self._plan.crashes:
@@ -213,7 +227,8 @@ class Simulation:
             before = json.loads(event.previous.value) if event.previous else None
             after = json.loads(event.value) if event.value else None
             verb = "created" if before is None else "deleted" if after is None else "updated"
-            self._note(f"{event.revision} {verb} {event.key.removeprefix('/registry/')}")
+            if not event.key.startswith(LEASES):  # nodes and servers renew them all the time
+                self._note(f"{event.revision} {verb} {event.key.removeprefix('/registry/')}")
             for check in self._checks:
                 wrong = check(before, after)
                 if wrong and self._violation is None:

@@ -281,6 +281,21 @@ class Client:
         accept: str = "application/json",
     ) -> Object:
         """Send a request; the answer's JSON. Raises an `errors.APIError` for a refusal."""
+        content = self.fetch(method, path, body, query=query, content_type=content_type, accept=accept)
+        result: Object = json.loads(content) if content else {}
+        return result
+
+    def fetch(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> bytes:
+        """Send a request; the answer as it came. Raises an `errors.APIError` for a refusal."""
         target = f"{path}?{query_of(query)}" if query else path
         payload = None if body is None else json.dumps(body).encode()
         headers = {"Accept": accept, "User-Agent": FIELD_MANAGER} | ({"Content-Type": content_type} if payload else {})
@@ -297,8 +312,7 @@ class Client:
             raise
         if response.status >= 400:
             raise _error(response.status, content)
-        result: Object = json.loads(content) if content else {}
-        return result
+        return content
 
     def resource(self, word: str) -> Resource:
         """The resource with a name: plural, singular, kind or short name, also with `.GROUP`. ValueError."""

@@ -288,6 +288,12 @@ class Cluster:
         """What the components have logged."""
         return self._real.logs() if self._real else self.running.log.read_text(errors="replace")
 
+    def trace(self) -> str:
+        """What the requests of this test have led to, as trees of spans (docs/trace.md)."""
+        from pybernetes.testing.state import trace
+
+        return trace(self.client)
+
     # -- time and state of a cluster with simulated nodes
 
     @property

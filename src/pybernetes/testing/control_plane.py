@@ -12,11 +12,13 @@ import csv
 import secrets
 import socket
 from collections.abc import Callable
+from contextvars import Context
 from functools import partial
 from pathlib import Path
 
 from pybernetes.apiserver.options import parse as parse_server
 from pybernetes.apiserver.server import APIServer
+from pybernetes.apiserver.traces import Traces
 from pybernetes.client.client import Client
 from pybernetes.client.clock import SystemClock
 from pybernetes.client.component import Worker
@@ -47,6 +49,7 @@ from pybernetes.scheduler.scheduler import Scheduler
 from pybernetes.store.base import Store
 from pybernetes.testing.loop import ClusterLoop
 from pybernetes.testing.options import ClusterOptions
+from pybernetes.trace import recorder
 
 HOST, PORT = "127.0.0.1", 6443
 """Where the components find the API server, in the memory network."""
@@ -60,6 +63,7 @@ CONTROLLER_MANAGER, SCHEDULER, NODES = "kube-controller-manager", "kube-schedule
 _USER_OF = {CONTROLLER_MANAGER: f"system:{CONTROLLER_MANAGER}", SCHEDULER: f"system:{SCHEDULER}", NODES: ADMIN}
 UNLIMITED = (1e9, 100)
 STARTED_WITHIN = 60.0
+SPANS_SIZE = 4 << 20  # bytes; some 12,000 spans
 FOREVER = 1e9
 PATIENT = Timeouts(header=FOREVER, request=FOREVER, idle=FOREVER, answer=FOREVER, write=FOREVER)
 """Time may jump by days while a client makes a connection or sends a request: it is not slow by that."""
@@ -68,13 +72,17 @@ PATIENT = Timeouts(header=FOREVER, request=FOREVER, idle=FOREVER, answer=FOREVER
 class _Server(APIServer):
     """An API server that listens in the memory network, and in a fork on a port of the machine."""
 
-    def __init__(self, flags: list[str], store: Store | None = None) -> None:
-        """`store`: what an earlier server has left; a new one without it."""
-        self._left = store
+    def __init__(self, flags: list[str], before: _Server | None = None) -> None:
+        """`before`: whose store and spans it takes over; new ones without it."""
+        self._left = before.store if before else None
+        self.traces: Traces = before.traces if before else Traces(None, size=SPANS_SIZE)
         super().__init__(parse_server(flags), PATIENT)
 
     def _open_store(self) -> Store:
         return self._left or super()._open_store()
+
+    def _open_traces(self) -> Traces:
+        return self.traces
 
     async def _listen(self, tls: ServingTLS) -> int:
         loop = asyncio.get_running_loop()
@@ -166,11 +174,11 @@ class ControlPlane:
 
     async def restart_server(self, down: float = 0.0) -> None:
         """Let the API server crash, and start another one on the same store after so many seconds."""
-        store = self.server.store
-        await self.server.crash()
+        before = self.server
+        await before.crash()
         if down:
             await asyncio.sleep(down)
-        self.server = _Server(self._flags, store)
+        self.server = _Server(self._flags, before)
         await self.server.start()
         self.server._watchdog.stop()
         loop = asyncio.get_running_loop()
@@ -244,6 +252,10 @@ class Component:
 
     def start(self) -> None:
         """Start it, with nothing but what is in the API server."""
+        Context().run(self._start)  # nothing that it does is caused by who starts it
+
+    def _start(self) -> None:
+        recorder.SERVICE.set(self.name)
         self._client = self._new_client()
         self._worker = self._make(self._client)
         self._tasks = Tasks("test-cluster")

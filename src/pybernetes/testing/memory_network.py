@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from itertools import count
 from typing import Any, Protocol
 
@@ -64,13 +65,14 @@ class MemoryNetwork:
         if listener is None:
             raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
         client_address, server_address = ("127.0.0.1", next(self._ports)), (host, port)
-        client = MemoryTransport(loop, self, client_address, server_address)
-        server = MemoryTransport(loop, self, server_address, client_address)
+        # Who listens begins with each connection anew: what its client is at is known to it by what it is sent.
+        client = MemoryTransport(loop, self, client_address, server_address, copy_context())
+        server = MemoryTransport(loop, self, server_address, client_address, Context())
         client.peer, server.peer = server, client
         served, protocol = listener(), factory()
         server.set_protocol(served)
         client.set_protocol(protocol)
-        served.connection_made(server)
+        server.context.run(served.connection_made, server)
         protocol.connection_made(client)
         return client, protocol
 
@@ -81,11 +83,18 @@ class MemoryTransport(asyncio.Transport):
     peer: MemoryTransport
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, network: MemoryNetwork, own: tuple[str, int], other: tuple[str, int]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        network: MemoryNetwork,
+        own: tuple[str, int],
+        other: tuple[str, int],
+        context: Context,
     ) -> None:
+        """`context` is what the protocol of this end is called in."""
         super().__init__({"sockname": own, "peername": other})
         self._loop = loop
         self._network = network
+        self.context = context
         self._way = other[1], own[1]
         self._due = 0.0
         """When the last bytes arrive that are on their way: later ones do not overtake them."""
@@ -148,7 +157,7 @@ class MemoryTransport(asyncio.Transport):
         if not self._closing:
             self._closing = True
             self.peer._end()
-            self._loop.call_soon(self._lose)
+            self._loop.call_soon(self._lose, context=self.context)
 
     def abort(self) -> None:
         self.close()
@@ -177,9 +186,9 @@ class MemoryTransport(asyncio.Transport):
             delay = weather.delay(self._way) if weather else 0.0
             if delay:
                 self._due = max(self._due, self._loop.time() + delay)
-                self._loop.call_at(self._due, self._deliver)
+                self._loop.call_at(self._due, self._deliver, context=self.context)
             else:
-                self._loop.call_soon(self._deliver)
+                self._loop.call_soon(self._deliver, context=self.context)
 
     def _deliver(self) -> None:
         self._scheduled = False

@@ -129,11 +129,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _sections(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    from pybernetes.testing.state import events, summary
+    from pybernetes.testing.state import events, summary, trace
 
     try:
         yield "objects of the cluster", summary(cluster.client)
         yield "events of the cluster", events(cluster.client)
+        yield "trace of the cluster", trace(cluster.client)
         yield "log of the cluster", "\n".join(cluster.log.splitlines()[-LOG_LINES:])
     except Exception as error:  # the report of the failure is worth more
         yield "cluster", f"its state could not be read: {error}"

@@ -5,9 +5,14 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pybernetes.api import errors
 from pybernetes.testing.client import Client, Object
+from pybernetes.trace.store import SPANS
+
+if TYPE_CHECKING:
+    from pybernetes.trace.span import Span
 
 SHOWN = ("nodes", "namespaces", "deployments", "statefulsets", "daemonsets", "jobs", "cronjobs", "pods", "services")
 """Kinds that the report of a failed test lists."""
@@ -15,6 +20,8 @@ SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
 UNSTEADY = ("resourceVersion", "uid", "creationTimestamp", "managedFields", "generation")
 """Metadata that differ from run to run."""
 MOST_EVENTS = 40
+MOST_LINES = 150
+"""Of the trace."""
 
 
 def summary(client: Client) -> str:
@@ -42,6 +49,25 @@ def events(client: Client) -> str:
         where = f"{about.get('kind')}/{about.get('name')}"
         lines.append(f"{event.get('type')} {event.get('reason')} {where}: {event.get('message')}")
     return "\n".join(lines)
+
+
+def spans(client: Client) -> list[Span]:
+    """What the components have done lately, and why (docs/trace.md); none if the cluster does not record it."""
+    from pybernetes.trace.span import decoder
+
+    try:
+        _, *batches = client.fetch("GET", SPANS).splitlines()
+    except errors.NotFound:
+        return []
+    return [span for each in batches for span in decoder.decode(each).spans]
+
+
+def trace(client: Client) -> str:
+    """What the requests of the test have led to, as trees, the newest last."""
+    from pybernetes.trace.text import excerpt
+    from pybernetes.trace.tree import Spans, begun_by_users
+
+    return "\n".join(excerpt(begun_by_users(Spans(spans(client)).trees()), MOST_LINES))
 
 
 def state(client: Client, resources: Iterable[str]) -> dict[str, Object]:

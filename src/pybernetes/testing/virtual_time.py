@@ -39,6 +39,7 @@ def install(*, stands_still: bool = False) -> None:
     global machine_time, machine_monotonic, _stands_still
     if not stands_still:
         time.time, time.monotonic = now, monotonic
+        time.time_ns, time.monotonic_ns = _nanoseconds(now), _nanoseconds(monotonic)
         return
     machine_time, machine_monotonic, _stands_still = _epoch, _zero, True
     time.time, time.monotonic = _read, monotonic

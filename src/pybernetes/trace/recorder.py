@@ -32,6 +32,8 @@ QUICK: Final = 1_000_000  # nanoseconds
 Cause = Span | int | SpanContext
 """Why something is done: a span of this process, a revision, a span of another process."""
 CURRENT: ContextVar[Cause | None] = ContextVar("trace", default=None)
+SERVICE: ContextVar[str] = ContextVar("service", default="")
+"""Whose work this is, in a process with several components; empty = the recorder's."""
 
 
 class Recorder:
@@ -78,7 +80,7 @@ class Recorder:
             self.new_id(),
             parent,
             name,
-            service or self.service,
+            service or SERVICE.get() or self.service,
             time.time_ns(),
             0,
             {},

@@ -102,6 +102,26 @@ def _notes(node: Node, below: str, begin: int, stages: bool) -> Iterator[str]:
         yield f"{indent}{_ms(at - begin).strip()} {text[:LONGEST]}"
 
 
+def excerpt(roots: Iterable[Node], most: int) -> list[str]:
+    """The newest trees, as many lines as are allowed; of a tree that has more, its beginning."""
+    shown: list[str] = []
+    for root in sorted(roots, key=lambda node: node.span.start, reverse=True):
+        lines = list(render([root], stages=False)) if root.children else [line(root.span)]
+        lines[0] += _by(root.span)
+        left = most - len(shown)
+        if left < len(lines):
+            if not shown:
+                shown = [*lines[:left], f"... and {len(lines) - left} more lines"]
+            break
+        shown = [*lines, *shown]
+    return shown
+
+
+def _by(span: Span) -> str:
+    program = str(span.attributes.get("agent", "")).partition("/")[0]
+    return f"  by {program}" if program else ""
+
+
 def outline(nodes: Iterable[Node], depth: int = 0) -> Iterator[str]:
     """Who caused what, without times and names of objects; what happened several times in a place is one line."""
     found: dict[tuple[str, str], list[Node]] = {}
@@ -116,9 +136,9 @@ def line(span: Span) -> str:
     """A span by itself."""
     seconds, nanoseconds = divmod(span.start, 10**9)
     clock = time.strftime("%H:%M:%S", time.localtime(seconds))
-    error = f"  ✗ {span.error[:LONGEST]}" if span.error else ""
     took = _ms(max(span.end - span.start, 0))
-    return f"{clock}.{nanoseconds // 10**6:03} {took}  {span.service[:_WIDTH]:<{_WIDTH}} {title(span)}{error}"
+    what = f"{title(span)}{_outcome(Node(span))}"
+    return f"{clock}.{nanoseconds // 10**6:03} {took}  {span.service[:_WIDTH]:<{_WIDTH}} {what}"
 
 
 def _ms(nanoseconds: int) -> str:

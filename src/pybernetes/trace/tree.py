@@ -127,6 +127,18 @@ class Spans:
         return span
 
 
+COMPONENTS = ("system:kube-controller-manager", "system:kube-scheduler", "system:apiserver")
+
+
+def begun_by_users(roots: Iterable[Node]) -> list[Node]:
+    """The trees that begin with a request of somebody else than the cluster's own components."""
+
+    def own(user: str) -> bool:
+        return user in COMPONENTS or user.startswith(("system:node:", "system:serviceaccount:kube-system:"))
+
+    return [each for each in roots if "code" in (of := each.span.attributes) and not own(str(of.get("user", "")))]
+
+
 def mark_critical(root: Node) -> Node:
     """Mark the chain of causes that ends with what ended last; that span."""
     last = max(root.walk(), key=lambda node: (node.end, node.span.start))

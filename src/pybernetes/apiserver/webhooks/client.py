@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pybernetes.api.quote import quote
 from pybernetes.client.http import ConnectionFailed, HTTPClient, TooLarge
+from pybernetes.trace import recorder
 from pybernetes.version import GIT_VERSION
 
 from ..registry.registry import Registry
@@ -57,6 +58,8 @@ class WebhookClient:
                 "User-Agent": f"kube-apiserver-admission/{GIT_VERSION}",
                 **identity.headers(),
             }
+            if trace := recorder.header():
+                headers["traceparent"] = trace
             answer = await http.request("POST", target, headers, body, within)
         except TimeoutError:
             raise CallFailed(f"{shown}: context deadline exceeded") from None

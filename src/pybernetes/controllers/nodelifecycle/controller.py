@@ -20,6 +20,8 @@ from pybernetes.api.core.v1 import Node, Pod
 from pybernetes.api.times import rfc3339
 from pybernetes.client.events import NORMAL, WARNING
 from pybernetes.client.keys import Key, copy, key_of, uid_of
+from pybernetes.trace import recorder
+from pybernetes.trace.recorder import CURRENT, Cause
 
 from ..base import Controller
 from ..meta import labels_of, name_of
@@ -77,6 +79,8 @@ class NodeLifecycleController(Controller[Node]):
         self.health: dict[str, Health] = {}
         self.states: dict[str, ZoneState] = {}
         self.evictors: dict[str, Evictor] = {}
+        self._causes: dict[str, Cause | None] = {}
+        """What has led to the taint of a node that waits for it, for its trace."""
         self._unmarked: set[str] = set()
         """Nodes with pods that should be marked not ready and could not be."""
         self._looked = asyncio.Event()
@@ -134,19 +138,23 @@ class NodeLifecycleController(Controller[Node]):
         async def one(node: Node) -> None:
             async with turns:
                 began = time.monotonic()
-                try:
-                    node, observed = await self._write_silence(node)
-                    ready = self.health[name_of(node)].ready
-                    if EXCLUDED not in labels_of(node):
-                        zones.setdefault(zone_of(node), []).append(ready is not None and ready.status == "True")
-                    if ready is not None:
-                        await self._follow_up(node, observed, ready.status or "")
-                except _FAILURES as error:
-                    self.log.warning("node %s: %s", name_of(node), error)
-                except Exception:  # one node that we cannot judge; the zones are judged by the others
-                    self.log.exception("node %s", name_of(node))
-                finally:
-                    self._node_duration.observe(time.monotonic() - began)
+                with recorder.span("monitor node", service=self.name) as span:
+                    await judged(node)
+                    span.done(name_of(node))
+                self._node_duration.observe(time.monotonic() - began)
+
+        async def judged(node: Node) -> None:
+            try:
+                node, observed = await self._write_silence(node)
+                ready = self.health[name_of(node)].ready
+                if EXCLUDED not in labels_of(node):
+                    zones.setdefault(zone_of(node), []).append(ready is not None and ready.status == "True")
+                if ready is not None:
+                    await self._follow_up(node, observed, ready.status or "")
+            except _FAILURES as error:
+                self.log.warning("node %s: %s", name_of(node), error)
+            except Exception:  # one node that we cannot judge; the zones are judged by the others
+                self.log.exception("node %s", name_of(node))
 
         # Most nodes are well and need nothing: those are looked at here, without a task for each.
         rest = [node async for node in in_slices(nodes) if not self._is_well(node, zones)]
@@ -185,6 +193,7 @@ class NodeLifecycleController(Controller[Node]):
                 self._tell(old, "RemovingNode", f"Removing Node {name} from Controller")
                 del self.known[name]
                 self.health.pop(name, None)
+                self._causes.pop(name, None)
                 self._unmarked.discard(name)
                 for evictor in self.evictors.values():
                     evictor.remove(name)
@@ -257,7 +266,8 @@ class NodeLifecycleController(Controller[Node]):
         evictor = self.evictors[zone_of(node)]
         if not has_taint(node, wanted):
             evictor.remove(name_of(node))
-        evictor.add(name_of(node))
+        if evictor.add(name_of(node)):
+            self._causes[name_of(node)] = CURRENT.get()
 
     async def _mark_reachable(self, node: Node) -> bool:
         ours = [each for each in no_execute_taints("False") or () if has_taint(node, each)]
@@ -294,11 +304,14 @@ class NodeLifecycleController(Controller[Node]):
             await self._looked.wait()
             for zone, evictor in list(self.evictors.items()):
                 while (name := evictor.take()) is not None:
+                    cause = self._causes.pop(name, None)
                     try:
-                        if await self._taint(name):
-                            self._evictions.inc(zone)
+                        with recorder.span("taint node", (cause,) if cause else (), service=self.name):
+                            if await self._taint(name):
+                                self._evictions.inc(zone)
                     except _FAILURES as error:
                         self.log.warning("node %s could not be tainted: %s", name, error)
+                        self._causes[name] = cause
                         evictor.retry(name)
             if not any(map(len, self.evictors.values())):
                 self._looked.clear()

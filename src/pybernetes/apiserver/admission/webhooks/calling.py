@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pybernetes.api.errors import APIError, BadRequest, Forbidden, InternalError
 from pybernetes.api.quote import quote
 from pybernetes.api.resources import Resource
+from pybernetes.trace import recorder
 
 from ...webhooks.client import CallFailed, WebhookClient
 from ...webhooks.identities import Identities
@@ -96,7 +97,8 @@ class Dispatcher:
         old = await documents.document(self.registry, attributes, attributes.old, target)
         body = question(uid, version, admission_request(attributes, target), new, old)
         try:
-            raw = await self.client.post(webhook.client_config, body, hook.within)
+            with recorder.child(f"webhook {hook.name}"):
+                raw = await self.client.post(webhook.client_config, body, hook.within)
         except CallFailed as error:
             raise Failure(hook.name, f"failed to call webhook: {error.message}", error.code) from None
         try:
