@@ -126,5 +126,18 @@ async def test_a_driver_that_is_away_is_unavailable_and_found_again_when_it_is_b
             assert (await client.call("GetPluginInfo", wait=True)).name == "bare.example.com"
 
 
+async def test_the_folder_of_a_socket_may_be_deep(folder: Path) -> None:
+    deep = folder / ("deep-" * 20) / "deeper"
+    async with serving(NodeDriver(), deep / "csi.sock") as address, CSIClient(address) as client:
+        assert await client.driver_name() == "mock.example.com"
+    assert os.listdir(deep) == []
+    with pytest.raises(OSError, match="has too many bytes"):
+        async with serving(NodeDriver(), deep / ("name-" * 25)):
+            pass
+    async with CSIClient(deep / "gone" / "csi.sock") as client:
+        with pytest.raises(CSIError, match=r"code = Unavailable desc = .*/gone/csi.sock: No such file or directory"):
+            await client.call("Probe")
+
+
 class Driver1(Driver):
     name = "bare.example.com"

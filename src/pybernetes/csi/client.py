@@ -16,6 +16,7 @@ from typing import Any, Final
 import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
 
+from pybernetes.component.unix_address import UnixAddress
 from pybernetes.cri.errors import code_name
 from pybernetes.trace import recorder
 
@@ -43,6 +44,7 @@ class CSIClient:
         self.timeout = timeout
         self._took = took
         self._channel: Any = None
+        self._address: UnixAddress | None = None
         self._calls: dict[str, Any] = {}
 
     async def __aenter__(self) -> CSIClient:
@@ -55,14 +57,19 @@ class CSIClient:
         """Disconnect; calls under way fail."""
         channel, self._channel = self._channel, None
         self._calls.clear()
-        if channel is not None:
-            await channel.close()
+        address, self._address = self._address, None
+        try:
+            if channel is not None:
+                await channel.close()
+        finally:
+            if address is not None:
+                address.close()
 
     async def call(self, name: str, /, *, within: float | None = None, wait: bool = False, **fields: Any) -> Any:
         """The response to a call such as `NodeStageVolume` with these fields; `wait` for one that is away."""
         method = v1.methods()[name]
         if self._channel is None:
-            self._channel = grpc.aio.insecure_channel(f"unix://{self.socket}", OPTIONS)
+            self._channel = self._connect()
         call = self._calls.get(name)
         if call is None:
             call = self._calls[name] = self._channel.unary_unary(
@@ -89,6 +96,13 @@ class CSIClient:
             raise CSIError(code, f"{name}: the connection to the driver was closed") from None
         finally:
             self._took(method.path, code, time.monotonic() - begun)
+
+    def _connect(self) -> Any:
+        try:
+            self._address = UnixAddress(self.socket)
+        except OSError as error:
+            raise CSIError("Unavailable", f"{self.socket}: {error.strerror}") from None
+        return grpc.aio.insecure_channel(f"unix://{self._address.path}", OPTIONS)
 
     async def driver_name(self) -> str:
         """What the driver is called."""

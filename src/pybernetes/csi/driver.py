@@ -34,7 +34,7 @@ from pybernetes.version import GIT_VERSION
 from . import v1
 from .client import OPTIONS
 from .errors import CSIError, invalid
-from .node.registrar import registered
+from .node.registrar import listening, registered
 
 _STATUS: Final = {status.value[0]: status for status in grpc.StatusCode}
 
@@ -275,20 +275,19 @@ async def serving(driver: Driver, socket: Path, registry: Path | None = None) ->
     address = prepare_socket(socket)
     server = grpc.aio.server(options=OPTIONS)
     server.add_generic_rpc_handlers(Calls(driver).handlers())
-    if not server.add_insecure_port(address):
-        raise OSError(f"{socket}: cannot listen there")
-    await server.start()
-    os.chmod(socket, 0o600)
-    try:
-        if registry is None:
-            yield address
-        else:
-            async with registered(driver.name, socket, registry):
+    with listening(server, socket):
+        await server.start()
+        os.chmod(socket, 0o600)
+        try:
+            if registry is None:
                 yield address
-    finally:
-        await server.stop(1.0)
-        with suppress(FileNotFoundError):
-            os.unlink(socket)
+            else:
+                async with registered(driver.name, socket, registry):
+                    yield address
+        finally:
+            await server.stop(1.0)
+            with suppress(FileNotFoundError):
+                os.unlink(socket)
 
 
 def prepare_socket(socket: Path) -> str:

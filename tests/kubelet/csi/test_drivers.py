@@ -108,6 +108,16 @@ async def test_a_driver_that_registers_is_in_csinode_and_on_the_node_until_it_go
         assert await kubelet.entries() == {}
 
 
+async def test_a_driver_registers_in_folders_whose_sockets_have_long_paths(cluster: ApiServer, folder: Path) -> None:
+    deep = folder / f"{'deep-' * 20}{folder.name[4:]}"
+    async with (
+        _kubelet(cluster, deep) as kubelet,
+        serving(NodeDriver("id-1"), deep / "plugins" / "mock" / "csi.sock", kubelet.registry),
+    ):
+        await wait_for(lambda: kubelet.came == ["mock.example.com"], "the driver is registered")
+        assert await kubelet.drivers.get("mock.example.com").driver_name() == "mock.example.com"
+
+
 async def test_an_entry_that_a_dead_kubelet_left_is_replaced(cluster: ApiServer, folder: Path) -> None:
     async with _kubelet(cluster, folder) as kubelet:
         await kubelet.keeper.install("mock.example.com", "old", 3, {})

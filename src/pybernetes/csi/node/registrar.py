@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ from typing import Any, Final
 import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
 
+from pybernetes.component.unix_address import UnixAddress
 from pybernetes.protofile import Proto, parse
 
 TYPE: Final = "CSIPlugin"
@@ -91,15 +92,27 @@ async def registered(
     }
     server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("pluginregistration.Registration", handlers)])
     socket = _socket(name, registry)
-    if not server.add_insecure_port(f"unix://{socket}"):
-        raise OSError(f"{socket}: cannot listen there")
-    await server.start()
-    try:
-        yield registration
-    finally:
-        await server.stop(None)
-        with suppress(FileNotFoundError):
-            os.unlink(socket)
+    with listening(server, socket):
+        await server.start()
+        try:
+            yield registration
+        finally:
+            await server.stop(None)
+            with suppress(FileNotFoundError):
+                os.unlink(socket)
+
+
+@contextmanager
+def listening(server: Any, socket: Path) -> Iterator[None]:
+    """Have a server listen at a socket; the context must last until the server has stopped. Raises OSError."""
+    with UnixAddress(socket) as address:
+        try:
+            port = server.add_insecure_port(f"unix://{address.path}")
+        except RuntimeError as error:  # what gRPC raises says why
+            raise OSError(f"{socket}: {error}") from None
+        if not port:
+            raise OSError(f"{socket}: cannot listen there")
+        yield
 
 
 def _socket(name: str, registry: Path) -> Path:

@@ -13,9 +13,10 @@ from typing import Any, Final
 import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
 
+from pybernetes.component.unix_address import UnixAddress
 from pybernetes.protofile import Proto, parse
 
-from ..plugins.registry import RegistrationError
+from ..plugins.registry import OPTIONS, RegistrationError
 from .claims import ClaimError
 
 TYPE: Final = "DRAPlugin"
@@ -43,7 +44,8 @@ class Driver:
         self.name, self.endpoint, self.service = name, endpoint, service
         self._proto = proto(service.partition(".")[0])
         self._took = took
-        self._channel = grpc.aio.insecure_channel(f"unix://{endpoint}", [("grpc.enable_http_proxy", 0)])
+        self._address = UnixAddress(endpoint)
+        self._channel = grpc.aio.insecure_channel(f"unix://{self._address.path}", OPTIONS)
 
     async def call(self, name: str, claims: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
         """Call NodePrepareResources or NodeUnprepareResources for claims (namespace, uid, name); answers by uid."""
@@ -84,7 +86,10 @@ class Driver:
 
     async def close(self) -> None:
         """Hang up."""
-        await self._channel.close()
+        try:
+            await self._channel.close()
+        finally:
+            self._address.close()
 
 
 class Drivers:
@@ -105,10 +110,14 @@ class Drivers:
                 f"invalid supported gRPC versions of DRA driver plugin {name} at endpoint {endpoint}: none of services "
                 f"supported by the plugin ([{offered}]) are supported by the kubelet ([{known}])"
             )
-        present = self._drivers.setdefault(name, [])
+        present = self._drivers.get(name, [])
         if any(each.endpoint == endpoint for each in present):
             raise RegistrationError(f"endpoint {endpoint} already registered for DRA driver plugin {name}")
-        present.append(Driver(name, endpoint, service, self._took))
+        try:
+            driver = Driver(name, endpoint, service, self._took)
+        except OSError as error:
+            raise RegistrationError(f"DRA driver {name}: endpoint {endpoint}: {error.strerror}") from None
+        self._drivers.setdefault(name, present).append(driver)
         log.info("registered DRA driver %s at %s (%s)", name, endpoint, service)
         self._changed(name)
 

@@ -13,6 +13,7 @@ import logging
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ import grpc.aio  # type: ignore[import-untyped]
 
 from pybernetes.component import offload
 from pybernetes.component.openat2 import RESOLVE_NO_XDEV, openat2
+from pybernetes.component.unix_address import UnixAddress
 from pybernetes.protofile import Method, Proto, read
 
 from ..server.inotify import FolderWatch, open_watch
@@ -36,6 +38,8 @@ RETRY: Final = 0.5
 MAX_RETRY: Final = 120.0
 MAX_DEPTH: Final = 3
 MAX_SOCKETS: Final = 256
+OPTIONS: Final = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
+"""No connection is shared by address: the same address can mean another socket later (`UnixAddress`)."""
 log = logging.getLogger(__name__)
 
 Identity = tuple[int, int, int]
@@ -140,7 +144,12 @@ class PluginRegistry:
             await asyncio.sleep(min(MAX_RETRY, RETRY * 2 ** min(known.failures - 1, 16)))
 
     async def _register(self, path: str, known: _Known) -> None:
-        async with grpc.aio.insecure_channel(f"unix://{path}", [("grpc.enable_http_proxy", 0)]) as channel:
+        async with AsyncExitStack() as stack:
+            try:
+                address = stack.enter_context(UnixAddress(path))
+            except OSError as error:
+                raise RegistrationError(f"RegisterPlugin error -- socket {path}: {error.strerror}") from None
+            channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"unix://{address.path}", OPTIONS))
             try:
                 await asyncio.wait_for(channel.channel_ready(), DIAL_SECONDS)
                 info = await _call(channel, "GetInfo", proto().names["InfoRequest"]())
