@@ -186,11 +186,14 @@ async def test_a_volume_is_staged_once_published_for_each_pod_and_undone_after_t
             "csi.storage.k8s.io/ephemeral": "false",
         }
         data = json.loads((node.published().parent / "vol_data.json").read_text())
-        assert (data["driverName"], data["volumeHandle"], data["specVolID"]) == (
-            "mock.example.com",
-            "h-1",
-            node.volume("data"),
-        )
+        assert data == {
+            "specVolID": node.volume("data"),
+            "volumeHandle": "h-1",
+            "driverName": "mock.example.com",
+            "nodeName": NODE,
+            "attachmentID": node.attachments.attachment_name(_Handle("mock.example.com", "h-1")),
+            "volumeLifecycleMode": "Persistent",
+        }
         assert json.loads((node.staging().parent / "vol_data.json").read_text()) == {
             "driverName": "mock.example.com",
             "volumeHandle": "h-1",
@@ -377,6 +380,48 @@ async def test_access_modes_read_only_and_secrets(start: Any) -> None:
         await node.claim("gone", "h-2", csi={"nodeStageSecretRef": {"namespace": node.namespace, "name": "nope"}})
         message = await node.refused(node.pod("u2", claim="gone"))
         assert f"failed to get secret {node.namespace}/nope" in message
+
+
+async def test_a_volume_for_one_pod_waits_until_the_other_has_left_it(start: Any) -> None:
+    async with start() as node:
+        driver = await node.serve(MockDriver())
+        await node.claim("data", accessModes=["ReadWriteOncePod"])
+        await node.manager.ensure(node.pod("u1"))
+        node.restart()
+        assert await node.refused(node.pod("u2")) == (
+            f'MountVolume.SetUp failed for volume "{node.volume("data")}" : '
+            "volume uses the ReadWriteOncePod access mode and is already in use by another pod"
+        )
+        await node.manager.ensure(node.pod("u1"))
+        await node.manager.teardown("u1")
+        await node.manager.ensure(node.pod("u2"))
+        assert driver.last("NodePublishVolume").target_path == str(node.published("u2"))
+        await node.manager.teardown("u2")
+        assert driver.names()[-1] == "NodeUnstageVolume"
+
+
+async def test_a_pod_goes_on_when_its_volume_cannot_be_published_again(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with start() as node:
+        driver = await node.serve(MockDriver(), requiresRepublish=True)
+        await node.claim("data")
+        await node.manager.ensure(node.pod())
+        get = node.client.get
+
+        async def away(kind: Any, *names: Any, **more: Any) -> Any:
+            if kind is CSIDriver:
+                raise ConnectionRefusedError("the API server is away")
+            return await get(kind, *names, **more)
+
+        monkeypatch.setattr(node.client, "get", away)
+        (mounted,) = (await node.manager.ensure(node.pod())).values()
+        assert mounted.path == node.published()
+        assert [reason for reason, _ in node.events] == ["FailedMount"]
+        assert "the API server is away" in node.events[0][1]
+        monkeypatch.undo()
+        await node.manager.ensure(node.pod())
+        assert driver.names() == ["NodeStageVolume", *["NodePublishVolume"] * 2]
 
 
 async def test_an_inline_volume_needs_a_driver_that_says_so(start: Any) -> None:

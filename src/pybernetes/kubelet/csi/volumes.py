@@ -43,6 +43,7 @@ from .volume_data import Layout, VolumeData
 LOOK_WITHIN: Final = 10.0
 GROUP_WITHIN: Final = 600.0
 """Seconds for giving all files of a volume to a group."""
+IN_USE: Final = "volume uses the ReadWriteOncePod access mode and is already in use by another pod"
 log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
@@ -208,8 +209,12 @@ class CSIVolumes:
             context = await self.attachments.wait(found)
         client = self._client_of(found)
         klog.info(log, 1, f"operationExecutor.MountVolume started {what}", pod=key_of(pod))
-        data = _data(found, self.attachments.attachment_name(found), attachable=attached)
+        data = _data(found, self.node, self.attachments.attachment_name(found), attachable=attached)
         async with held.lock:
+            if found.access_modes == (source.READ_WRITE_ONCE_POD,) and any(
+                each[0] != use[0] for each in held.published
+            ):
+                raise StepError("MountVolume.SetUp failed", found.spec_name, IN_USE)
             await self._write(held, use, data)
             try:
                 capabilities = await client.node_capabilities()
@@ -426,12 +431,13 @@ class CSIVolumes:
             raise StepError("MountVolume.SetUp failed", found.spec_name, why(error)) from None
 
 
-def _data(found: Source, attachment: str = "", *, attachable: bool = False) -> VolumeData:
+def _data(found: Source, node: str = "", attachment: str = "", *, attachable: bool = False) -> VolumeData:
     return VolumeData(
         found.driver,
         found.handle,
         found.spec_name,
-        attachment=attachment,
+        node,
+        attachment,
         lifecycle=found.lifecycle,
         attachable=attachable,
         block=found.block,

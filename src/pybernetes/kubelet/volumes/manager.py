@@ -229,7 +229,7 @@ class VolumeManager:
         ready = self._ready[uid_of(pod)].get(name)
         if ready is not None and kind not in SHOWING:
             if self.csi is not None and kind in CLAIMING:
-                await self.csi.refresh(pod, name)
+                await self._refresh(self.csi, pod, name)
             return ready
         plugin, begin, ok = PLUGINS.get(kind, kind), time.monotonic(), False
         try:
@@ -243,6 +243,12 @@ class VolumeManager:
         finally:
             if ready is None:
                 self.took(plugin, "volume_mount", time.monotonic() - begin, ok)
+
+    async def _refresh(self, csi: CSIVolumes, pod: Pod, name: str) -> None:
+        try:
+            await csi.refresh(pod, name)
+        except (errors.APIError, OSError) as error:
+            raise StepError("MountVolume.SetUp failed", name, why(error)) from None
 
     def plugins_of(self, pod: Pod) -> list[tuple[str, bool]]:
         """The plugin of each volume that a pod uses, and whether it is ready."""
