@@ -115,6 +115,36 @@ def test_posix_on_a_mount(mounts, clean):
     clean()
 
 
+def test_what_no_volume_can_hold_is_an_error_of_its_program_alone(mounts, clean):
+    mounts.format()
+    one = mounts.mount("one")
+    with (one / "file").open("w+b", buffering=0) as file:
+        number, largest = file.fileno(), 1 << 50
+        for grow in (
+            lambda: os.pwrite(number, b"x", largest),
+            lambda: os.pwrite(number, b"x", (1 << 63) - 2),
+            lambda: os.ftruncate(number, largest + 1),
+            lambda: os.posix_fallocate(number, largest, 1),
+        ):
+            with pytest.raises(OSError, match="too large"):
+                grow()
+        os.pwrite(number, b"x", largest - 1)
+        os.fsync(number)
+        assert os.fstat(number).st_size == largest
+        assert os.pread(number, 3, largest - 2) == b"\0x"
+        assert os.lseek(number, 5, os.SEEK_DATA) == largest - (64 << 20)
+        assert os.lseek(number, 5, os.SEEK_HOLE) == 5
+        assert os.lseek(number, largest - 1, os.SEEK_HOLE) == largest
+    os.utime(one / "file", (1 << 40, -(1 << 40)))
+    assert os.stat(one / "file").st_atime_ns == (1 << 63) - 1
+    with pytest.raises(OSError, match="not supported"):
+        os.setxattr(one / "file", "colour", b"blue")
+    mounts.umount(one)
+    log = (mounts.folder / "one.log").read_text()
+    assert "Traceback" not in log, log
+    clean()
+
+
 def test_a_removed_file_lives_until_it_is_closed_and_then_its_objects_go(mounts, clean):
     mounts.format()
     one = mounts.mount("one")

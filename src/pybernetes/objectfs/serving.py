@@ -88,8 +88,12 @@ def serve(options: MountOptions, holder: Holder, on_ready: Callable[[], None]) -
     server = Server(device, filesystem, ready, metrics.observe, access_log)
     volume.recover()
     stopped = threading.Event()
-    keeper = threading.Thread(target=_keep, args=(volume, stopped, options.background), name="objectfs-keeper")
-    keeper.start()
+    threads = [
+        threading.Thread(target=_store, args=(volume, stopped), name="objectfs-store"),
+        threading.Thread(target=_keep, args=(volume, stopped, options.background), name="objectfs-keeper"),
+    ]
+    for thread in threads:
+        thread.start()
     if options.background:
         volume.collector.start()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -97,7 +101,8 @@ def serve(options: MountOptions, holder: Holder, on_ready: Callable[[], None]) -
     server.serve(resumed=held is not None)
     holder.say("ended")
     stopped.set()
-    keeper.join()
+    for thread in threads:
+        thread.join()
     volume.collector.stop()
     volume.close()
     engine.close()
@@ -137,27 +142,36 @@ def _slot(place: Path, wanted: int | None) -> tuple[int, int]:
     raise ObjectFSError(f"a thousand clients use {place} already")
 
 
-def _keep(volume: Volume, stopped: threading.Event, background: bool) -> None:
-    """Renews the session, ends stale ones, stores writes of files that stay open, empties the trash."""
-    beat = emptied = time.monotonic()
-    while not stopped.wait(FLUSH_SECONDS):
+def _store(volume: Volume, stopped: threading.Event) -> None:
+    """Stores writes of files that stay open; what an earlier client left at once."""
+    while True:
         for inode in volume.writer.inodes():
             try:
                 volume.writer.flush(inode)
             except OSError as error:
                 log.error("inode %d: not stored yet: %s", inode, error)
-        if time.monotonic() - beat < HEARTBEAT_SECONDS:
-            continue
-        beat = time.monotonic()
+            except Exception:  # the other files must not wait for this one
+                log.exception("inode %d: not stored yet", inode)
+        if stopped.wait(FLUSH_SECONDS):
+            return
+
+
+def _keep(volume: Volume, stopped: threading.Event, background: bool) -> None:
+    """Renews the session, ends stale ones, empties the trash. It waits for no object store, whose failure must not
+    cost the session."""
+    emptied = time.monotonic()
+    while not stopped.wait(HEARTBEAT_SECONDS):
         try:
-            volume.sessions.renew(volume.session)
+            if not volume.sessions.resume(volume.session):
+                log.error("session %d was ended by another client: its locks are gone", volume.session)
+                volume.sessions.renew(volume.session)
             volume.names.journal.settle()
             volume.reload()
             if background:
                 for session in volume.sessions.close_stale():
                     log.info("ended session %d: its client died", session)
-                if beat - emptied > TRASH_SECONDS:
-                    emptied = beat
+                if time.monotonic() - emptied > TRASH_SECONDS:
+                    emptied = time.monotonic()
                     count = volume.empty_trash()
                     if count:
                         log.info("removed %d files from the trash", count)

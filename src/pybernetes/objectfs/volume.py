@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from errno import EINVAL, EISDIR, ENXIO, EOPNOTSUPP
+from errno import EFBIG, EINVAL, EISDIR, ENXIO, EOPNOTSUPP
 from pathlib import Path
 from typing import Any
 
@@ -118,10 +118,10 @@ class Volume:
         self._versions: dict[int, tuple[int, int]] = {}
 
     def recover(self) -> None:
-        """Stores what an earlier client left in the staging folder."""
+        """Takes up what an earlier client left in the staging folder: it reads back now, and is stored when the object
+        store answers."""
         for inode in self.writer.recover():
             log.info("inode %d: storing what an earlier client had written", inode)
-            self.writer.flush(inode)
 
     def close(self) -> None:
         """Stores everything pending and ends the session."""
@@ -146,6 +146,8 @@ class Volume:
 
     def setattr(self, inode: int, changes: Changes, size: int | None) -> Attributes:
         """Times set by the program must not be overtaken by a write that is stored later: pending ones go first."""
+        if size is not None:
+            _check_size(size)
         if size is not None or changes.mtime is not None:
             self.writer.flush(inode)
         attributes = None
@@ -265,6 +267,7 @@ class Volume:
         return data
 
     def write(self, number: int, inode: int, offset: int, data: memoryview) -> int:
+        _check_size(offset + len(data))
         self.writer.write(inode, offset, data)
         self.bytes_written += len(data)
         return len(data)
@@ -287,6 +290,7 @@ class Volume:
         self.engine.sync()
 
     def fallocate(self, inode: int, mode: int, offset: int, length: int) -> None:
+        _check_size(offset + length)
         self.writer.flush(inode)
         if mode & ~(FALLOC_KEEP_SIZE | FALLOC_PUNCH_HOLE | FALLOC_ZERO_RANGE):
             raise fail(EOPNOTSUPP)
@@ -301,6 +305,7 @@ class Volume:
         self.writer.flush(source)
         self.writer.flush(inode)
         length = min(length, max(0, self.getattr(source).size - start))
+        _check_size(target + length)
         if source == inode and start < target + length and target < start + length:
             raise fail(EINVAL)
         self._versions.pop(inode, None)
@@ -313,15 +318,15 @@ class Volume:
         if offset >= size:
             raise fail(ENXIO)
         written = self.slices.written(inode)
-        while offset < size:
-            chunk = offset // records.CHUNK_SIZE
-            hole = chunk not in written
-            if hole == (whence == SEEK_HOLE):
-                return offset
-            offset = (chunk + 1) * records.CHUNK_SIZE
+        chunk = offset // records.CHUNK_SIZE
         if whence == SEEK_DATA:
-            raise fail(ENXIO)
-        return size
+            later = [each for each in written if each >= chunk and each * records.CHUNK_SIZE < size]
+            if not later:
+                raise fail(ENXIO)
+            return max(offset, min(later) * records.CHUNK_SIZE)
+        while chunk in written:
+            chunk += 1
+        return min(size, max(offset, chunk * records.CHUNK_SIZE))
 
     # Locks
 
@@ -378,3 +383,8 @@ def _grown(attributes: Attributes, size: int, mtime: int) -> Attributes:
         attributes.size = max(attributes.size, size)
         attributes.mtime = attributes.ctime = max(attributes.mtime, mtime)
     return attributes
+
+
+def _check_size(size: int) -> None:
+    if size > records.MAX_FILE_SIZE:
+        raise fail(EFBIG)

@@ -19,6 +19,8 @@ from pybernetes.objectfs.meta.namespace import Changes
 from pybernetes.objectfs.meta.records import Attributes, fail
 from pybernetes.objectfs.volume import Volume
 
+MOST_TIME = (1 << 63) - 1
+"""Nanoseconds that an inode can have: the year 2262. Later times become this, as on other file systems."""
 # Where the mount's metrics are, for `stats`: an attribute of its root that is not listed.
 METRICS = b"objectfs.metrics"
 
@@ -84,7 +86,8 @@ def setattr_(fs: FileSystem, header: Header, arguments: memoryview) -> bytes:
             return now
         if not valid & flag:
             return None
-        return (seconds - (1 << 64) if seconds >> 63 else seconds) * 1_000_000_000 + rest
+        wanted = (seconds - (1 << 64) if seconds >> 63 else seconds) * 1_000_000_000 + rest
+        return min(max(wanted, -MOST_TIME - 1), MOST_TIME)
 
     changes = Changes(
         mode=mode if valid & Valid.MODE else None,

@@ -221,6 +221,9 @@ class Server:
             if error.errno == EAGAIN:
                 return False
             self._answer(header.unique, b"", error.errno or EIO)
+        except Exception:  # the thread that tries for all must go on, and a program wait for no answer
+            log.exception("%s of inode %d failed", _opcode(header.opcode), header.inode)
+            self._answer(header.unique, b"", EIO)
         else:
             self._answer(header.unique, b"")
         return True

@@ -27,6 +27,8 @@ CHUNK_SIZE = 64 << 20
 BLOCK_SIZE = 4 << 20
 ROOT = 1
 SPACE_UNIT = 4096
+MAX_FILE_SIZE = 1 << 50
+"""Chunk numbers have 32 bits, which would do for more; what a volume uses is counted in 63 bits."""
 
 SETTING = b"setting"
 NEXT_INODE, NEXT_SLICE, NEXT_SESSION, NEXT_QUOTA = b"CI", b"CS", b"CN", b"CQ"

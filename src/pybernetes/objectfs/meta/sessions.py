@@ -14,8 +14,8 @@ from pybernetes.objectfs.meta.engine import Engine, Transaction
 from pybernetes.objectfs.meta.namespace import forget
 
 HEARTBEAT_SECONDS = 12
-# A session that was not renewed for this long belongs to a dead client.
-STALE_SECONDS = 60
+# A session that misses more heartbeats belongs to a dead client.
+MISSED = 5
 
 
 class Sessions:
@@ -23,6 +23,8 @@ class Sessions:
 
     def __init__(self, engine: Engine, now: Callable[[], int]) -> None:
         self._engine, self._now = engine, now
+        # The heartbeat of each session, and how often it has been found unchanged.
+        self._seen: dict[int, tuple[bytes, int]] = {}
 
     def open(self, information: dict[str, Any]) -> int:
         def make(tx: Transaction) -> int:
@@ -89,8 +91,15 @@ class Sessions:
         return self._engine.read(read)
 
     def close_stale(self) -> list[int]:
-        """Ends the sessions whose clients died without a word."""
-        stale = [each["session"] for each in self.all() if each["idle"] > STALE_SECONDS]
+        """Ends the sessions whose clients died without a word. To be called at each heartbeat of one's own: who has
+        none while this client has several is dead. Clocks are not compared, they may differ."""
+        beats = self._engine.read(lambda tx: {records.number_at(key, 2): value for key, value in tx.scan(b"SE")})
+        seen = self._seen
+        self._seen = {
+            session: (beat, seen[session][1] + 1) if session in seen and seen[session][0] == beat else (beat, 0)
+            for session, beat in beats.items()
+        }
+        stale = [session for session, (_, count) in self._seen.items() if count > MISSED]
         for session in stale:
             self.close(session)
         return stale

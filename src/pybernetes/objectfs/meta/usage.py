@@ -17,6 +17,8 @@ USAGE, QUOTA_USAGE, QUOTA = b"CU", b"QU", b"QL"
 _USAGE = Struct("<qq")
 _QUOTA = Struct("<QQQ")  # root inode, bytes, inodes
 _NUMBER = Struct(">I")
+MOST = 1 << 62
+"""Bytes that a stripe can count."""
 
 
 class Limits:
@@ -114,4 +116,6 @@ def _check(now: tuple[int, int], size: int, inodes: int, most: int, most_inodes:
 def _add(tx: Transaction, key: bytes, size: int, inodes: int) -> None:
     value = tx.get(key)
     before = _USAGE.unpack(value) if value else (0, 0)
+    if before[0] + size > MOST:
+        raise fail(ENOSPC)
     tx.put(key, _USAGE.pack(before[0] + size, before[1] + inodes))

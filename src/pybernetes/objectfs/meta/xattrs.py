@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from errno import E2BIG, EEXIST, ENODATA, ERANGE
+from errno import E2BIG, EEXIST, ENODATA, EOPNOTSUPP, ERANGE
 
 from pybernetes.objectfs.meta import acl, records
 from pybernetes.objectfs.meta.engine import Engine, Transaction
 from pybernetes.objectfs.meta.journal import Journal
 from pybernetes.objectfs.meta.records import fail
 
+NAMESPACES = (b"user.", b"trusted.", b"security.")
 XATTR_CREATE, XATTR_REPLACE = 1, 2
 NAME_MAX, VALUE_MAX = 255, 65536
 # What listxattr(2) can return at most.
@@ -24,6 +25,8 @@ class Xattrs:
     def set(self, inode: int, name: bytes, value: bytes, flags: int = 0) -> None:
         if not 0 < len(name) <= NAME_MAX:
             raise fail(ERANGE)
+        if not name.startswith(NAMESPACES) and name not in (acl.ACCESS, acl.DEFAULT):
+            raise fail(EOPNOTSUPP)
         if len(value) > VALUE_MAX:
             raise fail(E2BIG)
         key = records.xattr_prefix(inode) + name
