@@ -200,6 +200,25 @@ def test_what_a_killed_client_had_fsynced_or_staged_is_there_after_it_comes_back
     clean()
 
 
+def test_a_reader_does_not_get_the_errors_of_a_writer_and_all_is_stored_when_the_store_is_back(
+    mounts, clean, monkeypatch
+):
+    mounts.format()
+    one = mounts.mount("one")
+    bucket, away = mounts.folder / "bucket", mounts.folder / "away"
+    (one / "before").write_bytes(b"b" * 100)
+    bucket.rename(away)
+    bucket.touch()  # in place of the folder of objects: nothing can be written
+    with (one / "file").open("wb", buffering=0) as file:
+        file.write(b"x" * 100_000)
+        assert (one / "file").read_bytes() == b"x" * 100_000
+        bucket.unlink()
+        away.rename(bucket)
+    assert (one / "file").read_bytes() == b"x" * 100_000
+    mounts.umount(one)
+    clean()
+
+
 def test_a_full_cache_disk_makes_writes_wait_for_the_object_store(mounts, clean):
     mounts.format("--block-size", "256")
     disk = mounts.folder / "disk"

@@ -118,6 +118,17 @@ class Misbehaving(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def test_a_refused_key_is_said_in_words_and_not_shown(mounts, s3):
+    keys = ["--access-key", KEYS.access_key, "--secret-key", "another"]
+    done = mounts.pyb("format", mounts.meta, "volume", "--storage", "minio", "--bucket", s3, *keys, check=False)
+    where = s3.removeprefix("http://")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"pyb objectfs format: HEAD {where}: 403: the object store refuses the access key, the secret key, "
+        "or the right to do this\n"
+    )
+
+
 def test_faults_of_a_store_are_tried_again_and_wrong_bytes_never_reach_a_reader():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Misbehaving)
     threading.Thread(target=server.serve_forever, daemon=True).start()

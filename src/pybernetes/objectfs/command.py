@@ -6,8 +6,7 @@ import argparse
 import sys
 from importlib import import_module
 
-from pybernetes.objectfs.errors import ObjectFSError
-from pybernetes.objectfs.meta.engine import Unavailable
+from pybernetes.objectfs.errors import Failure, ObjectFSError
 from pybernetes.objectfs.secrets import hide
 
 COMMANDS = {
@@ -49,12 +48,12 @@ def main(argv: list[str]) -> int:
     module.add_flags(parser)
     try:
         return int(module.run(parser.parse_intermixed_args(argv[1:])))
-    except (ObjectFSError, Unavailable) as error:
+    except (ObjectFSError, Failure) as error:
         print(f"pyb objectfs {name}: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        print(f"pyb objectfs {name}:{where}: {error.strerror or error}", file=sys.stderr)
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"pyb objectfs {name}: {where}{error.strerror or error}", file=sys.stderr)
         return 1
 
 

@@ -207,9 +207,10 @@ def statfs(fs: FileSystem, header: Header, arguments: memoryview) -> bytes:
 
 
 def flush(fs: FileSystem, header: Header, arguments: memoryview) -> bytes:
-    *_, owner = protocol.FLUSH_IN.unpack_from(arguments)
+    handle, _, _, owner = protocol.FLUSH_IN.unpack_from(arguments)
     fs.volume.unlock_owner(header.inode, owner)
-    fs.volume.flush(header.inode)
+    if fs.volume.handle(handle, header.inode).writable:  # a reader has no part in others' writes, nor in their errors
+        fs.volume.flush(header.inode)
     return b""
 
 
@@ -232,9 +233,15 @@ def fsyncdir(fs: FileSystem, header: Header, arguments: memoryview) -> bytes:
 
 
 def syncfs(fs: FileSystem, header: Header, arguments: memoryview) -> bytes:
+    failed: OSError | None = None
     for inode in fs.volume.writer.inodes():
-        fs.volume.flush(inode)
+        try:
+            fs.volume.flush(inode)
+        except OSError as error:
+            failed = error
     fs.volume.engine.sync()
+    if failed is not None:
+        raise failed
     return b""
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
+from pybernetes.objectfs.errors import Failure
+
 Result = TypeVar("Result")
 
 
@@ -55,5 +57,5 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-class Unavailable(OSError):
+class Unavailable(Failure):
     """The database does not answer: EIO for the program, one log line for the operator."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ class FolderStore:
             try:
                 file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             except FileNotFoundError:
-                os.makedirs(folder, exist_ok=True)
+                _make_folders(folder)
                 file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
                 view = memoryview(data)
@@ -43,7 +44,8 @@ class FolderStore:
             os.rename(temporary, path)
             _sync_folder(folder)
         except OSError as error:
-            _remove(temporary)
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
             raise ObjectStoreError(error.errno, f"cannot write object {key}: {error.strerror}") from error
 
     def get(self, key: str, offset: int = 0, length: int = -1) -> bytes:
@@ -88,6 +90,15 @@ def _remove(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
+
+
+def _make_folders(folder: str) -> None:
+    """Makes a folder with its parents, so that they survive a power failure."""
+    parent = os.path.dirname(folder)
+    if not os.path.isdir(parent):
+        _make_folders(parent)
+    os.makedirs(folder, exist_ok=True)
+    _sync_folder(parent)
 
 
 def _sync_folder(folder: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import html
 import http.client
 import os
 import re
@@ -165,8 +166,9 @@ class S3Store:
             if missing:
                 return answer
             raise ObjectMissing(EIO, f"object {key} is missing")
-        if answer.status == 403:
-            raise ObjectRefused(EIO, str(self._error(method, key, answer)))
+        if answer.status in (401, 403):
+            words = "the object store refuses the access key, the secret key, or the right to do this"
+            raise ObjectRefused(EIO, f"{self._error(method, key, answer)}: {words}")
         if answer.status not in (200, 204, 206) and not (missing and answer.status < 500):
             raise self._error(method, key, answer)
         return answer
@@ -196,6 +198,7 @@ class S3Store:
     def _error(self, method: str, key: str, answer: _Answer) -> ObjectStoreError:
         found = re.search(rb"<Code>([^<]*)</Code>(?:.*?<Message>([^<]*)</Message>)?", answer.body[:4096], re.DOTALL)
         words = b": ".join(part for part in found.groups() if part).decode(errors="replace") if found else ""
+        words = html.unescape(words)
         return ObjectStoreError(
             EIO, f"{method} {self._place.host}{self._place.path}{key}: {answer.status} {words}".rstrip()
         )

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from pybernetes.objectfs.errors import ObjectFSError
+from pybernetes.objectfs.errors import Failure, ObjectFSError
 from pybernetes.objectfs.format import Format
 
 
-class ObjectStoreError(OSError):
+class ObjectStoreError(Failure):
     """The store did not do what it was asked for."""
 
 
