@@ -1,4 +1,4 @@
-"""What the values of our programs' flags may look like: types for `argparse`, with Go's forms and our complaints."""
+"""Types of flags' values for `argparse`, with Go's forms and our messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def seconds(text: str) -> float:
 
 
 def file(text: str) -> Path:
-    """A file that exists: a wrong name is told at the start, not when the file is needed."""
+    """A file that exists: a wrong name is an error at the start, not when the file is needed."""
     path = Path(text)
     if not path.is_file():
         raise argparse.ArgumentTypeError(f"no such file: {text}")

@@ -49,7 +49,7 @@ class Method:
 
 @dataclass
 class Proto:
-    """What a file declares: classes and enum values by name, and its methods in order."""
+    """The declarations of a file: classes and enum values by name, and its methods in order."""
 
     package: str
     names: dict[str, Any] = field(default_factory=dict)

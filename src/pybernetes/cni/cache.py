@@ -1,4 +1,4 @@
-"""What was done for a container, remembered on disk in libcni's form, so that CHECK and DEL know it after a restart.
+"""Caches the result of ADD on disk in libcni's form, so that CHECK and DEL know it after a restart.
 
 One file for each network, container and interface. Another runtime on libcni reads our files and we read its.
 """
@@ -67,7 +67,7 @@ class Cache:
             raise CNIError(f'failed to set network "{name}" cached result: {reason(error)}') from None
 
     def get(self, network: str, container_id: str, ifname: str) -> Attachment | None:
-        """What was remembered; None if nothing was, an error if it cannot be read as what it should be."""
+        """The cached attachment; None if there is none, an error if the file is invalid."""
         try:
             entry = json.loads(self._path(network, container_id, ifname).read_bytes())
         except OSError:
@@ -121,7 +121,7 @@ class Cache:
 
 
 def _fresh(path: Path) -> Path:
-    """What a file is called until it is whole; nobody else attaches the same container, so one name is enough."""
+    """The temporary name of a file; only one process attaches a container at a time, so one name is enough."""
     return path.with_name(f".{path.name}")
 
 

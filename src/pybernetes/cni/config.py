@@ -34,7 +34,7 @@ class PluginConfig:
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """What the plugin says it can use of the runtime's own data, such as `portMappings`."""
+        """The capabilities the plugin's configuration enables, such as `portMappings`."""
         wanted = fields.field(self.raw, "capabilities", {})
         return frozenset(name for name, on in wanted.items() if on is True)
 

@@ -1,4 +1,4 @@
-"""What a plugin answers when it cannot do what it was asked: a code of the CNI specification, a message, details."""
+"""The error result of a plugin: a code of the CNI specification, a message, details."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ BUSY_DELAY = 1.0  # seconds; a plugin is written in much less
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a plugin is told in its environment."""
+    """The CNI arguments in a plugin's environment."""
 
     command: str
     container_id: str = ""

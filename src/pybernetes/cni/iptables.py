@@ -58,7 +58,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Table:
-    """What `iptables-save` printed of a table."""
+    """A table as `iptables-save` printed it."""
 
     chains: frozenset[str]
     rules: tuple[tuple[str, str], ...]  # chain, the rest of the line
@@ -126,7 +126,7 @@ def owners(table: Table, network: str, prefix: str = "") -> dict[str, str]:
 
 
 def missing(table: Table, chain: Chain) -> str:
-    """What of a chain is not in place, in words; empty if nothing is."""
+    """The first part of a chain that is missing, as a message; empty if the chain is complete."""
     if chain.name not in table.chains:
         return f"chain {chain.name} not found in iptables table nat"
     for rule in chain.rules:

@@ -161,7 +161,7 @@ class CNI:
             raise CNIError("\n".join(problems))
 
     def status(self, network: NetworkConfigList) -> None:
-        """Asks all plugins whether they could attach a container now; before version 1.1.0 nobody can be asked."""
+        """Runs STATUS of all plugins; before version 1.1.0 there is no such call."""
         if at_least(network.version, "1.1.0"):
             for plugin in network.plugins:
                 self._call("STATUS", network, plugin, None, None)

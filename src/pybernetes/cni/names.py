@@ -1,4 +1,4 @@
-"""What containers, networks and interfaces may be called: their names become file names, chains and links."""
+"""Validates names of containers, networks and interfaces: they become file names, chains and links."""
 
 from __future__ import annotations
 

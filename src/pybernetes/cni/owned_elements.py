@@ -1,7 +1,7 @@
 """Tables of nftables whose maps and sets have elements that belong to containers.
 
 The rules of such a table are the same for all pods; a pod is some elements, each with a comment that says whose it is.
-So a pod comes and goes with one small batch, and DEL and GC find what is left of pods nobody remembers.
+So a pod comes and goes with one small batch, and DEL and GC find what is left of forgotten pods.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def sweep(layout: Layout, network: str, valid: set[str]) -> None:
 
 
 def missing(layout: Layout, comment: str, elements: Elements) -> str:
-    """What of an owner's elements is not in place, in words; empty if nothing is."""
+    """The first element of an owner that is missing, as a message; empty if all are there."""
     with Nftables() as kernel:
         if layout.table not in kernel.tables():
             return f"table {layout.table} not found"

@@ -1,4 +1,4 @@
-"""What a plugin did, as JSON: interfaces, addresses, routes and DNS, in any version of the specification.
+"""Results of plugins as JSON: interfaces, addresses, routes and DNS, in any version of the specification.
 
 Inside, a result is always in the newest form, without `cniVersion`: `read` brings what a plugin printed into it,
 `written` makes of it what a caller of some version wants to see. Version 0.2.0 and older have one address for each

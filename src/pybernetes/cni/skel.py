@@ -1,4 +1,4 @@
-"""What all plugins of ours have in common: reading the environment and the configuration, versions, errors, results.
+"""The skeleton of all our plugins: reading the environment and the configuration, versions, errors, results.
 
 A plugin is a `Plugin` of plain functions; `dispatch` does what every plugin must do around them and answers what is to
 be printed. `run` is the whole of an executable.
@@ -84,7 +84,7 @@ class Call:
 
     @property
     def prev_result(self) -> results.Result | None:
-        """What the plugins before this one did, or at CHECK and DEL all of them; None if nothing was handed on."""
+        """The result of the plugins before this one, at CHECK and DEL of all; None if there is none."""
         previous = self.config.get("prevResult")
         if previous is None:
             return None

@@ -1,7 +1,7 @@
 """`pyb cni add NETWORK NETNS`: connects a network namespace by hand, with the variables of CNI's own `cnitool`.
 
-For trying a configuration, or a plugin, without a pod. Who was connected is told from the namespace's path, so what one
-of the two tools added the other finds and deletes.
+For trying a configuration, or a plugin, without a pod. A container is identified by its namespace's path, so that
+attachments added by one of the two tools are found and deleted by the other.
 """
 
 from __future__ import annotations

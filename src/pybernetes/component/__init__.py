@@ -1,4 +1,4 @@
-"""What every long-running process needs so that one bad task, path or file never stops the rest.
+"""Support for long-running processes, so that one bad task, path or file never stops the rest.
 
 - `tasks`: long-lived tasks that are logged, counted and restarted when they fail, or fail a health check by name
 - `watchdog`: measures the event loop's lag and logs what held it for more than a second

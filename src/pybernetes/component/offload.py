@@ -37,7 +37,7 @@ class _Owner:
     unfinished: int = 0
     """Calls that have begun and not returned, whether or not a caller still waits for them."""
     left_behind: int = 0
-    """Those of them that nobody waits for any more."""
+    """Those of them that have no waiting caller any more."""
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
     """Callers whose turn has not come."""
 
@@ -64,7 +64,7 @@ class Offload:
         self._left_behind = 0
 
     async def run(self, owner: str, within: float, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `function` returns or raises; `Overdue` after `within` seconds, or when the owner has too many calls.
+        """Run `function` in a thread; `Overdue` after `within` seconds, or when the owner has too many calls.
 
         A caller that is cancelled leaves the call behind, as after the timeout.
         """
@@ -98,7 +98,7 @@ class Offload:
                 failure = error
             try:
                 loop.call_soon_threadsafe(finish, value, failure)
-            except RuntimeError:  # the loop is closed: nothing waits any more, and nobody else counts
+            except RuntimeError:  # the loop is closed: nothing waits any more, so count it here
                 self._returned(owner, left_behind=result.cancelled())
 
         calls = self._owners.setdefault(owner, _Owner())
@@ -156,5 +156,5 @@ process = Offload()
 
 
 async def run(owner: str, within: float, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """`process.run`: for whoever has no `Offload` of its own."""
+    """`process.run`: for callers without an `Offload` of their own."""
     return await process.run(owner, within, function, *args, **kwargs)

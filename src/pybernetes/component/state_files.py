@@ -57,7 +57,7 @@ def sync_folder(path: Path) -> None:
 
 
 def read(path: Path, decode: Callable[[bytes], T]) -> T | None:
-    """What `decode` makes of the file; None if there is no file, or if it could not be read and was set aside."""
+    """Read and decode a file; None if it does not exist, or could not be read and was set aside."""
     try:
         return decode(content(path))
     except FileNotFoundError:
@@ -68,7 +68,7 @@ def read(path: Path, decode: Callable[[bytes], T]) -> T | None:
 
 
 def content(path: Path) -> bytes:
-    """What is in a file; OSError if it is none: to open a pipe would wait for somebody who writes into it."""
+    """The content of a regular file; OSError for others: opening a pipe would wait for a writer."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

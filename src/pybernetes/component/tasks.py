@@ -67,7 +67,7 @@ class Tasks:
             await asyncio.gather(*ending, return_exceptions=True)
 
     def check(self) -> str:
-        """What is wrong, or no text: for a health check."""
+        """The failed tasks and their errors, or an empty text: for a health check."""
         return "; ".join(f"task {name}: {error}" for name, error in self.failed.items())
 
     async def _supervise(self, name: str, run: Callable[[], Coroutine[Any, Any, object]], restart: bool) -> None:

@@ -2,7 +2,7 @@
 
 A timer on the loop notes the time twice a second; a thread looks whether it did. When the loop is more than a second
 late the thread logs the stack of what runs on it, once for each stall, and the loop logs how long it took. A process
-that was stopped as a whole (SIGSTOP, a suspended machine) is told apart: then the thread was late as well.
+that was stopped as a whole (SIGSTOP, a suspended machine) is recognized: then the thread was late as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the page asks for beside the API: who and where the user is, `why` and the trace of an object.
+"""The console's endpoints beside the API: user and cluster, `why` and the trace of an object.
 
 `/-/info`  context, user, namespace, server; `/-/why` and `/-/trace` with `?resource=pods&namespace=NS&name=NAME`
 (`resource` with its group: `deployments.apps`). All of it is asked of the API server with the user's rights.

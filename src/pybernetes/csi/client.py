@@ -105,7 +105,7 @@ class CSIClient:
         return grpc.aio.insecure_channel(f"unix://{self._address.path}", OPTIONS)
 
     async def driver_name(self) -> str:
-        """What the driver is called."""
+        """The driver's name (GetPluginInfo)."""
         return str((await self.call("GetPluginInfo")).name)
 
     async def plugin_capabilities(self) -> set[int]:
@@ -114,11 +114,11 @@ class CSIClient:
         return {each.service.type for each in response.capabilities if each.HasField("service")}
 
     async def controller_capabilities(self) -> set[int]:
-        """What the controller can do (`ControllerRPC.Type`)."""
+        """The controller's capabilities (`ControllerRPC.Type`)."""
         response = await self.call("ControllerGetCapabilities")
         return {each.rpc.type for each in response.capabilities if each.HasField("rpc")}
 
     async def node_capabilities(self, within: float | None = None) -> set[int]:
-        """What the driver can do on its node (`NodeRPC.Type`)."""
+        """The driver's capabilities on its node (`NodeRPC.Type`)."""
         response = await self.call("NodeGetCapabilities", within=within)
         return {each.rpc.type for each in response.capabilities if each.HasField("rpc")}

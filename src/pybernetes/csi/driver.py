@@ -100,7 +100,7 @@ log = logging.getLogger(__name__)
 
 
 class Driver:
-    """What all drivers have in common: identity, capabilities, and the calls that every driver must answer."""
+    """The base of all drivers: identity, capabilities, and the calls that every driver must implement."""
 
     name: ClassVar[str]
     """Of the driver, as StorageClasses, PersistentVolumes and CSIDrivers call it: a DNS name."""
@@ -154,7 +154,7 @@ class Driver:
     # Controller
 
     async def controller_get_capabilities(self, request: Any) -> Any:
-        """What this driver's controller can do, by the methods it has."""
+        """The capabilities of this driver's controller, by the methods it has."""
         names = [name for method, name in _CONTROLLER.items() if self.has(method)]
         if self.clones:
             names.append("CLONE_VOLUME")
@@ -177,7 +177,7 @@ class Driver:
         return response
 
     async def node_get_capabilities(self, request: Any) -> Any:
-        """What this driver can do on its node, by the methods it has."""
+        """The capabilities of this driver on its node, by the methods it has."""
         names = [name for method, name in _NODE.items() if self.has(method)]
         if self.single_node_multi_writer:
             names.append("SINGLE_NODE_MULTI_WRITER")

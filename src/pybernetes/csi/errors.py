@@ -35,5 +35,5 @@ def invalid(message: str) -> CSIError:
 
 
 def not_found(message: str) -> CSIError:
-    """What was asked for is not there."""
+    """The error for an object that does not exist."""
     return CSIError("NotFound", message)

@@ -55,7 +55,7 @@ _FORWARD_WITHOUT_EFFECT = frozenset(("expire", "health_check", "max_fails", "pol
 
 
 class CorefileError(ValueError):
-    """What is wrong with the configuration, and in which line."""
+    """An error in the configuration, with its line."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Asks other DNS servers.
 
-Each query has a socket of its own, connected, with a random port and id, so that nobody else can answer it. Servers
+Each query has a socket of its own, connected, with a random port and id, so that its response cannot be forged. Servers
 are asked in order, those that did not answer last; a truncated answer is fetched over TCP. Equal queries at the same
 time are one. A server that leads back to us is found by a query with a random name and not asked again.
 """
@@ -38,7 +38,7 @@ class Forwarder:
     def __init__(self, servers: Sequence[Address], *, max_concurrent: int = MAX_CONCURRENT) -> None:
         self.servers = tuple(servers)
         self.loop_name = f"{secrets.token_hex(8)}.{secrets.token_hex(4)}"
-        """Whoever asks us for HINFO of this name is ourselves."""
+        """A query for HINFO of this name comes from this server itself: a loop."""
         self.looping = False
         self.requests = self.failures = 0
         self._bad: dict[Address, float] = {}

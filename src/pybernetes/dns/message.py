@@ -200,7 +200,7 @@ def soa_record(zone: str, ttl: int, serial: int) -> Record:
 
 
 class Body(NamedTuple):
-    """What follows the question in a response: the numbers of records, and the records."""
+    """The body of a response after the question: the numbers of records, and the records."""
 
     answers: int
     authorities: int

@@ -74,7 +74,7 @@ def _endpoint(name: str, endpoint: Endpoint, address: str, ports: Iterable[Endpo
 
 
 def _is_ready(endpoint: Endpoint) -> bool:
-    """Whether the endpoint is published: readiness that nobody stated counts as ready."""
+    """Whether the endpoint is published: a missing `ready` condition counts as ready."""
     conditions = endpoint.conditions
     return conditions is None or conditions.ready is None or conditions.ready
 

@@ -26,7 +26,7 @@ FAILURE_TTL = 5
 
 @dataclass(frozen=True)
 class Chain:
-    """What one server block of the configuration does."""
+    """The plugins of one server block of the configuration."""
 
     zone: Zone | None = None
     pods: str = pods.INSECURE

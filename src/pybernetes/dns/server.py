@@ -229,7 +229,7 @@ class DNSServer:
         return self._respond(query, found, limit)
 
     async def _later(self, query: Query, source: str, limit: int) -> bytes:
-        """The response, by asking whoever knows. A failure of ours is SERVFAIL, and logged."""
+        """The response, by asking other servers. A failure of ours is SERVFAIL, and logged."""
         try:
             found = await self._fetch(query, source)
         except Exception:

@@ -35,7 +35,7 @@ _LONGEST_CHAIN = 8
 
 
 class Found(NamedTuple):
-    """What a zone has for a question."""
+    """The zone's result for a question."""
 
     rcode: int
     answers: tuple[Record, ...]
@@ -95,7 +95,7 @@ class Zone:
         return name == self.name or name.endswith(f".{self.name}")
 
     def find(self, name: str, kind: int) -> Found | None:
-        """What there is for a question; None if other servers may know (reverse names that are not ours)."""
+        """The result for a question; None if other servers may know it (reverse names that are not ours)."""
         if not self.covers(name):
             if name.endswith(REVERSE) and (held := self._names.get(name)):
                 answers = _of_type(held, kind)

@@ -1,6 +1,6 @@
-"""What an Ingress says by annotations, in the names that ingress-nginx gave them (pure).
+"""Parses an Ingress's annotations, by the names that ingress-nginx gave them (pure).
 
-What cannot be read, or is not supported, is a problem of that Ingress with a text for its events, and has no effect.
+An invalid or unsupported annotation is a problem of that Ingress with a text for its events, and has no effect.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Loaded:
 
 
 class Certificates:
-    """What to greet clients with."""
+    """The TLS certificates, selected by server name."""
 
     def __init__(self, secrets: Callable[[Key], Secret | None], now: Callable[[], float]) -> None:
         self._secrets, self._now = secrets, now

@@ -155,7 +155,7 @@ class IngressController:
         for informer in (self._services, self._slices, self._secrets):
             await informer.wait_synced()
         self._all_dirty()
-        self._sync()  # nobody is served before all is known
+        self._sync()  # all listers are synced before the first request is served
         ports = (self._http_port, self._https_port)
         listeners = Listeners(server, self._certificates, self._addresses, *ports, self._sockets)
         self._tasks.start("listeners", lambda: listeners.run(lambda: self._listening(listeners)))

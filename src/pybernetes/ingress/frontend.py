@@ -38,7 +38,7 @@ PIPELINED, MOST_PIPELINED = 16, 1024
 """Requests behind the one that is served: from how many on the client is not read, and how many there may be (some
 arrive together)."""
 LINGER = 2.0
-"""Seconds in which the rest of a body is read that nobody wants."""
+"""Seconds in which the rest of an unwanted body is read."""
 KEEPALIVE = 60
 """Seconds of silence after which a client that has left HTTP is asked whether it is there."""
 _HELLO_GAP = 0.001
@@ -104,7 +104,7 @@ class Request:
             self._waiter.set_result(None)
 
     def take(self) -> bytes:
-        """What has arrived of the body, without waiting."""
+        """Take the part of the body that has arrived, without waiting."""
         piece = b"".join(self._pieces)
         self._pieces.clear()
         self._unread = 0
@@ -179,7 +179,7 @@ class Frontend(asyncio.Protocol):
             self._watchdog.cancel()
         if self._resume is not None and not self._resume.done():
             self._resume.set_exception(ClientGone("the client went away"))
-            self._resume.exception()  # nobody may be waiting
+            self._resume.exception()  # there may be no waiter
         if self.tunnel is not None:
             self.tunnel.close()
         if self._task is not None:
@@ -366,7 +366,7 @@ class Frontend(asyncio.Protocol):
         rest, self._after = self._after or b"", None
         self.tunnel = endpoint
         connection = self.transport.get_extra_info("socket")
-        if connection is not None:  # nobody else finds out that a silent client has lost its power
+        if connection is not None:  # the only way to notice that a silent client has lost its power
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE // 4)
@@ -374,7 +374,7 @@ class Frontend(asyncio.Protocol):
         return rest
 
     def read_on(self) -> None:
-        """What was full has room again."""
+        """Resume reading once there is room again."""
         full = len(self._queue) > PIPELINED or (self._request is not None and self._request.full)
         if self._paused and not full and not self.transport.is_closing():
             self._paused = False
@@ -386,7 +386,7 @@ class Frontend(asyncio.Protocol):
             self.transport.pause_reading()
 
     def _refuse(self, status: int, message: str) -> None:
-        """What came is no request. It is answered when its turn has come; a body that was under way is broken."""
+        """Refuse an invalid request with a status, in its turn; an incomplete body before it counts as broken."""
         self._refusal = status, message
         if self._request is not None and (self._serving is self._request or self._request in self._queue):
             self.broken = True

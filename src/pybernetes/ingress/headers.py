@@ -1,4 +1,4 @@
-"""What is passed on of a request's head to an endpoint, and of an answer's head to a client (pure).
+"""Filters headers of a request on its way to an endpoint, and of a response on its way to a client (pure).
 
 Headers keep their order and case. What belongs to one connection alone stays behind, with all that `Connection` names.
 What tells the endpoint of the client is ours to say: a client's own X-Forwarded-* is not believed.
@@ -25,7 +25,7 @@ _NOT_TO_CLIENTS = _OF_THE_CONNECTION | {b"content-length"}
 
 
 class Client:
-    """What endpoints are told of the client and of how it came here."""
+    """The client's address and how it came here, for forwarding headers."""
 
     __slots__ = ("address", "port", "secure")
 
@@ -58,7 +58,8 @@ def request_head(
         key = name.lower()
         if key == b"x-forwarded-for":
             forwarded.append(value)
-        # Programs that make variables of headers do not tell _ from -: whoever sends both means to confuse them.
+        # Programs that make variables of headers do not distinguish _ from -: sending both is an attempt to confuse
+        # them.
         if key in _NOT_TO_ENDPOINTS or key in local or b"_" in key:
             continue
         request_id = request_id or key == b"x-request-id"

@@ -20,7 +20,7 @@ RETRY = 10.0
 
 
 class Listeners:
-    """What is listened at."""
+    """The listening sockets."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the Ingress controller counts. Series of an Ingress go with it; statuses are counted by class (`2xx`)."""
+"""The Ingress controller's metrics. Series of an Ingress go with it; statuses are counted by class (`2xx`)."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Routes:
         self._make(self._forget(key))
 
     def get(self, key: Key) -> Compiled | None:
-        """What an Ingress says."""
+        """The compiled Ingress."""
         return self._ingresses.get(key)
 
     def find(self, host: str, path: str) -> Rule | None:

@@ -1,4 +1,4 @@
-"""What one Ingress means: its rules by host, its default backend, its certificates (pure)."""
+"""Compiles one Ingress: its rules by host, its default backend, its certificates (pure)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def label(self) -> str:
-        """What requests by this rule are counted under."""
+        """The metrics label of requests that match this rule."""
         return f"{self.ingress.namespace}/{self.ingress.name}"
 
 
@@ -63,12 +63,12 @@ class Compiled(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def age(self) -> tuple[str, str, str]:
-        """What sorts Ingresses: the oldest first, whose rules win."""
+        """The sort key of Ingresses: the oldest first, whose rules win."""
         return self.created, self.key.namespace, self.key.name
 
 
 def compile_ingress(ingress: Ingress) -> Compiled:
-    """What an Ingress says. What is wrong with a part of it is a problem and leaves out that part."""
+    """Compile an Ingress. An invalid part of it is reported as a problem and left out."""
     key, spec, metadata = key_of(ingress), ingress.spec, ingress.metadata
     options, problems = parse((metadata.annotations if metadata else None) or {})
     hosts: dict[str, list[Rule]] = {}

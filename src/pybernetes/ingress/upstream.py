@@ -99,13 +99,13 @@ class Upstream(Connection):
         return bool(self._pieces) or self.complete
 
     def read_on(self) -> None:
-        """What was full has room again."""
+        """Resume reading once there is room again."""
         if self._paused and not self.transport.is_closing():
             self._paused = False
             self.transport.resume_reading()
 
     def take(self) -> bytes:
-        """What has arrived of the body, without waiting."""
+        """Take the part of the body that has arrived, without waiting."""
         if not self._pieces:
             return b""
         piece = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
@@ -135,7 +135,7 @@ class Upstream(Connection):
         resume, self._resume = self._resume, None
         if resume is not None and not resume.done():
             resume.set_exception(ConnectionFailed("the endpoint closed the connection"))
-            resume.exception()  # nobody may be waiting
+            resume.exception()  # there may be no waiter
         if self.tunnel is not None:
             self.tunnel.close()
         if self._head_done and not self.complete and self.ends_with_connection and error is None:
@@ -155,7 +155,7 @@ class Upstream(Connection):
                 self.transport.pause_reading()
             return
         self.answered = True
-        if self.complete:  # more than was asked for: an answer to nobody
+        if self.complete:  # a response without a request
             self.reusable = False
             self.abort()
             return
@@ -165,7 +165,7 @@ class Upstream(Connection):
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self.rest = data[upgrade.args[0] :]
-            if not self.upgraded:  # e.g. to HTTP/2, which nobody has asked for
+            if not self.upgraded:  # e.g. to HTTP/2, without an Upgrade request
                 self._fail(ConnectionFailed("the endpoint left HTTP without being asked"))
                 self.abort()
             return

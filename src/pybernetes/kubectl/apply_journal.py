@@ -1,4 +1,4 @@
-"""What an object's configuration was before the last `apply` from this machine, for `kubectl undo`.
+"""Keeps an object's configuration from before the last `apply` from this machine, for `kubectl undo`.
 
 One file for each object under ~/.kube/cache/pyb/applied, readable by its owner only. Secrets are not kept. The newest
 thousand files stay. A folder that cannot be written means that there is nothing to undo, never that apply fails.

@@ -1,4 +1,4 @@
-"""What a command works on: `TYPE NAME...`, `TYPE/NAME`, selectors, files; as `Info`s with their mapping and namespace.
+"""Resolves a command's arguments to objects: `TYPE NAME...`, `TYPE/NAME`, selectors, files.
 
 `Builder` collects what the user gave, checks it before any request, and `infos()` fetches or reads the objects.
 """

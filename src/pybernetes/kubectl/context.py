@@ -1,4 +1,4 @@
-"""What a command is given: its flags, its output streams, and on demand the client, the mapper and the namespace."""
+"""The context of a command: its flags, its output streams, and on demand the client, the mapper and the namespace."""
 
 from __future__ import annotations
 

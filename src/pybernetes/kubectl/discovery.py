@@ -86,7 +86,7 @@ class Discovery:
         return None
 
     def _from_files(self) -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]] | None:
-        """What upstream's kubectl left."""
+        """Read discovery from the cache files of upstream's kubectl."""
         try:
             stamp = self._stamp()
             with open(os.path.join(self.folder, "servergroups.json"), "rb") as file:

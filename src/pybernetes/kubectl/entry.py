@@ -1,4 +1,4 @@
-"""What `./kubectl` runs, as `python -I -S entry.py ARGS`: the quickest start of Python that there is.
+"""The entry point of `./kubectl`, as `python -I -S entry.py ARGS`: the quickest start of Python.
 
 `-S` leaves out site-packages, which `get` does not need; the first import that is not found without them brings them.
 """

@@ -1,4 +1,4 @@
-"""What ends a command: errors whose text is what the user reads, and a Status in kubectl's words."""
+"""Errors that end a command: their text is what the user reads; Status errors in kubectl's wording."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CLIError(Exception):
         self.code = code
 
     def text(self) -> str:
-        """What is printed on stderr."""
+        """The text that is printed on stderr."""
         return self.message if self.message.startswith("error: ") else f"error: {self.message}"
 
     def bare(self) -> str:

@@ -24,7 +24,7 @@ _FIELDS = {
 
 
 class Preferences:
-    """What a kuberc says, and the alias that the running command line used."""
+    """The content of a kuberc, and the alias that the running command line used."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.defaults: list[dict[str, Any]] = content.get("defaults") or content.get("overrides") or []

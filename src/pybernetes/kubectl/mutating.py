@@ -1,4 +1,4 @@
-"""What commands that change objects share: their flags, dry runs, validation, the last-applied annotation, messages."""
+"""Shared by commands that change objects: their flags, dry runs, validation, the last-applied annotation, messages."""
 
 from __future__ import annotations
 

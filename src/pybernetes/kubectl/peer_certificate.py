@@ -1,4 +1,4 @@
-"""What is wrong with a server's certificate, in the words of Go's x509 package."""
+"""Describes the error in a server's certificate, with the wording of Go's x509 package."""
 
 from __future__ import annotations
 

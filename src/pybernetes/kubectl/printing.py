@@ -205,7 +205,7 @@ def _template(flags: Flags, name: str, text: str) -> Printer:
 
 
 def _explain(problem: str, template: str, partial: str, obj: dict[str, Any]) -> None:
-    """What upstream prints on stdout when a template fails."""
+    """Print upstream's explanation on stdout when a template fails."""
     import sys
 
     from pybernetes.kubectl.data import dumps

@@ -1,4 +1,4 @@
-"""What rollouts are about: their status in words, their revisions, and going back to one."""
+"""Shared by the rollout commands: status messages, revisions, and rollback to one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the subcommands of `kubectl set` share: finding objects, their pod specs, patching, messages."""
+"""Shared by the subcommands of `kubectl set`: finding objects, their pod specs, patching, messages."""
 
 from __future__ import annotations
 

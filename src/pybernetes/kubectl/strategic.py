@@ -50,7 +50,7 @@ def _field(cls: str, key: str) -> tuple[str, str, str]:
 
 
 def three_way(original: Map, modified: Map, current: Map, cls: str | None) -> Map:
-    """What to change in `current` so that it has what `modified` says, without what `original` said and it does not."""
+    """The patch that makes `current` match `modified`, and removes what only `original` has."""
     if cls is None:
         return _merge_three(original, modified, current)
     return _three(original, modified, current, cls)

@@ -19,7 +19,7 @@ from .container.hash import fnv32a
 
 
 class CorruptCheckpoint(Exception):
-    """A checkpoint that nobody can trust."""
+    """The checksum of a checkpoint is wrong, or its content cannot be read."""
 
 
 class _File(msgspec.Struct):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def why(error: BaseException) -> str:
-    """What went wrong: `/data: no such file or directory`."""
+    """The text of an error, in the form `/data: no such file or directory`."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror.lower()}"

@@ -226,7 +226,7 @@ class Kubelet:
         )
 
     def _make_state(self) -> None:
-        """What should be, and what of it has been reported."""
+        """Make the pod manager, metrics, and the caches of desired and reported state."""
         settings, config, clock, root = self.settings, self.settings.config, self.clock, self.settings.root_dir
         self.pods = PodManager()
         self.metrics = KubeletMetrics(settings.node_name, observed=self.pleg.all, pods=self.pods.all)
@@ -409,7 +409,7 @@ class Kubelet:
         self._static = static_sources(config, settings.node_name, clock, self.intake.added, self.intake.removed)
 
     def _make_upkeep(self) -> None:
-        """What keeps the node in order."""
+        """Make the parts that keep the node in order: shutdown, garbage collection, eviction."""
         self.shutdown = upkeep.shutdown_manager(self)
         self.containers_gc = upkeep.container_collector(self)
         self.containers_gc.failed = partial(self.node_event, WARNING, "ContainerGCFailed")
@@ -490,7 +490,7 @@ class Kubelet:
         klog.info(log, 0, "Creating Container Manager object based on Node Config", nodeConfig=about)
 
     def _parts(self) -> Iterable[tuple[str, Callable[[], Coroutine[Any, Any, object]]]]:
-        """What runs as long as the kubelet, by the name that health checks and metrics show."""
+        """The tasks that run as long as the kubelet, by the name that health checks and metrics show."""
         yield "events", self.broadcaster.run
         yield "runtime state", self.runtime_state.run
         yield "pleg", self.pleg.run
@@ -544,7 +544,7 @@ class Kubelet:
             self.node_event(NORMAL, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
 
     async def _take_pods(self) -> None:
-        """Begin with pods once it is known what runs; with those of the API server once it has told them."""
+        """Take static pods once the runtime has been listed, and pods of the API server after its first list."""
         await self.pleg.synced.wait()
         await asyncio.gather(*map(self.pleg.refresh, self.pleg.known().values()))
         if not self._devices_started.is_set():
@@ -604,7 +604,7 @@ class Kubelet:
             klog.info(log, 4, "SyncLoop (PLEG): pod does not exist, ignore irrelevant event", event=event)
 
     def _relisted(self) -> None:
-        """End what the runtime has and nobody wants."""
+        """End containers of the runtime that belong to no wanted pod."""
         if self.all_sources_heard():
             for uid, ref in self.pleg.known().items():
                 if self.pods.get(uid) is None:
@@ -613,7 +613,7 @@ class Kubelet:
                     self.workers.orphan(ref)
 
     def all_sources_heard(self) -> bool:
-        """Whether all sources of pods have been read once, so that what nobody wants is known."""
+        """Whether all sources of pods have been read once: only then is a pod without a source known to be unwanted."""
         return self.started.is_set() and all(each.pods.seen.is_set() for each in self._static)
 
     def _probe_changed(self, uid: str, probe: ProbeType, container: str, result: Result) -> None:
@@ -665,7 +665,7 @@ class Kubelet:
         """The uids of pods that may keep devices and CPUs: those that a source has.
 
         A pod that no source has any more may still be ending, but who comes after it shall not be refused for that.
-        Until all sources have been heard, whoever has something may be one of theirs.
+        Until all sources have been read, a pod that holds resources may belong to one of them.
         """
         known = {uid_of(each) for each in self.pods.all()}
         return known if self.all_sources_heard() else known | self.devices.holders() | self.cpus.holders()
@@ -767,7 +767,7 @@ class Kubelet:
 
 
 def _made(folder: Path | None) -> Path | None:
-    """A folder of the machine's, None if it cannot be ours: without root links to logs are for nobody anyway."""
+    """Make a folder below /var/log; None without permission: its links are only a convenience."""
     if folder is not None:
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """The flags of `pyb kubelet`, with upstream's names.
 
 Most of upstream's flags are settings of the configuration file: what is typed wins over the file. The rest can only be
-said here. Flags without an effect here are told when given.
+given here. Flags without an effect here are reported in the log when given.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ WITHOUT_EFFECT: Final = (
 
 @dataclass(slots=True)
 class Options:
-    """What the kubelet was told on its command line."""
+    """The kubelet's command line, parsed."""
 
     config: str = ""
     config_dir: str = ""

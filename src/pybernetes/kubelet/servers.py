@@ -136,7 +136,7 @@ async def serve_read_only(kubelet: Kubelet) -> KubeletServer | None:
 
 
 def serving_certificate(kubelet: Kubelet) -> tuple[Path, Path]:
-    """The files of the server's certificate and key; made, and signed by nobody in particular, if none are given."""
+    """The files of the server's certificate and key; self-signed ones are made if none are given."""
     config, settings = kubelet.settings.config, kubelet.settings
     if config.tls_cert_file and config.tls_private_key_file:
         return Path(config.tls_cert_file), Path(config.tls_private_key_file)

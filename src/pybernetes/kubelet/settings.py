@@ -1,4 +1,4 @@
-"""What a kubelet is told: the configuration file's settings, and what only flags can say."""
+"""The kubelet's settings: those of the configuration file, and those that only flags have."""
 
 from __future__ import annotations
 

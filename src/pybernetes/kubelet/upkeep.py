@@ -1,4 +1,4 @@
-"""What keeps a node in order, made from a kubelet's parts and settings."""
+"""Makes the parts that keep a node in order from a kubelet's parts and settings."""
 
 from __future__ import annotations
 

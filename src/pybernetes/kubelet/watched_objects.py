@@ -3,7 +3,7 @@
 A node may read only what its pods name, one by one, so each object is watched by its name, from the first pod that
 names it until a while after the last one has gone: the next one of the same namespace often comes soon, and a watch is
 a connection. The first answer comes from a plain request and waits for no watch. Objects that say that they are
-`immutable` are not watched. Whoever is told by `changed(uid)` reads again.
+`immutable` are not watched. The pod worker that `changed(uid)` wakes reads again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def references(pod: Pod) -> Iterator[Ref]:
 
 
 class _Followed:
-    """One object. `known` says whether `object` (None: there is none) is what the server has, as far as was told."""
+    """One object. `known`: whether `object` (None: it does not exist) is up to date with the watch."""
 
     def __init__(self) -> None:
         self.uids: set[str] = set()
@@ -68,7 +68,7 @@ class _Followed:
 
 
 class WatchedObjects:
-    """What the kubelet's `configMapAndSecretChangeDetectionStrategy: Watch` means."""
+    """The kubelet's strategy `configMapAndSecretChangeDetectionStrategy: Watch`."""
 
     def __init__(self, client: Client, clock: Clock, changed: Callable[[str], None]) -> None:
         self._client = client
@@ -79,11 +79,11 @@ class WatchedObjects:
         """For each pod what it names: `_followed[ref].uids` has the pod for exactly these."""
 
     async def get(self, kind: type[K], namespace: str, name: str) -> K:
-        """The object as last told by its watch, else as the server says."""
+        """The object from its watch, else from a GET."""
         followed = self._followed.get((kind, namespace, name))
         if followed is not None and followed.known and followed.object is not None:
             return cast(K, followed.object)
-        # also when a watch has told that there is none: it may be behind by what was created a moment ago
+        # also when the watch reported a deletion: it may lag behind an object that was created a moment ago
         try:
             found = await self._client.get(kind, name, namespace)
         except errors.NotFound:
@@ -190,7 +190,7 @@ class WatchedObjects:
 class FetchedObjects:
     """Asks the server: each time (`Get`), or when an answer is older than a minute or than its pod (`Cache`).
 
-    Nobody tells of changes: pods see them when they are synced the next time.
+    Changes are not notified: pods see them at their next sync.
     """
 
     def __init__(self, client: Client, clock: Clock, ttl: float = 0.0) -> None:

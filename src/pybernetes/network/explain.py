@@ -273,7 +273,7 @@ def _balancer(service: Service) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a connection is judged by."""
+    """The inputs for a verdict on a connection."""
 
     policies: tuple[Policy, ...]
     namespaces: Mapping[str, Mapping[str, str]]

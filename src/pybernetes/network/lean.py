@@ -1,4 +1,4 @@
-"""What the caches of `pyb node-network` keep of Services and EndpointSlices: what the proxy and the resolver ask about.
+"""Reduces Services and EndpointSlices in the caches of `pyb node-network` to the fields that proxy and resolver use.
 
 With 10,000 Services most of the process's memory are these objects, and half of each is for others: labels,
 annotations, owners, the pods behind endpoints. Parts that many objects have in the same form are one object.

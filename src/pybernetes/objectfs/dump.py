@@ -85,7 +85,7 @@ def _load(engine: Engine, packed: Any) -> Iterator[int]:
         raise ValueError(f"it ends after {count} records")
     _put(engine, batch)
     for attributes in unnamed:
-        # Removed while they were open: whoever had them open does not know this database.
+        # Removed while they were open: their clients do not use this database.
         engine.transact(lambda tx, each=attributes: forget(tx, each))  # type: ignore[misc]
     engine.transact(lambda tx: tx.put(records.SETTING, json.dumps(asdict(setting)).encode()))
     yield count

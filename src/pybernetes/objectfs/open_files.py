@@ -33,7 +33,7 @@ class OpenFiles:
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def load(self) -> dict[int, tuple[int, bool]]:
-        """What the predecessor had open."""
+        """Load the previous process's open files."""
         data = os.pread(self._file, os.fstat(self._file).st_size, 0)
         whole = len(data) - len(data) % _RECORD.size
         for number, inode, unique, flag in _RECORD.iter_unpack(data[:whole]):

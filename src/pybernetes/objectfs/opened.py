@@ -1,4 +1,4 @@
-"""What commands that work without a mount have in common: the engine and format of a volume, and paths in it."""
+"""Shared by commands that work without a mount: the engine and format of a volume, and paths in it."""
 
 from __future__ import annotations
 

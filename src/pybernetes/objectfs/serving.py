@@ -120,7 +120,7 @@ def _device(options: MountOptions, held: Held | None, session: int, slot: int, n
         while mount_point.mounted(options.folder) is not None:
             if not options.over:
                 raise ObjectFSError(f"something is mounted at {options.folder} already")
-            # Its descriptor is lost with whoever held it: nothing can answer there any more.
+            # Its descriptor is lost with the process that held it: nothing can answer there any more.
             mount_point.unmount(options.folder, lazy=True)
         device = mount_point.mount(f"{options.source or KIND.upper()}:{name}", KIND, options.folder, options.flags)
     holder.leave(device, state)

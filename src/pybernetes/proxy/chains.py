@@ -3,7 +3,7 @@
     prerouting, output (dstnat)   -> services -> frontends and routes maps -> a chain for each `Route` -> dnat
     postrouting (srcnat)          masquerades what is marked, and pods that reach themselves
     prerouting, output (before)   drops what a load balancer's source ranges do not allow
-    input, forward, output        refuses what has no endpoint, and addresses of the Service range nobody has
+    input, forward, output        refuses Services without endpoints, and unused addresses of the Service range
 
 Registers: source address, destination address, protocol, destination port, then index or endpoint address, endpoint
 port. So one load serves the keys of all maps: a frontend begins at the destination, an affinity at the source.
@@ -30,7 +30,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What of the configuration and the node is in the rules."""
+    """The settings of the configuration and the node that rules depend on."""
 
     cluster_cidrs: tuple[Network, ...] = ()
     """Where packets of pods come from; others are masqueraded on their way to a cluster IP."""

@@ -138,7 +138,7 @@ async def serve(informers: InformerFactory, config: KubeProxyConfiguration) -> N
 
 
 def settings(config: KubeProxyConfiguration) -> ProxySettings:
-    """What the configuration means for the rules."""
+    """The proxier's settings from the configuration."""
     tables, detect, mode = config.nftables, config.detect_local, config.detect_local_mode
     assert tables is not None
     assert detect is not None

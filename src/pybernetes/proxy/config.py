@@ -54,7 +54,7 @@ class DetectLocal(Section):
 
 
 class KubeProxyConfiguration(Section):
-    """What the file says; None where it says nothing."""
+    """The content of the file; None for missing fields."""
 
     kind: str | None = None
     api_version: str | None = None
@@ -184,7 +184,7 @@ def split_address(text: str) -> tuple[str, int]:
 
 
 def _with_port(text: str | None, address: str, port: int) -> str:
-    """An address with a port; an empty text in the file stays empty: nobody listens then."""
+    """An address with a port; an empty text in the file stays empty: no listener then."""
     if text is None:
         return f"{address}:{port}"
     if not text or text.startswith("[") or text.count(":") == 1:

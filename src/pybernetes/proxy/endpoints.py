@@ -28,7 +28,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What of the node decides about endpoints."""
+    """The node's properties that select endpoints."""
 
     name: str
     zone: str = ""

@@ -152,7 +152,7 @@ def sets(family: Family) -> list[Set]:
 
 @dataclass(slots=True)
 class Compiled:
-    """What a Service is on this node."""
+    """A Service's elements on this node."""
 
     entries: Entries
     udp: dict[tuple[bytes, int], set[tuple[bytes, int]]]
@@ -278,7 +278,7 @@ class _Compiler:
             self._put(AFFINITY_ENDPOINTS, frontend + number, target)
 
     def _number(self, frontend: bytes, target: bytes) -> bytes:
-        """What clients of a frontend remember for an endpoint: a hash, and so the same in every process."""
+        """The number of an endpoint in a frontend's affinity set: a hash, and so the same in every process."""
         taken, number = self._numbers.setdefault(frontend, {}), crc32(target)
         while taken.setdefault(number, target) != target:
             number = (number + 1) & 0xFFFFFFFF

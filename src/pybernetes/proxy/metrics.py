@@ -11,7 +11,7 @@ _PROGRAMMING_BUCKETS = (
 
 
 class Metrics:
-    """What the proxy counts."""
+    """The proxy's metrics."""
 
     def __init__(self) -> None:
         registry = self.registry = Registry()

@@ -42,7 +42,7 @@ WITHOUT_EFFECT = (
 
 @dataclass(slots=True)
 class Options:
-    """What the proxy was told on its command line; None = not told."""
+    """The proxy's command line, parsed; None = not given."""
 
     config: str = ""
     write_config_to: str = ""

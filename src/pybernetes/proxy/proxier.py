@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """What the configuration says about rules."""
+    """The settings that rules depend on."""
 
     node_name: str
     table: TableFacts = field(default_factory=TableFacts)

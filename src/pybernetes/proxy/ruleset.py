@@ -27,7 +27,7 @@ class Change:
 
 
 class Ruleset:
-    """What the kernel shall have.
+    """The desired content of the kernel's maps.
 
     Invariant: `_values` has the value of each key that any Service has. The first Service with a key owns it; `_others`
     has those that have it too, with their values. `_before` has, for each key that was touched since `committed`, the
@@ -66,7 +66,7 @@ class Ruleset:
             self._services.pop(service, None)
 
     def change(self) -> Change:
-        """What differs from what the kernel has."""
+        """The difference to the kernel's content."""
         change = Change()
         for (where, key), before in self._before.items():
             after = self._values.get(where, {}).get(key)

@@ -1,6 +1,6 @@
 """Plain HTTP for those who ask a node how it is: /healthz, /livez, /metrics, /proxyMode, /configz.
 
-As kube-proxy has it: no TLS and nobody is asked who he is, so metrics listen on the loopback device by default.
+Like kube-proxy's: no TLS and no authentication, so metrics listen on the loopback device by default.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Outcome(Exception):
 
 
 async def wait_on_permit(waiting: WaitingPod) -> Status | None:
-    """What the Permit plugins say in the end."""
+    """The final status of the Permit plugins."""
     status = await waiting.wait()
     if status is None or status.rejected:
         return status
@@ -92,6 +92,6 @@ async def _what_happened(framework: Framework, pod: PodInfo, node_name: str, sta
         raise Outcome(GONE)
     if live.spec.node_name == node_name and not isinstance(status.error, errors.Conflict):
         return None  # by this very request, whose answer was lost
-    if live.spec.node_name:  # who was refused was not first; who was has told of it
+    if live.spec.node_name:  # another scheduler's binding was first, and its events tell of it
         raise Outcome(BOUND_ELSEWHERE)
     return status

@@ -109,7 +109,7 @@ async def _run(options: Options, config: KubeSchedulerConfiguration, spec: Sched
     settings = clientconfig.load(connection.kubeconfig or None)
     if options.master:
         settings = dataclasses.replace(settings, server=options.master)
-    # Upstream's default limits what is told of pods without a place; the rest needs no limit.
+    # Upstream's default limits the reports of unschedulable pods; other requests need no limit.
     qps = 0.0 if connection.qps in (None, QPS) else connection.qps or 0.0
     burst = connection.burst or BURST
     async with Client(settings, program=PROGRAM, qps=qps, burst=burst, clock=clock) as client:

@@ -68,7 +68,7 @@ class EventSink:
         self._quiet_until = 0.0
 
     def recorder(self, name: str) -> ProfileRecorder:
-        """What a profile tells events to."""
+        """The event recorder of a profile."""
         return ProfileRecorder(self, name)
 
     def emit(
@@ -111,7 +111,7 @@ class EventSink:
         self._put("POST", event)
 
     async def flush(self) -> None:
-        """Return when all that was told has been sent or given up."""
+        """Return when all recorded events have been sent or given up."""
         while self._workers:
             await asyncio.wait(self._workers)
 
@@ -189,7 +189,7 @@ class EventSink:
 
 
 class ProfileRecorder:
-    """What one profile tells."""
+    """The events of one profile."""
 
     def __init__(self, sink: EventSink, name: str) -> None:
         self._sink = sink

@@ -1,9 +1,9 @@
 """Says why pods have no place, no faster than a cluster can bear.
 
 A pod that fits nowhere is an event and a condition: two writes, and everybody who watches pods hears of them. Where
-thousands come at a time, telling of them would take more of the API server than creating them did. Upstream's scheduler
-sends no more than 50 requests a second after the first 100, of any kind; here it is only these who wait, since nobody
-should wait for a binding.
+thousands come at a time, reporting them would take more of the API server than creating them did. Upstream's scheduler
+sends no more than 50 requests a second after the first 100, of any kind; here only these reports wait, so that no
+binding does.
 
 What waits is the last word on each pod, in the order in which they first failed. One that has been given a node
 meanwhile is not spoken of.
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Failures:
-    """What is to be told of pods, by uid."""
+    """Reports of unschedulable pods that are still to be sent, by uid."""
 
     def __init__(self, clock: Clock, placed: Callable[[str], bool], qps: float = QPS, burst: int = BURST) -> None:
         """`placed`: whether a pod is on its way to a node."""
@@ -60,7 +60,7 @@ class Failures:
                     try:
                         if not self._placed(uid):
                             say()
-                    except Exception:  # one pod's; the others are told of theirs
+                    except Exception:  # of this pod only; go on with the others
                         log.exception("the failure of pod %s could not be reported", uid)
         finally:
             self._task = None

@@ -1,7 +1,8 @@
-"""What the API server tells, brought to the cache and the queue.
+"""Event handlers of informers: they update the cache and the queue.
 
-While a scheduling cycle runs, the snapshot must not change: what is told meanwhile (a cycle awaits only extenders,
-preemption and the search for devices) waits until it is over.
+While a scheduling cycle runs, the snapshot must not change: events that arrive meanwhile (a cycle awaits only
+extenders,
+preemption and the search for devices) are applied when it is over.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ class EventHandlers:
         self._handle(self._pods, self._add_pod, self._update_pod, self._delete_pod, self._vanished_pod)
         wanted: dict[str, int] = {}
         for framework in self._scheduler.frameworks.values():
-            for wishes in framework.events_to_register().values():
-                for wish in wishes:
-                    wanted[wish.event.resource] = wanted.get(wish.event.resource, 0) | wish.event.action
+            for registrations in framework.events_to_register().values():
+                for each in registrations:
+                    wanted[each.event.resource] = wanted.get(each.event.resource, 0) | each.event.action
         known = kinds()
         for resource in known if Resource.WILDCARD in wanted else wanted:
             if resource in known:
@@ -88,7 +89,7 @@ class EventHandlers:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Nothing changes inside of the `with`; what is told meanwhile comes at its end."""
+        """Nothing changes inside of the `with`; events that arrive meanwhile are applied at its end."""
         self._paused = True
         try:
             yield

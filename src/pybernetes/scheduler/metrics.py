@@ -1,4 +1,4 @@
-"""What the scheduler counts, under upstream's names."""
+"""The scheduler's metrics, under upstream's names."""
 
 from __future__ import annotations
 

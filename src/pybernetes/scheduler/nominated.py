@@ -1,4 +1,4 @@
-"""What nominated pods will use when they come, as columns: so that pods of their priority or lower leave them room.
+"""Sums the requests of nominated pods, as columns: so that pods of their priority or lower leave them room.
 
 A preempting pod is nominated to its node until its victims are gone and it is bound. Many pods may be on their way at
 once, and every other pod's attempt has to count them; node by node that would be most of the work.
@@ -46,7 +46,7 @@ class NominatedSums:
                 self._moved(1, pod, name)
 
     def of(self, pod: PodInfo) -> Mapping[str, Int64] | None:
-        """What this pod has to leave room for, by resource; None if nobody is nominated that matters to it."""
+        """The amounts this pod has to leave free, by resource; None if no nominated pod matters to it."""
         if not self._numbers:
             return None
         self._catch_up()

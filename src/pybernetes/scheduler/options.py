@@ -53,7 +53,7 @@ WITHOUT_EFFECT = (
 
 @dataclass(slots=True)
 class Options:
-    """What the scheduler was told on its command line."""
+    """The scheduler's command line, parsed."""
 
     config: str = ""
     policy_config_file: str = ""

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Word:
-    """What to say of a pod. `reason` "" = nothing about its condition; `nominated` None = as it is, "" = none."""
+    """A status update for a pod. `reason` "" = leave its condition; `nominated` None = leave it, "" = remove it."""
 
     pod: Pod
     reason: str = ""

@@ -1,4 +1,4 @@
-"""What a scheduler is made of: profiles, and for each its plugins by extension point.
+"""The scheduler's profiles, each with its plugins by extension point.
 
 This is the form that the configuration files are read into (`config/`), with all merging and defaulting done.
 """
@@ -27,7 +27,8 @@ class ProfileSpec:
     """By plugin: an object of its `Args`."""
     percentage_of_nodes_to_score: int | None = None
     check_all_filters: bool = False
-    """Whether a pod that fits nowhere is told the reasons of all filters, and not of the first that refused a node."""
+    """Whether all filters run on a node after one rejected it, so that an unschedulable pod's message has all
+    reasons."""
 
 
 @dataclass(slots=True)

@@ -71,7 +71,7 @@ class Scheduler:
         expire_assumed_after: float = 0.0,
         telling: tuple[float, int] = (QPS, BURST),
     ) -> None:
-        """`telling`: of how many pods without a place it is told in a second, and at once."""
+        """`telling`: events per second, and burst, for reports of unschedulable pods."""
         if not spec.profiles:
             raise ValueError("at least one profile is required")
         self.spec = spec
@@ -80,7 +80,7 @@ class Scheduler:
         self.clock = clock
         self.metrics = metrics or Metrics()
         self.recorder = recorder
-        """Who is told of every attempt; may be set any time."""
+        """Records every attempt; may be set any time."""
         self.snapshot = Snapshot()
         self.cache = Cache(self.snapshot, clock, expire_assumed_after)
         self.events = EventSink(client, clock)
@@ -385,7 +385,8 @@ class Scheduler:
         self._unreserve(framework, state, pod, node_name)
         if self.recorder is not None:
             self.recorder.bound(queued.info, node_name, status)
-        # What the pod had is free again. Its own refusal is not undone by that, so it is told afterwards and not to it.
+        # What the pod had is free again. That does not undo its own rejection, so the event comes after it was
+        # requeued.
         if status.rejected:
             self._failed(framework, queued, status, self._single(status, node_name), "", begun)
             self.queue.move_all(ASSIGNED_POD_DELETE, pod.pod, None, lambda other: other.uid != pod.uid)
@@ -493,7 +494,7 @@ class Scheduler:
 
 
 def _describe(span: recorder.Active, result: Result) -> None:
-    """What was found: how many nodes fit, the one that was chosen, or why there is none."""
+    """Describe the result in the span: how many nodes fit, the chosen one, or why there is none."""
     span.set("nodes that fit", result.num_feasible)
     if result.node_name:
         span.set("node", result.node_name)

@@ -1,4 +1,4 @@
-"""What goes wrong in a run: decided by the seed before it begins, so that it can be repeated and made smaller."""
+"""Plans the faults of a run: decided by the seed before it begins, so that it can be repeated and made smaller."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(seed: int, faults: Faults) -> Plan:
-    """What a seed decides."""
+    """The faults that a seed decides."""
     chance = random.Random(f"faults {seed}")
     crashes = sorted(
         (

@@ -1,4 +1,4 @@
-"""What holds in every cluster at every moment, checked at each write.
+"""Invariants of every cluster, checked at each write.
 
 A check is a function of the object before and after the write (None: it was not there, or is gone). It returns what is
 wrong, or None. Users add theirs with `Simulation.always`.
@@ -49,7 +49,7 @@ def finished_pods_stay_finished(before: Object | None, after: Object | None) -> 
 
 
 def quota_is_kept(before: Object | None, after: Object | None) -> str | None:
-    """What a ResourceQuota counts does not grow beyond its limit."""
+    """The usage that a ResourceQuota counts does not grow beyond its limit."""
     if before and after and after.get("kind") == "ResourceQuota":
         hard, used = after.get("status", {}).get("hard") or {}, after.get("status", {}).get("used") or {}
         had = before.get("status", {}).get("used") or {}

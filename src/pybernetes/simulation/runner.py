@@ -35,7 +35,7 @@ class SimulationFailed(AssertionError):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of one run."""
+    """The result of one run."""
 
     error: str | None
     hash: str

@@ -294,7 +294,7 @@ class Simulation:
 
 
 class _Weather:
-    """What the plan has in store for the network."""
+    """The plan's delays and faults of the network."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, plan: Plan, seed: int) -> None:
         self._loop, self._plan, self._seed = loop, plan, seed

@@ -34,7 +34,7 @@ FIELD_MANAGER = "pybernetes-testing"
 
 
 class NotSo(AssertionError):
-    """What a test waited for did not happen; the message says what was there instead."""
+    """A condition that a test waited for did not become true; the message says what was there instead."""
 
 
 class Resource:

@@ -285,7 +285,7 @@ class Cluster:
 
     @property
     def log(self) -> str:
-        """What the components have logged."""
+        """The log of the components."""
         return self._real.logs() if self._real else self.running.log.read_text(errors="replace")
 
     def trace(self) -> str:

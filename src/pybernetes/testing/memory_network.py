@@ -13,13 +13,13 @@ from itertools import count
 from typing import Any, Protocol
 
 HIGH_WATER = 64 * 1024
-"""Bytes that may wait for a peer that does not read before the writer is told to pause."""
+"""Bytes that may wait for a peer that does not read before the writer is paused."""
 
 Factory = Callable[[], asyncio.BaseProtocol]
 
 
 class Weather(Protocol):
-    """What happens to bytes on their way."""
+    """Delays and losses of bytes in transit."""
 
     def delay(self, way: tuple[int, int]) -> float:
         """Seconds until the next bytes arrive that go from one port to another."""
@@ -45,7 +45,7 @@ class MemoryNetwork:
         self._listeners[host, port] = factory
 
     def knows(self, host: str, port: int) -> bool:
-        """Whether it is an address of this network, even if nobody listens there now."""
+        """Whether it is an address of this network, even if there is no listener now."""
         return (host, port) in self._listeners
 
     def close(self, host: str, port: int) -> None:
@@ -57,13 +57,13 @@ class MemoryNetwork:
     ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol] | None:
         """Connect a protocol from the factory to who listens there; None if it is not an address of this network.
 
-        ConnectionRefusedError if nobody listens there any more.
+        ConnectionRefusedError if there is no listener any more.
         """
         if (host, port) not in self._listeners:
             return None
         listener = self._listeners[host, port]
         if listener is None:
-            raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
+            raise ConnectionRefusedError(f"connection refused: {host}:{port}")
         client_address, server_address = ("127.0.0.1", next(self._ports)), (host, port)
         # Who listens begins with each connection anew: what its client is at is known to it by what it is sent.
         client = MemoryTransport(loop, self, client_address, server_address, copy_context())

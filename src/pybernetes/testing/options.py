@@ -1,4 +1,4 @@
-"""What a test cluster is like: the options of the marker `pyb_cluster`, checked before anything is started."""
+"""The options of the marker `pyb_cluster`, checked before anything is started."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class RealCluster:
         self._run("down", "--purge")
 
     def logs(self) -> str:
-        """What its components have logged."""
+        """The logs of its components."""
         files = sorted((self._home / "data" / "logs").glob("*.log"))
         return "\n".join(f"== {file.stem}\n{file.read_text(errors='replace')}" for file in files)
 

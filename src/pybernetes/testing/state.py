@@ -82,7 +82,7 @@ def state(client: Client, resources: Iterable[str]) -> dict[str, Object]:
 
 
 def differences(before: dict[str, Object], after: dict[str, Object]) -> str:
-    """What changed between two states, as a diff of each object; empty if nothing did."""
+    """The differences between two states, as a diff of each object; empty if there are none."""
     parts: list[str] = []
     for name in sorted({*before, *after}):
         old, new = _lines(before.get(name)), _lines(after.get(name))

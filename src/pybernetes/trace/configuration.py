@@ -27,7 +27,7 @@ class Tracing(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen
         return self.endpoint or DEFAULT_ENDPOINT
 
     def problems(self, path: str = "") -> list[str]:
-        """What is wrong with it, in upstream's words where it has some."""
+        """Validation errors, in upstream's wording where it has some."""
         found = []
         rate = self.sampling_rate_per_million
         if rate is not None and rate < 0:
@@ -50,7 +50,7 @@ class TracingConfiguration(Tracing, rename="camel", forbid_unknown_fields=True, 
     kind: str = ""
 
     def problems(self, path: str = "") -> list[str]:
-        """What is wrong with it."""
+        """Validation errors."""
         group, _, version = self.api_version.partition("/")
         if self.kind != "TracingConfiguration" or group != "apiserver.config.k8s.io" or version not in VERSIONS:
             what = f"{self.api_version}, Kind={self.kind}"

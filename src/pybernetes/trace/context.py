@@ -30,7 +30,7 @@ class SpanContext(msgspec.Struct, frozen=True, gc=False):
 
 
 def parse(header: str) -> SpanContext | None:
-    """What a `traceparent` header says; None if it is not one, or is of the invalid version ff."""
+    """Parse a `traceparent` header; None if it is invalid, or of the invalid version ff."""
     found = _FORM.fullmatch(header.strip())
     if found is None:
         return None

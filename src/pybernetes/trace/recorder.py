@@ -1,4 +1,4 @@
-"""What this process has done lately, and what it is doing now.
+"""Records this process's finished spans, and those still running.
 
 `span(...)` is a context manager around a piece of work. The span is in `CURRENT` while it goes on, as a revision is
 while an informer delivers it: requests name it as their parent, queues keep it with what is put into them, and tasks

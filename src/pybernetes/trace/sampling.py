@@ -42,5 +42,5 @@ DEFAULT: Final = (
 
 
 def records(rules: tuple[Rule, ...], verb: str, group: str, resource: str) -> bool:
-    """What the first rule says that fits; no if none does."""
+    """The decision of the first rule that matches; no if none does."""
     return next((rule.record for rule in rules if rule.fits(verb, group, resource)), False)

@@ -1,4 +1,4 @@
-"""What a component did: one request, one reconcile, one attempt, one call."""
+"""A span: one request, one reconcile, one attempt, one call of a component."""
 
 from __future__ import annotations
 

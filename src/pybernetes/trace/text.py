@@ -54,7 +54,7 @@ def _line(node: Node, begin: int, lead: str) -> str:
 
 
 def title(span: Span) -> str:
-    """What was done, to what."""
+    """The action and its object."""
     found = span.attributes.get("object") or span.attributes.get("name") or ""
     thing = str(found)
     if thing.startswith("/registry/"):

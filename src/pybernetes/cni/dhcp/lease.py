@@ -48,9 +48,9 @@ class Lease:
         return self.answer
 
     async def maintain(self, *, at_once: bool = False) -> None:
-        """Renews the lease in time, or `at_once` where nobody knows how old it is.
+        """Renews the lease in time, or `at_once` where its age is unknown.
 
-        When it is over the link goes down, as nobody may use the address any longer.
+        When it has expired the link goes down, because the address may no longer be used.
         """
         while self.answer is not None and (times := self.answer.times()) is not None:
             renewal, rebinding, end = times

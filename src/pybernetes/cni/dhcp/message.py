@@ -28,7 +28,7 @@ class MessageError(ValueError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered."""
+    """A server's message."""
 
     kind: int
     transaction: int

@@ -1,7 +1,7 @@
 """Doing something inside another network namespace.
 
 The kernel keeps the network namespace for each thread: the calling one enters the other namespace and comes back, and
-nobody else in the process notices. Files under /proc/sys/net are those of the thread's namespace as well.
+the other threads are not affected. Files under /proc/sys/net are those of the thread's namespace as well.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _enter(fd: int, path: str) -> None:
 
 
 def _come_back(own: int) -> None:
-    """Whoever cannot come back must not go on: this thread's next work would be done in the wrong namespace."""
+    """A thread that cannot come back must not go on: its next work would be done in the wrong namespace."""
     try:
         _enter(own, "the network namespace of this process")
     except OSError as error:

@@ -28,7 +28,7 @@ _PORT_DELAYS = (0, 0.005, 0.05, 0.5, 1.0, 1.0)  # seconds between looks at wheth
 
 @dataclass(frozen=True)
 class Config:
-    """What of the configuration is about the bridge."""
+    """The settings of the bridge plugin."""
 
     bridge: str
     gateway: bool
@@ -188,7 +188,7 @@ def _add_addresses(call: Call, config: Config, netlink: Netlink, netns: Namespac
                 pod = parse_cidr(ip["address"], "ipam")
                 ipmasq.ensure(call.network, call.container_id, pod, config.ip_masq_backend)
     except BaseException:
-        call.delegate(config.ipam, "DEL")  # else nobody would give the address back
+        call.delegate(config.ipam, "DEL")  # release the address
         raise
 
 

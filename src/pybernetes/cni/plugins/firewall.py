@@ -27,7 +27,7 @@ _OPEN, _SAME_BRIDGE = "open", "same-bridge"
 
 @dataclass(frozen=True)
 class Config:
-    """What of the configuration is about rules, and the pod's addresses."""
+    """The settings of the firewall plugin, and the pod's addresses."""
 
     admin_chain: str
     bridge: str

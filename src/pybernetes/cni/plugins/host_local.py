@@ -21,7 +21,7 @@ from .host_local_store import Store
 
 @dataclass(frozen=True)
 class Config:
-    """What of the network's configuration is about addresses."""
+    """The address settings of the network's configuration."""
 
     ranges: list[RangeSet]
     requested: list[Address]

@@ -2,7 +2,7 @@
 
 In `<dataDir>/<network>`: a file named after each address with the container's id and, on a second line, its interface
 (CRLF between); `last_reserved_ip.<n>` with the last address given out of the n-th set of ranges; `lock`, held (flock)
-by whoever reads or changes them. Files written before there was a second line hold the id alone.
+by each reader and writer. Files written before there was a second line hold the id alone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Store:
         path = os.path.join(self._folder, str(address))
         if os.path.lexists(path):
             return False
-        # It gets its name when the owner is in it: a crash in between would take the address for nobody, for ever.
+        # It gets its name when the owner is in it: a crash in between would leak the address for ever.
         nameless = os.path.join(self._folder, ".reserving")
         try:
             with open(nameless, "wb") as file:
@@ -68,7 +68,7 @@ class Store:
             return None
 
     def addresses(self, container_id: str, ifname: str) -> list[Address]:
-        """What a container's interface has."""
+        """The addresses of a container's interface."""
         return [address for address, owner in self._taken() if _is(owner, container_id, ifname)]
 
     def release(self, container_id: str, ifname: str) -> None:

@@ -18,7 +18,7 @@ from ..skel import Call, Plugin
 
 
 def add(call: Call) -> Result:
-    """What was done before, or nothing, or what shall be reported."""
+    """The previous result, or an empty one, or the one to report."""
     behavior = _behave(call)
     reported = field(behavior, "reportResult", {})
     if reported:

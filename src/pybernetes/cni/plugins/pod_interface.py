@@ -31,7 +31,7 @@ def configure(name: str, result: Result, dad: bool) -> None:
     addresses = [parse_cidr(ip["address"], "ipam") for ip in result["ips"]]
     if any(address.version == 6 for address in addresses):
         _enable_ipv6(name)
-    # Nobody else can have the address, and detection would take a second.
+    # The address is unique by IPAM, and duplicate detection would take a second.
     for setting, value in (("ipv6/conf/{}/accept_dad", "01"[dad]), ("ipv4/conf/{}/arp_notify", "1")):
         _try_sysctl(f"net/{setting.format(name)}", value)
     if dad:

@@ -52,7 +52,7 @@ class Mapping:
 
 @dataclass(frozen=True)
 class Config:
-    """What of the configuration is about ports, and the pod's addresses."""
+    """The settings of the portmap plugin, and the pod's addresses."""
 
     mappings: list[Mapping]
     snat: bool
@@ -69,7 +69,7 @@ class Config:
         return owned_elements.owner(self.network, self.container_id)
 
     def elements(self, pod: Interface) -> dict[str, list[Element]]:
-        """What the pod is in nftables' maps."""
+        """The pod's elements in nftables' maps."""
         mappings = [(each.protocol, each.host_port, each.container_port, each.host_ip) for each in self.mappings]
         return portmap_nftables.elements(mappings, pod, self.snat)
 

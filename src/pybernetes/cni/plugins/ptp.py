@@ -24,7 +24,7 @@ _HOST_SCOPE, _LINK_SCOPE = 254, 253
 
 @dataclass(frozen=True)
 class Config:
-    """What of the configuration is about the pair of links."""
+    """The settings of the ptp plugin."""
 
     ip_masq: bool
     ip_masq_backend: str
@@ -75,7 +75,7 @@ def add(call: Call) -> Result:
                     address = parse_cidr(ip["address"], "ipam")
                     ipmasq.ensure(call.network, call.container_id, address, config.ip_masq_backend)
     except BaseException:
-        call.delegate(config.ipam, "DEL")  # else nobody would give the address back
+        call.delegate(config.ipam, "DEL")  # release the address
         raise
     return result
 
@@ -193,7 +193,7 @@ def _configure_node(netlink: Netlink, host: Link, result: Result) -> None:
     for ip in result["ips"]:
         address, gateway = parse_cidr(ip["address"], "ipam"), parse_ip(ip["gateway"], "ipam")
         if address.version == 6:
-            try:  # nobody else can have the address, and routes wait for the end of detection
+            try:  # the address is unique by IPAM, and routes wait for the end of detection
                 sysctl(f"net/ipv6/conf/{host.name}/accept_dad", "0")
             except OSError:
                 pass

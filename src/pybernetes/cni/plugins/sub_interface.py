@@ -1,4 +1,4 @@
-"""What `macvlan`, `ipvlan` and `vlan` share: a link of the pod that stands on another link, the master.
+"""Shared by `macvlan`, `ipvlan` and `vlan`: a link of the pod that stands on another link, the master.
 
 The master is a link of the node, or with `linkInContainer` one that an earlier plugin gave the pod. DEL removes the
 pod's link; the master is never changed.
@@ -166,7 +166,7 @@ def _add_addresses(call: Call, wanted: SubInterface, netns: Namespace, result: R
         result["dns"] = result["dns"] or given.get("dns", {})
         netns.run(pod_interface.configure, call.ifname, result, False)
     except BaseException:
-        call.delegate(wanted.ipam, "DEL")  # else nobody would give the address back
+        call.delegate(wanted.ipam, "DEL")  # release the address
         raise
 
 

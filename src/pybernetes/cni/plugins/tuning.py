@@ -131,7 +131,7 @@ def _refuse_unlisted(parameters: dict[str, str]) -> None:
 
 
 def _settings(ifname: str, wanted: Settings) -> Settings:
-    """What the link has of what is given in `wanted`."""
+    """The link's current values of the settings in `wanted`."""
     with Netlink() as netlink:
         link: Link = netlink.link(ifname)
     found = {

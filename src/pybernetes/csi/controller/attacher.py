@@ -49,7 +49,7 @@ class Attacher:
             self._loop.queue.add(key_of(found))
 
     def _updated(self, old: VolumeAttachment, new: VolumeAttachment) -> None:
-        """What we write ourselves is no reason to try again at once."""
+        """Ignore updates that this controller wrote."""
         if _state(old) != _state(new):
             self._seen(new)
 

@@ -1,4 +1,4 @@
-"""What the controllers beside a driver share: a queue of keys, workers, retries with a growing delay, events."""
+"""Shared by the controllers beside a driver: a queue of keys, workers, retries with a growing delay, events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ K = TypeVar("K", bound=Kind)
 
 @dataclass(frozen=True)
 class Context:
-    """What a controller beside a driver is given."""
+    """The dependencies of a controller beside a driver."""
 
     client: Client
     informers: InformerFactory

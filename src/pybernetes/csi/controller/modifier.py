@@ -58,7 +58,7 @@ class Modifier:
             self._loop.queue.add(key_of(claim))
 
     def _claim_updated(self, old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> None:
-        """What we write ourselves while we work on a claim is no reason to try again at once."""
+        """Ignore updates that this controller wrote while it works on the claim."""
         if _state(old) != _state(new):
             self._claim_seen(new)
 

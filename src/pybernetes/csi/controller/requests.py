@@ -44,7 +44,7 @@ _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of the driver for a claim, and what its PersistentVolume gets beside the answer."""
+    """The fields of CreateVolume for a claim, and those of its PersistentVolume beside the response."""
 
     name: str
     size: int
@@ -56,7 +56,7 @@ class Request:
 
 
 def volume_name(claim: PersistentVolumeClaim, prefix: str = "pvc") -> str:
-    """What the volume is called: by the claim's uid, so that a second try finds the first one's volume."""
+    """The volume's name, made of the claim's uid so that a retry finds the first try's volume."""
     return f"{prefix}-{(claim.metadata.uid if claim.metadata else None) or ''}"
 
 
@@ -93,7 +93,7 @@ def drivers_parameters(found: StorageClass) -> dict[str, str]:
 
 
 def claim_metadata(claim: PersistentVolumeClaim) -> dict[str, str]:
-    """What a provisioner with --extra-create-metadata adds to the parameters."""
+    """The parameters that a provisioner with --extra-create-metadata adds."""
     metadata = claim.metadata or ObjectMeta()
     return {
         f"{PREFIX}pvc/name": metadata.name or "",

@@ -65,7 +65,7 @@ class Resizer:
             self._loop.queue.add(key_of(claim))
 
     def _claim_updated(self, old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> None:
-        """What we write ourselves while we work on a claim is no reason to try again at once."""
+        """Ignore updates that this controller wrote while it works on the claim."""
         if wanted_size(old) != wanted_size(new) or _phase(old) != _phase(new):
             self._claim_seen(new)
 

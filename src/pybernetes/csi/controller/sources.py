@@ -1,4 +1,4 @@
-"""What a new volume is to begin with: the snapshot or the claim that its claim names as its data source."""
+"""Finds the data source of a new volume: the snapshot or the claim that its claim names."""
 
 from __future__ import annotations
 

@@ -54,6 +54,6 @@ class Liveness:
             )
             await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever asked has gone, or does not speak HTTP
+            pass  # the client has gone, or does not speak HTTP
         finally:
             writer.close()

@@ -44,7 +44,7 @@ def proto() -> Proto:
 
 
 class Registration:
-    """What the kubelet asks, and what it has answered."""
+    """The Registration service that the kubelet calls, and the status it has reported."""
 
     def __init__(self, name: str, endpoint: Path, versions: tuple[str, ...] = VERSIONS) -> None:
         self._info = {

@@ -120,7 +120,7 @@ def _keep(text: str) -> str:
 
 
 def edit_text(text: str, suffix: str, windows: bool = False) -> str:
-    """What the user makes of a text in their editor; `windows`: with CRLF line ends there. Raises CLIError."""
+    """Open a text in the user's editor and return the result; `windows`: with CRLF line ends there. Raises CLIError."""
     import subprocess
 
     editor = os.environ.get("KUBE_EDITOR") or os.environ.get("EDITOR") or "vi"

@@ -68,7 +68,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
 
 
 def table_options(context: Context) -> TableOptions:
-    """What the flags say about tables."""
+    """The table options from the flags."""
     flags = context.flags
     options = TableOptions()
     options.wide = flags.text("output") == "wide"
@@ -140,7 +140,7 @@ def _print_tables(context: Context, builder: Builder) -> int | None:
 
 
 def _queries(builder: Builder) -> Iterator[Query]:
-    """What to ask for; an object of a file is asked for by its name."""
+    """The queries to send; an object of a file is asked for by its name."""
     if builder.filenames or builder.kustomize:
         if builder._types or builder._pairs:
             raise CLIError(

@@ -122,7 +122,7 @@ def _pods(context: Context, word: str) -> list[dict[str, Any]]:
 
 
 def name_pattern(regex: str, word: str) -> Any:
-    """What the names of pods must match: `--regex`, or the part of a name before `~`. Raises CLIError."""
+    """The pattern for names of pods: `--regex`, or the part of a name before `~`. Raises CLIError."""
     import re
 
     try:

@@ -27,7 +27,7 @@ def _available(context: Context) -> None:
 
 
 class _Usage:
-    """What something uses of each measured resource."""
+    """The usage of each measured resource."""
 
     def __init__(self, measured: list[str], *sources: dict[str, Any]) -> None:
         self.amounts = {
@@ -94,7 +94,7 @@ def nodes(context: Context, arguments: list[str]) -> int | None:
 
 
 def _node_resources(node: dict[str, Any], capacity: bool) -> dict[str, float | None]:
-    """What a node has of each resource; None for swap that it does not report."""
+    """A node's amount of each resource; None for swap that it does not report."""
     found: dict[str, float | None] = {
         name: quantity(str(amount))
         for name, amount in dig(node, "status", "capacity" if capacity else "allocatable", default={}).items()

@@ -26,7 +26,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
     if len(infos) != 1:
         raise CLIError("tree takes one object: TYPE/NAME")
     info = infos[0]
-    context.client.warnings.silent = True  # of kinds that nobody asked for by name
+    context.client.warnings.silent = True  # of kinds that the user did not ask for
     known: dict[str, tuple[Mapping, dict[str, Any]]] = {}
     children: dict[str, list[str]] = {}
     parents: dict[str, list[str]] = {}

@@ -54,7 +54,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
 
 
 def client() -> dict[str, str]:
-    """What this client says about itself."""
+    """The version of this client."""
     python = ".".join(map(str, sys.version_info[:3]))
     return {
         "major": "1",

@@ -84,7 +84,7 @@ class _Reader:
 
 
 def explain_any(obj: dict[str, Any], events: list[dict[str, Any]]) -> Answer:
-    """What the metadata, status and events of any object say."""
+    """An answer from the metadata, status and events of any object."""
     from pybernetes.trace.why.facts import Answer
 
     metadata, status = obj.get("metadata") or {}, obj.get("status") or {}

@@ -1,4 +1,4 @@
-"""What of a pod its requests, limits and quality of service are made of, as the type that the API counts with."""
+"""Builds the typed part of a pod from which requests, limits and quality of service are computed."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def _pod_field(pod: dict[str, Any] | None, path: str) -> str:
 
 
 def _reference(found: dict[str, Any], container: dict[str, Any], pod: dict[str, Any] | None) -> str | None:
-    """What a variable is set from."""
+    """The source of a variable's value."""
     if found.get("fieldRef") is not None:
         path = found["fieldRef"].get("fieldPath", "")
         return f"{_pod_field(pod, path)} ({found['fieldRef'].get('apiVersion', 'v1')}:{path})"

@@ -123,7 +123,7 @@ def replication_controller(this: Description) -> None:
 
 
 def _replicas(this: Description) -> None:
-    """What a ReplicaSet and a ReplicationController have in common."""
+    """The fields that ReplicaSets and ReplicationControllers share."""
     spec, status = this.obj["spec"], this.obj.get("status") or {}
     this.write(0, f"Replicas:\t{status.get('replicas', 0)} current / {spec.get('replicas', 1)} desired\n")
     this.write(0, f"Pods Status:\t{_pods_status(this)}\n")

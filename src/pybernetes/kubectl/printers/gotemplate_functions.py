@@ -110,7 +110,7 @@ def quoted(value: Any) -> str:
 
 
 def truth(value: Any) -> bool:
-    """What `if` asks."""
+    """The truth value for `if`."""
     return bool(value) and value is not NO_VALUE
 
 

@@ -84,7 +84,7 @@ def labels_text(labels: dict[str, str] | None) -> str:
 
 
 class TableOptions:
-    """What the flags of `get` add to a Table."""
+    """The options of a Table that flags of `get` set."""
 
     __slots__ = ("kind_prefix", "label_columns", "no_headers", "show_kind", "show_labels", "wide", "with_namespace")
 

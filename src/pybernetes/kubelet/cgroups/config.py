@@ -1,4 +1,4 @@
-"""What is written into a cgroup, worked out from a pod or a node: pure arithmetic.
+"""Computes the settings of a cgroup from a pod or a node: pure arithmetic.
 
 The numbers are the kernel's: shares between 2 and 262144 with 1024 for one CPU, a quota of at least 1 ms in a period
 of (usually) 100 ms. A limit that a Burstable pod has for some of its containers only is no limit of the pod.

@@ -1,4 +1,4 @@
-"""What a runtime is told about a container's resources: the fields of the CRI's LinuxContainerResources.
+"""Computes a container's resources for the runtime: the fields of the CRI's LinuxContainerResources.
 
 A dict and not the message, so that it can be compared, kept and tested without protobuf: the message is
 `cri.LinuxContainerResources(**linux_resources(...))`.
@@ -20,7 +20,7 @@ from .oom import oom_score_adj
 
 @dataclass(frozen=True, slots=True)
 class ContainerSettings:
-    """What the node decides about containers' resources."""
+    """The node's settings that containers' resources depend on."""
 
     memory_capacity: int
     """Of the machine, in bytes."""

@@ -37,7 +37,7 @@ class Hierarchy(Protocol):
         ...
 
     def read(self, name: str) -> CgroupConfig:
-        """What the kernel enforces now: CPU, memory, pids."""
+        """Read the limits that the kernel enforces now: CPU, memory, pids."""
         ...
 
     def remove(self, name: str) -> None:
@@ -72,7 +72,7 @@ class Mounts:
 
 
 def find_mounts(mountinfo: str) -> Mounts:
-    """What a mountinfo file says; of several mounts of one controller the shortest path counts, as upstream."""
+    """Parse a mountinfo file; of several mounts of one controller the shortest path counts, as upstream."""
     controllers: dict[str, Path] = {}
     unified: Path | None = None
     for line in mountinfo.splitlines():

@@ -103,12 +103,12 @@ class CgroupManager:
         return self.kubepods + QOS_FOLDERS["BestEffort"]
 
     def name(self, pod: Pod) -> str:
-        """The cgroup of a pod, as the runtime is told (`cgroup_parent`)."""
+        """The name of a pod's cgroup, in the form the runtime expects (`cgroup_parent`)."""
         assert pod.metadata is not None
         return f"{self.kubepods}{QOS_FOLDERS[qos_class(pod.spec)]}/{PREFIX}{pod.metadata.uid}"
 
     def config(self, pod: Pod, *, exclusive: bool = False) -> CgroupConfig:
-        """What a pod's cgroup should say; a pod with CPUs of its own has no quota."""
+        """The settings a pod's cgroup should have; a pod with exclusive CPUs has no quota."""
         return pod_config(
             pod, cpu_cfs_quota=self._cpu_cfs_quota and not exclusive, period=self._period, pids=self._pod_pids_limit
         )
@@ -132,7 +132,7 @@ class CgroupManager:
         self.hierarchy.update(self.name(pod), config)
 
     def read(self, pod: Pod) -> CgroupConfig:
-        """What a pod's cgroup says."""
+        """Read the settings of a pod's cgroup."""
         return self.hierarchy.read(self.name(pod))
 
     def memory_usage(self, pod: Pod) -> int:
@@ -168,7 +168,7 @@ class CgroupManager:
             self._weigh({each: milli for each, milli in self._burstable.items() if each != uid})
 
     async def remove_orphans(self, known: Iterable[str]) -> None:
-        """Remove the cgroups of pods that nobody knows; those that resist stay for the next time."""
+        """Remove the cgroups of unknown pods; those that cannot be removed stay for the next time."""
         keep = set(known)
         for uid in self.pods().keys() - keep:
             try:
@@ -206,7 +206,7 @@ class CgroupManager:
 
 
 def _burstable(pods: Iterable[Pod]) -> dict[str, int]:
-    """What those of some pods request that are Burstable."""
+    """The CPU requests of the Burstable pods among these, by uid."""
     found = {}
     for pod in pods:
         if qos_class(pod.spec) == "Burstable" and (cpu := pod_requests(pod, use_status=False).get("cpu")):

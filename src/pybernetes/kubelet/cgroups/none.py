@@ -33,7 +33,7 @@ class NoCgroups:
         self._wanted[name] = replace(self.read(name), **given)
 
     def read(self, name: str) -> CgroupConfig:
-        """What was wanted."""
+        """The settings that were applied last."""
         return self._wanted.get(name, CgroupConfig())
 
     def remove(self, name: str) -> None:
@@ -42,7 +42,7 @@ class NoCgroups:
         self._wanted = {each: config for each, config in self._wanted.items() if not f"{each}/".startswith(below)}
 
     def children(self, name: str) -> set[str]:
-        """What is directly below."""
+        """The names of the direct children."""
         prefix = f"{name.rstrip('/')}/"
         return {each.removeprefix(prefix).split("/")[0] for each in self._wanted if each.startswith(prefix)}
 

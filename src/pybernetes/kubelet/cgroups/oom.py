@@ -47,7 +47,7 @@ def _is_init(spec: PodSpec, container: Container) -> bool:
 
 
 def _pod_memory_for_each(spec: PodSpec) -> int:
-    """What the pod asks for beyond its containers, divided among them."""
+    """The memory that the pod requests beyond its containers, divided among them."""
     if not has_pod_level_resources(spec) or spec.resources is None:
         return 0
     asked = parsed(spec.resources.requests).get("memory")

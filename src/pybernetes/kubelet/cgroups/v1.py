@@ -80,7 +80,7 @@ class CgroupsV1:
                 write(hugetlb / f"hugetlb.{page_size_text(size)}.limit_in_bytes", limit)
 
     def read(self, name: str) -> CgroupConfig:
-        """What the kernel enforces now."""
+        """Read the limits that the kernel enforces now."""
         values: dict[str, Any] = {}
         if (cpu := self._folder("cpu", name)) is not None:
             values["cpu_shares"] = int(read_text(cpu / "cpu.shares"))
@@ -123,7 +123,7 @@ def _fill_cpuset(mount: Path, name: str) -> None:
 
 
 def _inherited(mount: str, name: str, file: str) -> str:
-    """What a file says, after it was filled from above if it said nothing."""
+    """The content of a cpuset file; an empty one is first filled from its parent."""
     path = f"{mount}/{name}/{file}"
     text = read_text(path)
     if not text and name:

@@ -79,7 +79,7 @@ class CgroupsV2:
                 write(path / f"hugetlb.{page_size_text(size)}.max", config.hugepages.get(size, 0))
 
     def read(self, name: str) -> CgroupConfig:
-        """What the kernel enforces now."""
+        """Read the limits that the kernel enforces now."""
         path = folder(self._root, name)
         values: dict[str, Any] = {}
         if "cpu" in self._used:

@@ -190,7 +190,7 @@ def _document(data: bytes) -> Any:
 
 
 def without_effect(config: KubeletConfiguration) -> list[str]:
-    """What a configuration without defaults asks for in vain: names of settings as the file has them."""
+    """The names of settings that were given but have no effect here, as the file spells them."""
     return [
         _wire(name)
         for name in WITHOUT_EFFECT
@@ -275,7 +275,7 @@ def check(config: KubeletConfiguration) -> None:
 
 
 def _enforcement(config: KubeletConfiguration) -> list[str]:
-    """What is wrong with `enforceNodeAllocatable`."""
+    """Validation errors of `enforceNodeAllocatable`."""
     problems = []
     wanted = config.enforce_node_allocatable or []
     for each in wanted:

@@ -71,7 +71,7 @@ class ImageUser:
 
 @dataclass(frozen=True, slots=True)
 class ContainerExtras:
-    """What device plugins and the CPU manager add to a container."""
+    """The devices, mounts and variables that device plugins and the CPU manager add to a container."""
 
     devices: Sequence[cri.Device] = ()
     mounts: Sequence[cri.Mount] = ()
@@ -120,7 +120,7 @@ class ConfigBuilder:
         self._event = event
 
     async def sandbox(self, pod: Pod, attempt: int, *, cgroup_parent: str) -> cri.PodSandboxConfig:
-        """What RunPodSandbox wants; the log directory is made. Raises `ConfigError`."""
+        """Build the PodSandboxConfig for RunPodSandbox and make the log directory. Raises `ConfigError`."""
         from pybernetes.cri import v1 as cri
 
         metadata, spec, settings = pod.metadata or ObjectMeta(), pod.spec or PodSpec(), self._settings
@@ -182,7 +182,8 @@ class ConfigBuilder:
         target_id: str = "",
         extras: ContainerExtras | None = None,
     ) -> cri.ContainerConfig:
-        """What CreateContainer wants: folders, hosts file, termination message file and subpaths are made.
+        """Build the ContainerConfig for CreateContainer; make folders, hosts file, termination message file and
+        subpaths.
 
         `hash` is written to the annotations; `image_refs` are the pulled images of image volumes by volume name;
         `target_id` is the container whose processes an ephemeral container wants to see. Raises `ConfigError`.
@@ -319,7 +320,7 @@ def container_labels(pod: Pod, name: str) -> dict[str, str]:
 
 
 def container_annotations(pod: Pod, container: AnyContainer, restart_count: int, hash: str) -> dict[str, str]:
-    """What a kubelet that starts again must know of a container, even if its pod is gone by then."""
+    """The annotations from which a restarted kubelet learns a container's settings, even if its pod is gone by then."""
     metadata, spec = pod.metadata or ObjectMeta(), pod.spec or PodSpec()
     found = {
         labels.HASH: hash,

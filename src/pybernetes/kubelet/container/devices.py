@@ -1,4 +1,4 @@
-"""What a container gets beside what its spec says: devices of plugins and of claims, and CPUs of its own."""
+"""Gathers what a container gets in addition to its spec: devices of plugins and claims, and exclusive CPUs."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class DNSError(ValueError):
 
 @dataclass(slots=True)
 class DNSConfig:
-    """What a resolv.conf says."""
+    """The content of a resolv.conf: servers, search domains, options."""
 
     servers: list[str] = field(default_factory=list)
     searches: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class DNSConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDNS:
-    """What the kubelet was told about names in the cluster."""
+    """The kubelet's settings for DNS: cluster DNS servers, cluster domain, the node's resolv.conf."""
 
     servers: Sequence[str] = ()
     domain: str = ""
@@ -85,7 +85,7 @@ def pod_dns(pod: Pod, cluster: ClusterDNS, tell: Tell) -> DNSConfig:
 
 
 def read_resolv_conf(path: str) -> DNSConfig:
-    """What the node's file says; nothing if there is none to read."""
+    """Parse the node's resolv.conf; empty if it cannot be read."""
     if not path:
         return DNSConfig()
     try:

@@ -1,4 +1,4 @@
-"""What a pod may know about itself: the downward API, for variables (`environment`) and for files (`volumes`).
+"""The downward API: fields of a pod as variables (`environment`) and as files (`volumes`).
 
 Fields of its metadata are for both; addresses and names in its spec and status for variables only. Resources that a
 container does not limit are the pod's limit, else what the node can give: a program that asks how much memory it has

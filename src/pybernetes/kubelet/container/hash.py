@@ -20,6 +20,6 @@ def fnv32a(data: bytes) -> int:
 
 
 def hash_container(container: AnyContainer) -> str:
-    """What is written into the container's annotation `io.kubernetes.container.hash`."""
+    """The hash in the container's annotation `io.kubernetes.container.hash`."""
     key = f"{container.name}\0{container.image}"
     return f"{fnv32a(key.encode()):x}"

@@ -1,4 +1,4 @@
-"""What a pod is called inside: `spec.hostname` or its name, with `spec.subdomain` a domain, `hostnameOverride` instead.
+"""Computes a pod's host name: `spec.hostname` or its name, with `spec.subdomain` a domain; `hostnameOverride` wins.
 
 A host name has at most 63 characters (the kernel keeps 64 with its end): a longer one is cut. A fully qualified one
 (`setHostnameAsFQDN`) is refused instead, because cutting it would make it another host's name.
@@ -49,7 +49,7 @@ def pod_hostname(pod: Pod, cluster_domain: str) -> Hostname:
 
 
 def kernel_hostname(pod: Pod, hostname: Hostname) -> str:
-    """What `hostname` prints inside: with `setHostnameAsFQDN` the name with its domain."""
+    """The host name the kernel reports in the pod: with `setHostnameAsFQDN` the name with its domain."""
     if not (hostname.domain and pod.spec and pod.spec.set_hostname_as_fqdn):
         return hostname.name
     if len(hostname.fqdn) > FQDN_MAX:

@@ -1,4 +1,4 @@
-"""What a container finds where: its volumes, the hosts file and the file for its last words."""
+"""Builds a container's mounts: its volumes, the hosts file and the termination message file."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _source(
         return {"host_path": str(volume.path)}
     try:
         place = subpath.prepare(pod_folder, volume.name, volume.path, container.name or "", index, path)
-    except OSError:  # why is not told: it would tell about the node's file system
+    except OSError:  # without the reason, which would reveal the node's file system
         raise ConfigError(
             f"failed to prepare subPath for volumeMount {quote(volume.name)} of container {quote(container.name or '')}"
         ) from None

@@ -1,7 +1,7 @@
 """Security contexts as the runtime wants them: who a container runs as, and what it may do.
 
-The container's own settings go before its pod's, field by field. Whoever says `runAsNonRoot` gets no container of
-which that is not certain.
+The container's own settings take precedence over its pod's, field by field. A container with `runAsNonRoot` is refused
+unless it is certain that its user is not root.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CPUS: Final = "/sys/devices/system/cpu"
 
 
 def effective(pod: Pod, container: AnyContainer) -> SecurityContext:
-    """What holds for a container: its own fields, else its pod's."""
+    """The security context in force for a container: its own fields, else its pod's."""
     own = container.security_context or SecurityContext()
     of_pod = (pod.spec.security_context if pod.spec else None) or PodSecurityContext()
     return SecurityContext(
@@ -209,7 +209,7 @@ def selinux(options: SELinuxOptions) -> cri.SELinuxOption:
 
 @cache
 def masked_paths() -> tuple[str, ...]:
-    """What containers must not see of /proc and /sys, as far as it is there."""
+    """The paths of /proc and /sys that are hidden from containers, as far as they exist."""
     try:
         cpus = sorted(name for name in os.listdir(_CPUS) if re.fullmatch(r"cpu\d+", name))
     except OSError:

@@ -158,7 +158,7 @@ class Starter:
             await self._hooks.run(pod, container, id, handler, sandbox.ips[0] if sandbox.ips else "")
         except HookFailed as error:
             log.info("postStart hook of %s in %s: %s", name, full_name(pod), error)
-            # The text may hold what the hook's server said, which is nobody's business.
+            # The text may contain the response of the hook's server, which must not become public.
             reference = events.container_reference(pod, name)
             self._recorder.event(reference, WARNING, events.FAILED_POST_START_HOOK, "PostStartHook failed")
             found = ObservedContainer(id, name, State.RUNNING)

@@ -1,4 +1,4 @@
-"""What a container had to say at its end: its termination message file, or the last lines of its log.
+"""Reads a container's termination message: its termination message file, or the last lines of its log.
 
 Both may be on a volume or a mount that never answers: call these in a thread with a deadline.
 """

@@ -33,7 +33,7 @@ def take_cpus(topology: Topology, available: CPUs, count: int, *, spread: bool =
 
 
 class _Taking:
-    """What is free, what is wanted, what has been taken."""
+    """One allocation in progress: the free CPUs, the number still needed, the CPUs taken."""
 
     def __init__(self, topology: Topology, available: CPUs, count: int) -> None:
         self._cpus, self._free, self._needed = topology.cpus, set(available), count

@@ -2,7 +2,7 @@
 
 Policy `none`: any. Policy `static`: a container of a Guaranteed pod that requests a whole number of CPUs gets them
 alone, from its admission until its pod has ended; all others share the rest, which never gets smaller than what is
-reserved for the system. Containers that share are told by the runtime when the rest changes (`reconcile`).
+reserved for the system. The runtime updates containers in the shared pool when that pool changes (`reconcile`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CPUManager:
         self._options = _options(policy, options or {})
         self._set_cpuset = set_cpuset
         self._told: dict[str, str] = {}
-        """The CPUs that the runtime was last told of, by container id."""
+        """The CPUs last set in the runtime, by container id."""
         self.pinning_requests = self.pinning_errors = 0
         """Containers that should have CPUs of their own, and those of them that could not get any."""
         self._state = CPUState(root, policy)

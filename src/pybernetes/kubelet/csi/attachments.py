@@ -22,7 +22,7 @@ from ..volumes.base import StepError
 from .source import Source
 
 WAIT_SECONDS: Final = 123.0
-"""How long a pod waits for its volumes until its user is told why; upstream's."""
+"""How long a pod waits for its volumes before an event reports the reason; upstream's value."""
 READ_EVERY: Final = 1.0
 """Seconds until a VolumeAttachment that is not attached yet is read again."""
 
@@ -62,7 +62,7 @@ class Attachments:
         self._changed.set()
 
     def attachment_name(self, source: Source) -> str:
-        """What the VolumeAttachment is called."""
+        """The name of the VolumeAttachment."""
         return "csi-" + hashlib.sha256(f"{source.handle}{source.driver}{self.node}".encode()).hexdigest()
 
     async def wait(self, source: Source) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a driver is asked for: from PersistentVolume, Pod and CSIDriver to the fields of requests. Pure."""
+"""Builds the fields of CSI requests from PersistentVolume, Pod and CSIDriver. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Source:
 
     @property
     def unique_name(self) -> str:
-        """What nodes call the volume in their status."""
+        """The volume's name in the status of nodes (`volumesInUse`, `volumesAttached`)."""
         return f"kubernetes.io/csi/{self.driver}^{self.handle}"
 
     @property
@@ -136,7 +136,7 @@ def attach_required(driver: CSIDriver | None) -> bool:
 
 
 def pod_info(pod: Pod, source: Source, driver: CSIDriver | None) -> dict[str, str]:
-    """What the driver is told about the pod, if the CSIDriver asks for it."""
+    """The pod's fields for the driver's volume context, if the CSIDriver has `podInfoOnMount`."""
     if not (driver and driver.spec and driver.spec.pod_info_on_mount):
         return {}
     metadata, spec = pod.metadata, pod.spec or PodSpec()

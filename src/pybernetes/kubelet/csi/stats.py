@@ -1,6 +1,6 @@
-"""What drivers say of their volumes (NodeGetVolumeStats): how full they are, and whether they are healthy.
+"""Asks CSI drivers for the usage and health of their volumes (NodeGetVolumeStats).
 
-A volume that is not is also an event of its pod, at each look.
+An abnormal volume is also reported as an event of its pod, at each reading.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is kept on disk of a CSI volume, in upstream's places and words, so that a restarted kubelet finds all of it.
+"""Stores a CSI volume's state on disk, with upstream's paths and field names, so that a restarted kubelet finds it.
 
     pods/UID/volumes/kubernetes.io~csi/SPEC/vol_data.json     beside `mount`: the publication for a pod
     plugins/kubernetes.io/csi/DRIVER/SHA/vol_data.json        beside `globalmount`: the staging on the node

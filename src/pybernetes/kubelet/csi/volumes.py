@@ -56,8 +56,9 @@ Use = tuple[str, str]
 class _Held:
     """A volume on this node.
 
-    Invariant: what is on disk of it is in `published` and `staged`; whoever is in `published` is in `users`. It is
-    forgotten, and in use no more, when it has no users and is not staged.
+    Invariant: `published` and `staged` mirror what is on disk; each entry of `published` is also in `users`. A volume
+    is
+    forgotten, and no longer in use, when it has no users and is not staged.
     """
 
     name: str
@@ -102,7 +103,7 @@ class CSIVolumes:
         self._load()
 
     def _load(self) -> None:
-        """What an earlier kubelet has left."""
+        """Load the volumes that an earlier kubelet process has left on disk."""
         for uid, data in self.layout.find_published():
             held = self._hold(data)
             held.published[uid, data.spec_name] = data
@@ -146,7 +147,7 @@ class CSIVolumes:
         return await self._set_up(pod, volume.name or "", found, None)
 
     async def refresh(self, pod: Pod, name: str) -> None:
-        """What a running pod's volume needs at each sync: republication, expansion. Raises `StepError`."""
+        """Refresh a running pod's volume at each sync: republication, expansion. Raises `StepError`."""
         mounted = self.mounted.get((uid_of(pod), name))
         if mounted is None:
             return
@@ -198,7 +199,7 @@ class CSIVolumes:
         )
         driver = await self._driver(found.driver)
         if driver is None:
-            self._client_of(found)  # nobody knows it here or in the cluster: that is the news, not the waiting
+            self._client_of(found)  # raises if the driver is unknown here and in the cluster
         held = self._hold(found)
         attached = found.persistent and source.attach_required(driver)
         held.users.add(use)

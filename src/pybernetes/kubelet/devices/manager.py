@@ -38,7 +38,7 @@ DeviceInUse = tuple[str, str, tuple[int, ...]]
 
 @dataclass(slots=True)
 class DeviceOptions:
-    """What a container gets with its devices; to be put into its CRI config."""
+    """Variables, mounts, devices and annotations that come with a container's devices, for its CRI config."""
 
     envs: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class DeviceOptions:
 
 @dataclass(slots=True)
 class _Resource:
-    """What is known of a resource. Without a plugin its devices are of former times, and unhealthy."""
+    """The state of one resource. Without a plugin its devices come from the checkpoint, and are unhealthy."""
 
     plugin: Plugin | None = None
     watching: asyncio.Task[None] | None = None
@@ -67,7 +67,7 @@ class DeviceManager:
 
     def __init__(self, folder: Path, clock: Clock, changed: Callable[[], None]) -> None:
         """`folder`: `device-plugins` in the kubelet's folder; `changed` is called when capacity or health is another:
-        the node's status, and those of pods with devices, must be told anew."""
+        the node's status, and those of pods with devices, must be updated."""
         self._folder, self._clock, self._changed = folder, clock, changed
         self._server = RegistrationServer(folder, self._register)
         self._resources: dict[str, _Resource] = {}
@@ -163,7 +163,7 @@ class DeviceManager:
                 raise PodRefused("UnexpectedAdmissionError", message) from error
 
     async def options(self, pod: Pod, container: AnyContainer) -> DeviceOptions | None:
-        """What the plugins said about the container's devices; calls PreStartContainer where plugins want it.
+        """Combine the plugins' responses for the container's devices; calls PreStartContainer where plugins ask for it.
 
         Raises `PluginError`: the container cannot be started (yet).
         """
@@ -315,13 +315,13 @@ class DeviceManager:
         self._entries[uid, container, name] = Entry(uid, container, name, by_node, said)
         try:
             self._write()
-        except OSError as error:  # after a restart nobody would know that the devices are taken
+        except OSError as error:  # a restarted kubelet would take the devices for free
             del self._entries[uid, container, name]
             raise PluginError(f"failed to write checkpoint: {error}") from None
         return chosen
 
     async def _choose(self, resource: _Resource, plugin: Plugin, name: str, count: int, reusable: set[str]) -> set[str]:
-        """What the pod has lent first, then what the plugin prefers, then any."""
+        """Choose devices: first those the pod can reuse, then those the plugin prefers, then any."""
         chosen = set(sorted(reusable)[:count])
         if len(chosen) == count:
             return chosen

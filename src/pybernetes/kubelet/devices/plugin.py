@@ -74,7 +74,7 @@ class Plugin:
             log.info("device plugin %s ended: %s", self.resource, error.details())
 
     async def allocate(self, ids: Iterable[str]) -> Any:
-        """What a container gets with some devices: the first ContainerAllocateResponse."""
+        """Call Allocate for some devices; returns the first ContainerAllocateResponse."""
         request = v1beta1.AllocateRequest(
             container_requests=[v1beta1.ContainerAllocateRequest(devices_ids=sorted(ids))]
         )

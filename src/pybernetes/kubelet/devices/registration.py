@@ -67,7 +67,7 @@ class RegistrationServer:
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folder, and remove sockets of former times; one that cannot be removed is in nobody's way."""
+    """Make the folder, and remove sockets of earlier processes; one that cannot be removed does no harm."""
     folder.mkdir(mode=0o750, parents=True, exist_ok=True)
     with os.scandir(folder) as entries:
         for each in entries:

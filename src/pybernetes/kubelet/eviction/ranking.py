@@ -15,7 +15,7 @@ from .thresholds import EPHEMERAL_STORAGE, INODES, RESOURCES, Level, Threshold
 from .usage import PodUsage
 
 _UNKNOWN: Final = -1
-"""Pods whose usage nobody knows go before all others."""
+"""Pods of unknown usage are ranked before all others."""
 
 Usages = Mapping[str, PodUsage]
 

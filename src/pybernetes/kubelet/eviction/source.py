@@ -86,7 +86,7 @@ class NodeSource:
         return levels
 
     async def pods(self, pods: Sequence[Pod], *, disk: bool) -> Mapping[str, PodUsage]:
-        """What pods use, by uid."""
+        """Usage of pods, by uid."""
         stats = await self._container_stats()
         result: dict[str, PodUsage] = {}
         for pod in pods:

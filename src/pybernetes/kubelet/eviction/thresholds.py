@@ -85,13 +85,13 @@ class Threshold:
 
     @property
     def resource(self) -> str:
-        """What it is about."""
+        """The resource that the signal is about."""
         return RESOURCES[self.signal]
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What is left of a resource, and how much there is in all."""
+    """The available amount of a resource and its capacity."""
 
     available: int
     capacity: int
@@ -163,7 +163,7 @@ def conditions(thresholds: Sequence[Threshold]) -> list[str]:
 
 
 def reserved(hard: Mapping[str, str], memory: int, storage: int) -> dict[str, Quantity]:
-    """What pods cannot have because they would be evicted for it: memory and ephemeral-storage."""
+    """The memory and ephemeral-storage below the hard eviction thresholds, which pods cannot use."""
     result: dict[str, Quantity] = {}
     for threshold in parse_thresholds(hard, enforce_allocatable=False):
         if threshold.signal == MEMORY:

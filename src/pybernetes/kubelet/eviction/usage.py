@@ -1,4 +1,4 @@
-"""What pods use, as far as evictions ask: values, made by `source.py` and in tests."""
+"""Values that describe the resource usage of pods, as evictions need it; made by `source.py` and in tests."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ class Source(Protocol):
         ...
 
     async def pods(self, pods: Sequence[Pod], *, disk: bool) -> Mapping[str, PodUsage]:
-        """What pods use, by uid; what they have on disk is counted only if asked for. Unknown pods are left out."""
+        """Usage of pods, by uid; disk usage only if asked for. Unknown pods are left out."""
         ...

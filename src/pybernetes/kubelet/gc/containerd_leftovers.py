@@ -2,7 +2,7 @@
 
 containerd's CRI part takes up again what it had written down. What it had begun a moment before is lost to it: a shim
 with its processes and its bundle whose container is not known (any more), a network namespace that no sandbox has.
-Nobody else would ever remove them. What is known to the runtime is never touched, nor what it is just making:
+No other component removes them. What the runtime knows or is just making is never touched:
 - A bundle (a container's folder) older than containerd's socket, or a shim that began before containerd did, is of an
   earlier one. If containerd knows no container of its id it is left over, because ids are never used again.
 - A younger shim is left over if containerd does not know its id at two looks: a container is known before its shim is
@@ -62,7 +62,7 @@ class Leftovers:
         self._runtime = runtime
         self._places: Places | None = None
         self._unknown: set[str] = set()
-        """The shims that nobody knew at the last look."""
+        """The shims without a known container at the last look."""
         self._networks: dict[str, str] = {}
         """The network namespace of each sandbox; it never changes."""
 
@@ -238,7 +238,7 @@ def find_shims(address: Path) -> dict[str, list[int]]:
 
 
 def containerd_process(address: Path) -> int:
-    """Who listens at a socket, as this PID namespace counts; 0 if nobody does, or nobody of this namespace."""
+    """The PID of the process that listens on a socket, in this PID namespace; 0 if there is none."""
     with socket.socket(socket.AF_UNIX) as connection:
         try:
             connection.connect(str(address))
@@ -258,7 +258,7 @@ def kill_tree(pid: int) -> None:
 
 
 def names(folder: Path) -> list[str]:
-    """What is in a folder; nothing if it is not there."""
+    """The entries of a folder; none if it does not exist."""
     with contextlib.suppress(OSError):
         return os.listdir(folder)
     return []

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Image:
-    """What is remembered of an image."""
+    """The record of an image: when it was first seen, last used, and its size."""
 
     detected: float
     used: float

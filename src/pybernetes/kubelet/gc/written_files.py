@@ -74,7 +74,7 @@ def files(folder: Path) -> Iterator[str]:
 
 
 def used(folder: Path) -> Size:
-    """What these files have on disk, which counts against the pod's ephemeral storage."""
+    """The disk usage of these files, which counts against the pod's ephemeral storage."""
     return sum((size_of(path) for path in files(folder)), Size())
 
 

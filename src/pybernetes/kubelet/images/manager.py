@@ -176,7 +176,7 @@ class ImageManager:
         image = answer.image
         if image.HasField("uid"):
             return LocalImage(image.id, ImageUser(image.uid.value))
-        # an image that names nobody runs as root
+        # an image without a user runs as root
         return LocalImage(image.id, ImageUser(None, image.username) if image.username else ImageUser(0))
 
     async def _pull(
@@ -266,7 +266,7 @@ class AggregateError(CRIError):
 
 
 def _explain(image: str, error: CRIError) -> tuple[str, str]:
-    """The reason and message; some failures are told apart by the words that a runtime begins with."""
+    """The reason and message; some failures are recognized by the prefix of the runtime's error."""
     for reason, words in _TOLD_BY_RUNTIME.items():
         if error.message.startswith(reason):
             return reason, f"image pull failed for {image} because {words}{error.message.removeprefix(reason)}"

@@ -67,7 +67,7 @@ class Bus:
     async def call(
         self, destination: str, path: str, interface: str, member: str, signature: str = "", *values: Any
     ) -> tuple[Any, ...]:
-        """What a method answers; a file descriptor (`h`) is ours, and ours to close."""
+        """Call a method and return its reply; file descriptors (`h`) in it are the caller's to close."""
         self._serial += 1
         serial = self._serial
         answer = self._waiting[serial] = self._loop.create_future()
@@ -149,7 +149,7 @@ class Bus:
         if message.type in (wire.SIGNAL, wire.METHOD_CALL):
             self.on_message(message)
         else:
-            for fd in message.fds:  # an answer that nobody waits for any more
+            for fd in message.fds:  # a reply that no caller waits for any more
                 with contextlib.suppress(OSError):
                     os.close(fd)
 

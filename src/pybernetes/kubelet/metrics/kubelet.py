@@ -1,4 +1,4 @@
-"""What a kubelet counts about itself (/metrics), with upstream's names; the figures of pods are in `stats`."""
+"""The kubelet's own metrics (/metrics), with upstream's names; the figures of pods are in `stats`."""
 
 from __future__ import annotations
 

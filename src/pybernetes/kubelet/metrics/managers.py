@@ -35,7 +35,7 @@ Row = tuple[Labels, float]
 
 
 class ManagerMetrics:
-    """Reads the managers of a kubelet, and is told what has a duration."""
+    """Reads the managers of a kubelet at each scrape, and observes durations that they report."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -87,7 +87,7 @@ class ManagerMetrics:
             "authentication_token_cache_request_total", "[ALPHA] Looks for a token among those known.", ("status",)
         )
 
-    # -- what is told
+    # -- observations
 
     def admitted(self, seconds: float) -> None:
         """A pod was given devices, or refused them."""

@@ -41,7 +41,7 @@ _SIZES: Final = (
 
 
 class NodeMetrics:
-    """What the kubelet does on its node."""
+    """Metrics of the kubelet's work on its node."""
 
     def __init__(self, registry: Registry, hierarchy: Hierarchy) -> None:
         """Times the operations of the hierarchy of cgroups from now on."""

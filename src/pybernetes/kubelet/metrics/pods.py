@@ -33,7 +33,7 @@ _LIFECYCLES: Final = {
 
 
 class PodMetrics:
-    """What happens to pods."""
+    """Metrics of pods: starts, workers, PLEG, evictions."""
 
     def __init__(
         self,

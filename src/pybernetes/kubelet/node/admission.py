@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class NodeAdmission:
-    """Whoever may refuse a pod raises `PodRefused`. What is a function is known only later."""
+    """Runs the admission checks of a pod; a check that rejects it raises `PodRefused`. Checks that are functions are
+    set late."""
 
     node: Callable[[], Node]
     sysctls: SysctlAdmission
@@ -63,7 +64,7 @@ class NodeAdmission:
         admission.fits(pod, others, self.node())
 
     async def admit_devices(self, pod: Pod) -> None:
-        """What must be awaited."""
+        """Admit the pod's devices: the one check that calls plugins."""
         # Those whose turn has not come count too: after a restart they have their devices already.
         await self.devices.admit(pod, self.known())
 

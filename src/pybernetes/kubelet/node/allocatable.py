@@ -1,4 +1,4 @@
-"""What the machine has, and what of it pods may have.
+"""Computes the node's capacity and allocatable resources.
 
 Capacity is read from the kernel once; allocatable is capacity less what is reserved for the system and for Kubernetes,
 and less what pods would be evicted for. Huge pages are taken from memory: what is set aside for them is no memory.
@@ -80,7 +80,7 @@ def allocatable(
     system_reserved: Mapping[str, str] | None = None,
     eviction_hard: Mapping[str, str] | None = None,
 ) -> Quantities:
-    """What is left for pods, with device plugins' resources as they are; for the node's status."""
+    """The amounts left for pods, with device plugins' resources unchanged; for the node's status."""
     result = dict(capacity)
     for name, value in reservation(
         capacity, kube_reserved=kube_reserved, system_reserved=system_reserved, eviction_hard=eviction_hard
@@ -98,7 +98,7 @@ def enforced(
     kube_reserved: Mapping[str, str] | None = None,
     system_reserved: Mapping[str, str] | None = None,
 ) -> Quantities:
-    """What the cgroup of all pods is limited to: pods that reach the eviction threshold must still be alive then."""
+    """The limits of the cgroup of all pods: pods that reach the eviction threshold must still be alive then."""
     return allocatable(
         {name: value for name, value in capacity.items() if not is_hugepages(name)},
         kube_reserved=kube_reserved,
@@ -113,7 +113,7 @@ def reservation(
     system_reserved: Mapping[str, str] | None = None,
     eviction_hard: Mapping[str, str] | None = None,
 ) -> Quantities:
-    """What pods do not get, by resource; only what is not zero."""
+    """The amounts reserved from pods, by resource; zeros are left out."""
     memory, storage = capacity.get("memory"), capacity.get(EPHEMERAL_STORAGE)
     parts = [
         parsed(system_reserved),
@@ -144,7 +144,7 @@ def check_reservation(capacity: Quantities, reservation: Quantities) -> None:
 
 
 def meminfo(root: Path = Path("/")) -> dict[str, int]:
-    """What /proc/meminfo says, in bytes."""
+    """Parse /proc/meminfo, in bytes."""
     result = {}
     for line in (root / "proc/meminfo").read_text().splitlines():
         name, _, rest = line.partition(":")

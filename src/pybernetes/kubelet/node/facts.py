@@ -1,4 +1,4 @@
-"""What containers and volumes may ask about the node they are on. One object, kept up to date by the kubelet."""
+"""The node's facts that containers and volumes need. One object, kept up to date by the kubelet."""
 
 from __future__ import annotations
 

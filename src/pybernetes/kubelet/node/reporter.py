@@ -1,12 +1,12 @@
 """Registers this node, reports its status, and renews its Lease, which is how the cluster knows that it lives.
 
 The status is sent when it differs from the Node that the API server has, and every five minutes; the Lease every ten
-seconds. Whoever learns of a change (the network is ready, a pressure has begun) calls `wake`, so that the cluster hears
+seconds. A part that sees a change (the network is ready, a pressure has begun) calls `wake`, so that the cluster learns
 of it at once. The node lifecycle controller writes conditions too, when a node was silent for a while: the informer
 gives every version of the Node to `seen`, and a condition that is not ours is corrected at once.
 
-A node registers once in the life of its kubelet. Whoever deletes a Node wants it gone: it comes back when its kubelet
-is started anew, or when somebody else creates it.
+A node registers once in the life of its kubelet. A deleted Node stays deleted: it is created again when its kubelet
+restarts, or by another client.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class NodeReporter:
                 lease = await self._request(self._client.get(Lease, self.name, LEASES))
             except errors.NotFound:
                 if self.node is None:
-                    return None  # it would belong to nobody, and never go
+                    return None  # a Lease without an owner would never be collected
                 return await self._request(self._client.create(self._lease(None)))
         return await self._request(self._client.update(self._lease(lease)))
 

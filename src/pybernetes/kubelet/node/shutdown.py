@@ -1,8 +1,8 @@
 """Graceful node shutdown: pods end in the order of their priority before the machine does.
 
 Who says that the machine goes down is systemd-logind (`logind/watch.py`). Where there is none (containers, nodes made
-of namespaces) the signal for a failing power supply, SIGPWR, says the same: whoever stops the machine sends it to the
-kubelet, and waits until the file `graceful_node_shutdown_state` has an `endTime`.
+of namespaces) the signal for a failing power supply, SIGPWR, has the same meaning: the process that stops the machine
+sends it to the kubelet, and waits until the file `graceful_node_shutdown_state` has an `endTime`.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def same_conditions(left: NodeStatus, right: NodeStatus) -> bool:
 
 
 def os_image(path: Path = Path("/etc/os-release")) -> str:
-    """What the operating system calls itself."""
+    """The operating system's name from /etc/os-release (`PRETTY_NAME`)."""
     try:
         lines = path.read_text().splitlines()
     except OSError:
@@ -214,7 +214,7 @@ def _stamped(condition: NodeCondition, old: NodeStatus, now: str, event: str, tu
 
 
 def _conditions(status: NodeStatus) -> list[tuple[str | None, ...]]:
-    """By type: the server keeps the order in which they came, from whoever."""
+    """The conditions ordered by type: the server keeps them in the order of arrival, from several writers."""
     found = [(each.type, each.status, each.reason, each.message) for each in status.conditions or ()]
     return sorted(found, key=lambda each: each[0] or "")
 

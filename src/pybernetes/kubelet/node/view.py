@@ -1,4 +1,4 @@
-"""What this node is and has, gathered from the parts that know: for its status, and for who asks whether a pod fits."""
+"""Gathers the node's facts from the kubelet's parts: for the Node's status, and for admission of pods."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class NodeView:
         return {**self.machine_capacity, **_amounts(dict.fromkeys(gone, 0)), **_amounts(total)}
 
     def allocatable(self) -> Quantities:
-        """What pods may have of it."""
+        """The node's allocatable resources with those of device plugins."""
         _, healthy, gone = self._devices.capacity()
         return {**self.machine_allocatable, **_amounts(dict.fromkeys(gone, 0)), **_amounts(healthy)}
 

@@ -51,7 +51,7 @@ class RegistrationError(Exception):
 
 
 class Handler(Protocol):
-    """What takes plugins of one type."""
+    """Registers plugins of one type."""
 
     async def register(self, name: str, endpoint: str, versions: Sequence[str]) -> None:
         """Take a plugin; raises `RegistrationError`. Cancelled, it must leave nothing."""

@@ -1,4 +1,4 @@
-"""What is to be done for a pod, from what is wanted and what there is: a pure function, so every case is a test.
+"""Computes the actions for a pod from its spec and its containers: a pure function, so every case is a test.
 
 The order in which the actions are carried out (`runtime.manager`): kill the pod or single containers, make the
 sandbox, start ephemeral containers, then init containers, then containers.
@@ -35,7 +35,7 @@ def _no_verdict(_: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What the probes say, by container id."""
+    """The results of the probes, by container id."""
 
     liveness: Verdict = _no_verdict
     startup: Verdict = _no_verdict
@@ -52,7 +52,7 @@ class Kill:
 
 @dataclass(slots=True)
 class PodActions:
-    """What to do for a pod."""
+    """The actions for one sync of a pod."""
 
     kill_pod: bool = False
     """All containers and all sandboxes are to be stopped, first of all."""
@@ -117,7 +117,7 @@ def compute_pod_actions(
     restart_all: bool = False,
     keep_as_it_is: KeepAsItIs | None = None,
 ) -> PodActions:
-    """What to do for a pod that shall run."""
+    """Compute the actions for a pod that should run."""
     spec = pod.spec
     assert spec is not None
     new_sandbox, attempt, sandbox_id = sandbox_changed(pod, observed)
@@ -192,7 +192,7 @@ def _container_actions(
     verdicts: Verdicts,
     keep_as_it_is: KeepAsItIs | None,
 ) -> bool:
-    """What one container needs; whether it runs and goes on."""
+    """Add the actions for one container; whether it runs and goes on."""
     assert pod.spec is not None
     found = observed.container(container.name or "")
     if found is None or not found.running:
@@ -228,7 +228,7 @@ def _container_actions(
 def _init_actions(
     actions: PodActions, pod: Pod, observed: ObservedPod, verdicts: Verdicts, keep_as_it_is: KeepAsItIs | None
 ) -> bool:
-    """What the init containers need; whether the pod is initialized.
+    """Add the actions for the init containers; whether the pod is initialized.
 
     Read from the last to the first: init containers that are done may have been removed from the runtime, so the last
     one that there is any trace of says how far the pod is. Those before it matter only if they are sidecars.

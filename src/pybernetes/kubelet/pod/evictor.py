@@ -1,6 +1,6 @@
 """How the node ends pods for its own needs: memory, disk, a shutdown, room for a critical pod.
 
-Nobody waits for the end of a pod without a limit: its process may hang in a system call that no signal ends. After
+The wait for the end of a pod has a limit: its process may hang in a system call that no signal ends. After
 the limit the caller goes on, and the pod's worker keeps trying.
 """
 

@@ -125,7 +125,7 @@ class PodIntake:
             self.retry_resizes()
         else:
             klog.info(log, 4, "SyncLoop RECONCILE", source=_source(new), pods=[key_of(new)])
-            # Most often our own status coming back: nobody need be woken for it, but the worker shall know it.
+            # Most often our own status coming back: the worker is not woken for it, but gets the new object.
             work = self._workers.get(uid)
             assert work is not None
             work.pod = new

@@ -102,7 +102,7 @@ class Killer:
         except HookFailed as error:
             about = {"pod": key_of(pod), "podUID": uid_of(pod), "containerName": container.name, "containerID": id}
             klog.error(log, error, "PreStop hook failed", **about)
-            # The text may hold what the hook's server said, which is nobody's business.
+            # The text may contain the response of the hook's server, which must not become public.
             self._event(pod, container.name or "", WARNING, events.FAILED_PRE_STOP_HOOK, "PreStopHook failed")
 
     async def _within(self, deadline: float, work: object) -> None:

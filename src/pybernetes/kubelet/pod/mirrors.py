@@ -1,4 +1,4 @@
-"""Shows static pods in the API: a pod of the same name that nobody runs, deleted and made anew when it is not true."""
+"""Shows static pods in the API as mirror pods: no kubelet runs them; one that differs is deleted and created again."""
 
 from __future__ import annotations
 

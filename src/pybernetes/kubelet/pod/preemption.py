@@ -22,7 +22,7 @@ _ORDER: Final = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
 
 
 def disruption() -> PodCondition:
-    """What the status of a pod says that had to go."""
+    """The DisruptionTarget condition of a pod that the kubelet preempted."""
     return PodCondition(
         type="DisruptionTarget",
         status="True",
@@ -69,7 +69,7 @@ def _priority(pod: Pod) -> int:
 
 
 def _value(pod: Pod) -> tuple[int, int, int]:
-    """What it costs to lose a pod; of equals the one that gives most room is the cheapest."""
+    """The sort key for victims: QoS class, priority, memory; of equals the one that frees most memory comes first."""
     requests = pod_requests(pod, use_status=False)
     memory = requests.get("memory")
     return _ORDER[qos_class(pod.spec)], _priority(pod), -(memory.value() if memory else 0)

@@ -9,7 +9,7 @@ from ..status.phase import FAILED
 
 
 class PodRefused(Exception):
-    """Raised by whoever has a say in admitting a pod (devices, CPUs, eviction, shutdown...)."""
+    """Raised by an admission check (devices, CPUs, eviction, shutdown...) that rejects a pod."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class PodRefused(Exception):
 
 
 def refused_status(pod: Pod, refusal: PodRefused) -> PodStatus:
-    """What is said of a pod that the node does not take."""
+    """The status of a pod that the node rejected."""
     return PodStatus(
         phase=FAILED,
         reason=refusal.reason,

@@ -1,4 +1,4 @@
-"""A pod that nobody describes any more, as far as its containers' labels and annotations tell.
+"""Rebuilds a pod that has no source any more from the labels and annotations of its containers.
 
 After a restart the kubelet may find containers of pods that were deleted meanwhile: they are ended as gently as their
 pod asked for, preStop hook included, and what that takes was written down when they were made.

@@ -1,4 +1,4 @@
-"""What a pod's worker does: everything from the first cgroup to the last trace, each step in its module."""
+"""The steps of a pod worker: everything from the first cgroup to the last trace, each step in its module."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ Facts = Callable[[Pod], StatusFacts]
 
 @dataclass(slots=True)
 class Parts:
-    """What the syncer works with."""
+    """The parts of the kubelet that the syncer uses."""
 
     runtime: Runtime
     runtime_manager: RuntimeManager
@@ -114,7 +114,7 @@ class KubeletPodSyncer:
         """Why containers could not be started, by pod and name."""
         self._verdicts = Verdicts(self._verdict(parts.probes.liveness), self._verdict(parts.probes.startup))
         self._deadlines: set[str] = set()
-        """Pods whose deadline has been told."""
+        """Pods whose exceeded deadline has been reported."""
         self._ending: dict[str, PodWork] = {}
         """Pods whose containers are being ended: that may take as long as their grace period."""
         self._with_folders: set[str] = set()
@@ -196,7 +196,7 @@ class KubeletPodSyncer:
             return True, None
         again = self._again(result)
         if again is None and result.started and not self._actions(pod, observed, status).nothing:
-            again = 0.0  # a sidecar that has started lets the next container start: nobody else will tell
+            again = 0.0  # a started sidecar lets the next container start, and no event will follow
         return False, self._deadline(pod, status, again)
 
     async def _prepare_claims(self, pod: Pod) -> None:

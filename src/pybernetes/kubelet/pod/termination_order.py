@@ -10,7 +10,7 @@ from pybernetes.api.core.v1 import Pod
 
 
 class TerminationOrder:
-    """Who waits for whom. Containers that do not run are waited for by nobody."""
+    """The order in which containers end. Containers that do not run are not waited for."""
 
     def __init__(self, pod: Pod, running: Iterable[str]) -> None:
         spec = pod.spec

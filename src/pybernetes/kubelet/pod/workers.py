@@ -48,11 +48,11 @@ class PodState(enum.StrEnum):
 
 @dataclass(slots=True)
 class PodWork:
-    """What a worker knows. States only go forward; `grace` only becomes less."""
+    """The state of a pod's worker. States only go forward; `grace` only becomes less."""
 
     ref: PodRef
     pod: Pod | None
-    """As its source has it now; None: the runtime has it and nobody else."""
+    """The pod as its source has it now; None: only the runtime has it."""
     state: PodState = PodState.SYNCING
     stopping: bool = False
     """It shall end."""
@@ -85,7 +85,7 @@ class PodWork:
 
 
 class PodSyncer(Protocol):
-    """What workers do. Any exception means: again, later."""
+    """The steps of pod workers. Any exception means: again, later."""
 
     async def sync(self, work: PodWork) -> tuple[bool, float | None]:
         """Bring a pod to where it should be; whether it has ended by itself, and when to look again (None: no need)."""
@@ -123,7 +123,7 @@ class PodWorkers:
         resync: float = RESYNC,
         took: Callable[[float, str], None] = lambda seconds, operation: None,
     ) -> None:
-        """`took` is told how long each step has taken: of what is new, changed, or looked at again."""
+        """`took` observes how long each step has taken: of what is new, changed, or looked at again."""
         self._syncer = syncer
         self._took = took
         self._clock = clock
@@ -133,14 +133,15 @@ class PodWorkers:
     # -- asking
 
     def failed(self, pod: Pod, error: Exception) -> None:
-        """A step of a pod's work has failed and is tried again. Replaced by whoever tells the user."""
+        """A step of a pod's work has failed and is tried again. The kubelet replaces this to report an event."""
 
     def again(self, pod: Pod) -> None:
-        """A pod was put back with the same UID while it ended: begin anew. Replaced by whoever admits pods first."""
+        """A pod was put back with the same UID while it ended: begin anew. The kubelet replaces this to admit it
+        first."""
         self.update(pod)
 
     def get(self, uid: str) -> PodWork | None:
-        """What is known of a pod's work."""
+        """The state of a pod's worker; None if there is none."""
         return self._work.get(uid)
 
     def all(self) -> list[PodWork]:

@@ -1,4 +1,4 @@
-"""What the pod-resources socket says about pods and the node, from what the managers know."""
+"""Builds the responses of the pod-resources socket about pods and the node from the managers' state."""
 
 from __future__ import annotations
 

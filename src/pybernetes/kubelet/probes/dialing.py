@@ -56,7 +56,7 @@ async def dial(host: str, port: int, within: float) -> socket.socket:
 
 
 def words(error: OSError) -> str:
-    """What Go says for an errno."""
+    """Go's text for an errno, as upstream's probe messages have it."""
     number = error.errno or 0
     return _WORDS.get(number) or os.strerror(number).lower() if number else str(error)
 

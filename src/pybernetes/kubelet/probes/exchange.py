@@ -83,7 +83,7 @@ class _Progress:
 
 
 class _Parsed:
-    """What the parser has read."""
+    """The parsed part of a response."""
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}

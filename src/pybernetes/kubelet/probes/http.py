@@ -23,7 +23,7 @@ async def http_probe(action: HTTPGetAction, container: Container, pod_ip: str, w
     except BodyFailed as error:
         raise ProbeError(str(error), Verdict.FAILURE) from None
     if not 200 <= answer.status < 400:
-        # Not what the body says: whoever reads events must not be able to read pods.
+        # Without the body: a user who may read events may not be allowed to read the pod's data.
         return Outcome(Verdict.FAILURE, f"HTTP probe failed with statuscode: {answer.status}")
     body = answer.body.decode(errors="replace")
     if answer.status >= 300:

@@ -1,4 +1,4 @@
-"""What one attempt of a probe gives."""
+"""The result of one attempt of a probe."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _INITIAL: Final = {
 
 
 class Next(enum.Enum):
-    """What to do now."""
+    """The next step of a probe worker."""
 
     WAIT = "wait"
     """Until the pod's status changes."""
@@ -73,7 +73,7 @@ class Probing:
         return float(self.spec.period_seconds or 10)
 
     def look(self, status: PodStatus | None, now: float) -> Next:
-        """What to do, as the pod is now."""
+        """The next step, given the pod's status now."""
         if status is None:
             return Next.WAIT
         if status.phase in ("Failed", "Succeeded"):

@@ -1,4 +1,4 @@
-"""What probes have found out: one result for each container, and who is told when it changes."""
+"""Keeps the results of probes, one for each container, and notifies the kubelet of changes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # Pr
 
 
 class ProberMetrics:
-    """What the probes of a node count."""
+    """Metrics of the node's probes."""
 
     def __init__(self, registry: Registry) -> None:
         self.total = registry.counter(

@@ -45,7 +45,7 @@ class ResizeError(Exception):
 
 
 class ResizeActuator:
-    """What containers have really been given, and the way to what they should have."""
+    """Records the resources that containers have been given, and applies resizes to them."""
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class ResizeActuator:
 
 
 def _merged(old: ResourceRequirements | None, new: ResourceRequirements, resource: str) -> ResourceRequirements:
-    """What was, with one resource of what is."""
+    """The old resources with one resource taken from the new."""
     result = copy(old) if old is not None else ResourceRequirements()
     result.requests = _with(result.requests, new.requests, resource)
     result.limits = _with(result.limits, new.limits, resource)

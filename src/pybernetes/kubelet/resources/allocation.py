@@ -1,4 +1,4 @@
-"""What each pod on the node has been allocated, kept on disk, and the resizes that wait for room.
+"""Keeps on disk the resources that each pod has been allocated, and the resizes that wait for room.
 
 The kubelet works with `allocated(pod)` everywhere: the pod as it was admitted or last resized, whatever its spec asks
 for meanwhile. What a spec asks for more becomes allocated by `retry`, when the node has room for it. Resizes that ask
@@ -148,7 +148,7 @@ class AllocationManager:
         self._allocated.keep(known)
 
     def get(self, uid: str) -> PodResources | None:
-        """What a pod has been allocated; None if it was not admitted."""
+        """The resources a pod has been allocated; None if it was not admitted."""
         return self._allocated.get(uid)
 
     def _others(self, pod: Pod) -> list[Pod]:
@@ -199,7 +199,7 @@ class AllocationManager:
 
 
 def _said(conditions: list[PodCondition]) -> list[tuple[str | None, str | None, str | None, int | None]]:
-    """What conditions say, without the times at which they were looked at."""
+    """The content of conditions, without their times."""
     return [(each.type, each.reason, each.message, each.observed_generation) for each in conditions]
 
 

@@ -12,7 +12,7 @@ from pybernetes.client.keys import copy
 
 
 class Amounts(NamedTuple):
-    """What can be resized; 0 = not set. Memory in bytes, CPU in thousandths."""
+    """The resources that can be resized; 0 = not set. Memory in bytes, CPU in thousandths."""
 
     memory_limit: int = 0
     memory_request: int = 0

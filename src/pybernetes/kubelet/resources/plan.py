@@ -1,4 +1,4 @@
-"""What a resize means for the containers that run: which go on with other limits, in which order, and which restart."""
+"""Plans a resize: which running containers are updated in place, in which order, and which restart."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Update:
 
 @dataclass(slots=True)
 class ResizePlan:
-    """What to do. Within a list what shrinks comes before what grows, so that the pod's limit holds all the time."""
+    """The steps of a resize. In each list decreases come before increases, so that the pod's limit holds all the
+    time."""
 
     updates: dict[Resource, list[Update]] = field(default_factory=lambda: {"memory": [], "cpu": []})
     restarts: set[str] = field(default_factory=set)
@@ -87,7 +88,7 @@ def in_progress(pod: Pod, actuated: PodResources | None, observed: ObservedPod) 
 def _compare(
     spec: PodSpec, container: Container, before: PodResources, found: ObservedContainer | None
 ) -> tuple[Amounts, Amounts]:
-    """What a container has, and what it should have.
+    """The current and the desired amounts of a container.
 
     Limits of the pod it has since its start: one that has restarted has the new ones, though the pod itself may not.
     """

@@ -1,4 +1,4 @@
-"""What a pod's status says about its resources: what was allocated, and what containers really have."""
+"""Fills in a pod's status with resources: the allocated ones, and those that containers have."""
 
 from __future__ import annotations
 

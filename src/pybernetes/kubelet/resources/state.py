@@ -1,4 +1,4 @@
-"""What pods have been given, by uid, kept in a checkpoint (`allocated_pods_state`, `actuated_pods_state`)."""
+"""Stores the resources of pods, by uid, in a checkpoint (`allocated_pods_state`, `actuated_pods_state`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Entries(msgspec.Struct, omit_defaults=True):
 
 
 def resources_of(pod: Pod) -> PodResources:
-    """What the spec of a pod says."""
+    """The resources in the spec of a pod."""
     spec = pod.spec or PodSpec()
     return PodResources(
         {each.name or "": copy(each.resources or ResourceRequirements()) for each in resizable(spec)},
@@ -41,7 +41,7 @@ def resources_of(pod: Pod) -> PodResources:
 class ResourceState:
     """Resources by pod, on disk after `save`: all that has changed is written at once, which is what it costs.
 
-    Forgetting a pod is written with the next change: a pod too many in the file hurts nobody.
+    A forgotten pod is removed from the file with the next change: one pod too many in it does no harm.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,7 +50,7 @@ class ResourceState:
         self._changed = False
 
     def get(self, uid: str) -> PodResources | None:
-        """What a pod has; not to be changed."""
+        """The resources of a pod; callers must not change them."""
         return self._entries.get(uid)
 
     def set(self, uid: str, resources: PodResources) -> None:

@@ -20,7 +20,7 @@ def completed(pod: Pod, generation: int) -> str:
 
 
 def failed(pod: Pod, generation: int, error: str) -> str:
-    """What was allocated could not be given."""
+    """The message when allocated resources could not be applied."""
     return _message("Pod resize error", pod, generation, error)
 
 

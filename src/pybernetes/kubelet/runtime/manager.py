@@ -48,7 +48,7 @@ class SyncFailed(Exception):
 
 @dataclass(slots=True)
 class SyncResult:
-    """What came of a sync."""
+    """The result of a sync."""
 
     failures: dict[str, StartFailure] = field(default_factory=dict)
     """Containers that could not be started, and why."""

@@ -195,7 +195,7 @@ def has_last_words(status: Any) -> bool:
 
 
 def last_words(status: Any) -> str:
-    """What an ended container said of its end. Reads files that may hang: for a thread."""
+    """The termination message of an ended container. Reads files that may hang: call it in a thread."""
     host = _message_file(status)
     words = read_message(Path(host)) if host else ""
     return words or (last_log_lines(Path(status.log_path)) if _falls_back(status) else "")

@@ -1,6 +1,6 @@
 """The kubelet's HTTPS server: logs, exec, attach, port-forward, /pods, metrics, health.
 
-source           what the server must be told by the kubelet
+source           the kubelet as the server sees it
 server           `KubeletServer`: socket, who may, which handler
 authn, authz     who it is (client certificate, token by TokenReview), and whether they may (SubjectAccessReview)
 logs             /containerLogs: which file of which container

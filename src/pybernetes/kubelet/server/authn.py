@@ -35,7 +35,7 @@ ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
 
 
 class Reviewing(Protocol):
-    """What is needed of a client: to ask the API server by creating a review."""
+    """Creates reviews: the one method of a client that is needed here."""
 
     async def create(self, obj: Any) -> Any: ...
 
@@ -63,7 +63,7 @@ class Authenticator:
         """Told of each token, and whether it was known."""
 
     async def authenticate(self, request: Request) -> User | None:
-        """The user; None if nobody is to be served. Raises APIError or OSError if the API server cannot be asked."""
+        """The authenticated user; None for 401. Raises APIError or OSError if the API server cannot be asked."""
         user = self._by_certificate(request)
         if user is not None:
             return user
@@ -112,7 +112,7 @@ class Authenticator:
 
 
 async def timed(request: Awaitable[Any], asked: Callable[[str, float], None]) -> Any:
-    """The answer to a request; `asked` is told of its code (`<error>` without an answer) and time."""
+    """The response to a request; calls `asked` with its code (`<error>` without a response) and duration."""
     begin, code = time.monotonic(), "<error>"
     try:
         answer = await request

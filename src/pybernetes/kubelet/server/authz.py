@@ -35,7 +35,7 @@ class Authorizer(Protocol):
     """Decides."""
 
     async def allows(self, user: User, verb: str, subresource: str) -> bool:
-        """Whether the user may. Raises APIError or OSError if nobody can say."""
+        """Whether the user may. Raises APIError or OSError if the API server cannot be asked."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""To be told by the kernel that something in a folder has changed. Linux's inotify, by the C library.
+"""Waits for changes in a folder by Linux's inotify, called through the C library.
 
 Where there is none to be had (too many watches), waiting takes its time and nothing more: who waits looks anyway.
 `open_watch` looks at the folder and may hang with its file system, so it is called in a thread where others mount.

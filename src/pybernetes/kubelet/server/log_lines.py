@@ -50,7 +50,7 @@ class _DockerLine(msgspec.Struct):
 
 
 def parse(raw: bytes) -> Line | None:
-    """What a line says; None if it is in no format that is known."""
+    """Parse a log line in the CRI's or Docker's format; None if it is in neither."""
     found = _CRI.fullmatch(raw)
     if found is None:
         return _docker(raw) if raw[:1] == b"{" else None
@@ -96,7 +96,7 @@ class Selection(msgspec.Struct):
     _fresh: bool = True
 
     def take(self, raw: bytes) -> bytes:
-        """What a line becomes; empty if it is not wanted."""
+        """The output for one line; empty if it is filtered out."""
         line = parse(raw)
         if line is None:
             return b""
@@ -110,7 +110,7 @@ class Selection(msgspec.Struct):
         return text
 
     def take_all(self, lines: list[bytes]) -> bytes | None:
-        """What many lines become, if that can be told at a glance: all are whole and all are wanted as they are."""
+        """The output for many lines on the fast path: all complete and none filtered; None if that does not hold."""
         if self.since is not None or self.timestamps or self.left is not None or not self._fresh:
             return None
         found = _WHOLE.findall(b"".join(lines))

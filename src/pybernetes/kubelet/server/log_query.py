@@ -38,7 +38,7 @@ _UNSAFE: Final = re.compile(r"[^a-zA-Z\-_.:0-9@]")
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """What somebody wants to see. The options are for the journal."""
+    """The parameters of a query for the node's logs. The options are for the journal."""
 
     services: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ def find_log(folder: Path, service: str) -> Path | None:
 
 
 def _own_log() -> Path | None:
-    """What this process writes to, if it is a file."""
+    """The file that this process logs to, if stderr is a file."""
     return Path("/proc/self/fd/2") if stat.S_ISREG(os.fstat(2).st_mode) else None
 
 
@@ -194,7 +194,7 @@ async def _journal_units(deadline: float) -> set[str]:
 
 
 async def _run(command: Sequence[str], deadline: float, *, quiet: bool = False) -> AsyncGenerator[bytes, None]:
-    """What a command writes; nothing if there is no such program. It is killed at the deadline."""
+    """Stream a command's output; nothing if there is no such program. It is killed at the deadline."""
     errors = subprocess.DEVNULL if quiet else subprocess.STDOUT
     loop = asyncio.get_running_loop()
     try:  # in threads: forks beside gRPC's threads are for `subprocess` alone, which runs nothing in the child

@@ -101,7 +101,8 @@ class _Reader:
             file.seek(tail_start(file, tail))
 
     def more(self, *, final: bool) -> bytes | None:
-        """What comes next, of one block; None at the end of the file. `final`: a line without an end is a line too."""
+        """The next output, of one block; None at the end of the file. `final`: an incomplete last line counts as a
+        line."""
         if self.done:
             return None
         block = self._file.read(_BLOCK)

@@ -1,4 +1,4 @@
-"""Counts and times the requests of the kubelet's server, by upstream's names. Paths that nobody serves are `other`."""
+"""Counts and times the requests of the kubelet's server, by upstream's names. Unknown paths are counted as `other`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RequestMetrics:
 
 
 def path_bucket(path: str) -> str:
-    """What a path is counted as."""
+    """The label under which a path is counted."""
     parts = path.lstrip("/").split("/", 2)
     root = "/".join(parts[:2]) if parts[0] == "metrics" and len(parts) > 1 else parts[0]
     return root if root in _PATHS else "other"

@@ -62,7 +62,7 @@ Route = Callable[[Call], Awaitable[Response | None]]
 
 
 class KubeletServer:
-    """The kubelet's server; `source.Source` says what it must be told."""
+    """The kubelet's server; `source.Source` is its view of the kubelet."""
 
     def __init__(
         self,

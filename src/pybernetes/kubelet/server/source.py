@@ -1,4 +1,4 @@
-"""What the server must be told by the kubelet. All else (containers, sandboxes, log paths) it asks the runtime.
+"""The kubelet as its server sees it. All else (containers, sandboxes, log paths) the server asks the runtime for.
 
 server = KubeletServer(source, runtime, authn=..., authz=..., node="worker-1")
 server.add("/metrics", handler)             # more paths: `async (Request) -> Response`, prefix=True for all below
@@ -38,5 +38,5 @@ class Source(Protocol):
         ...
 
     def configuration(self) -> dict[str, Any]:
-        """The KubeletConfiguration in force, as JSON, for /configz; empty if nobody may see it."""
+        """The KubeletConfiguration in force, as JSON, for /configz; empty if it is not served."""
         ...

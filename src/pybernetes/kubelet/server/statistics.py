@@ -19,14 +19,14 @@ _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 
 class Statistics(Protocol):
-    """What a node, its pods and containers use (`stats.provider.StatsProvider`)."""
+    """Resource usage of a node, its pods and containers (`stats.provider.StatsProvider`)."""
 
     async def summary(self, only_cpu_and_memory: bool = False) -> Json:
         """The document of /stats/summary."""
         ...
 
     async def log_metrics(self) -> bytes:
-        """What of logs belongs to /metrics; measures volumes too."""
+        """The metrics of logs for /metrics; measures volumes too."""
         ...
 
     def resource_metrics(self) -> bytes:

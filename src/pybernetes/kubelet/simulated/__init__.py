@@ -6,7 +6,7 @@ curves      how much of something a container uses, over its life: pure
 answers     lines of logs, answers to commands and on ports: pure
 probing     what probes find out, and when (`pod_probes`: all of a pod's): pure
 hooks       how long a container's hooks take, and whether they fail: pure
-ending      when containers end that are told to: pure
+ending      when terminated containers end: pure
 pod         a pod that pretends: sandbox, containers and their ends in simulated time, by the kubelet's own decisions
 usage       what a container uses, and when that is too much: pure
 references  ConfigMaps and Secrets that a pod waits for: pure

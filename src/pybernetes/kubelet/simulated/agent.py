@@ -29,7 +29,7 @@ from ..status.phase import is_terminal
 from ..status.pod_status import Eviction
 from .addresses import Addresses
 from .admitting import Admitting
-from .behaviour import Rule, same_wishes, unknown
+from .behaviour import Rule, same_settings, unknown
 from .identities import Identities, NodesClient
 from .nodes import SimulatedNodes
 from .pod import Outcome, SimulatedPod
@@ -90,7 +90,7 @@ class Agent:
 
     async def start(self) -> None:
         """Take up the pods that are there."""
-        pods = self._informers.informer(Pod, field_selector="spec.nodeName!=")  # of others nobody here need hear
+        pods = self._informers.informer(Pod, field_selector="spec.nodeName!=")  # unscheduled pods do not matter here
         pods.add_handler(self._seen, lambda _, new: self._seen(new), self._gone)
         self._informers.start()
         await self._informers.wait_synced()
@@ -144,7 +144,7 @@ class Agent:
             if _resources_differ(before, pod):
                 self._resize(uid, pod, before)
             self._sync(uid)
-        if before is not None and not same_wishes(before, pod):
+        if before is not None and not same_settings(before, pod):
             self._tell_unknown(pod)
             self._reconsider(uid)
         self._statuses.pod_changed(uid)

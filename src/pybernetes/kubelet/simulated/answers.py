@@ -1,4 +1,4 @@
-"""What a simulated container says: lines of its log, answers to commands, and to who comes to a port. Pure."""
+"""The output of a simulated container: lines of its log, responses to commands and to connections. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What a container writes: all lines at its start, or one after the other with a pause, again and again.
+    """A container's log: all lines at its start, or one after the other with a pause, again and again.
 
     `{n}` in a line is the number of the line.
     """
@@ -49,7 +49,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a command answers; the first whose pattern fits what was typed counts."""
+    """The response to a command; the first whose pattern matches is used."""
 
     pattern: str = "*"
     stdout: str = ""

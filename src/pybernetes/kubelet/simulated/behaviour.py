@@ -1,4 +1,4 @@
-"""What a simulated pod or node shall do: its annotations, above rules of a file, above doing nothing but run. Pure.
+"""Reads the behaviour of a simulated pod or node: annotations, then rules of a file, then the defaults. Pure.
 
 Both may change at any time: from then on it behaves in the new way, and what is past stays as it was.
 
@@ -15,7 +15,7 @@ Annotations of pods, each also for one container alone (`simulated.pybernetes.io
     simulated.pybernetes.io/run-for: 30s       how long it runs before it ends by itself; `forever`
     simulated.pybernetes.io/exit-code: "1"     how it ends then (the default is 0)
     simulated.pybernetes.io/exit-reason: Error
-    simulated.pybernetes.io/stop-after: 500ms  how long it takes to end when it is told to, at most its grace period
+    simulated.pybernetes.io/stop-after: 500ms  how long it takes to end when it is stopped, at most its grace period
     simulated.pybernetes.io/post-start: 2s     how long its hooks, if it has such, take: a time, `failure`, or both
     simulated.pybernetes.io/pre-stop: 2s, failure
     simulated.pybernetes.io/cpu: 250m          what it uses: a value, a range or a curve (`curves.py`); never more CPU
@@ -95,14 +95,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a file says."""
+    """The content of a rules file."""
 
     pods: Sequence[Rule] = ()
     nodes: Sequence[Rule] = ()
 
 
 def behaviour(pod: Pod, container: str, rules: Sequence[Rule]) -> tuple[Behaviour, Sequence[str]]:
-    """What the container of this pod does, and what is wrong with what was wished."""
+    """The behaviour of this pod's container, and the errors in its settings."""
     told: list[tuple[str, str]] = []
     sources = _sources(pod, rules)
     if sources:
@@ -117,7 +117,7 @@ def behaviour(pod: Pod, container: str, rules: Sequence[Rule]) -> tuple[Behaviou
 
 
 def node_behaviour(node: Node, rules: Sequence[Rule]) -> tuple[NodeBehaviour, Sequence[str]]:
-    """What a node does, and what is wrong with what was wished."""
+    """The behaviour of a node, and the errors in its settings."""
     sources = _sources(node, rules)
     told = [
         (prefix + name, settings[prefix + name])
@@ -136,8 +136,8 @@ def _sources(obj: Kind, rules: Sequence[Rule]) -> list[tuple[str, Mapping[str, s
     return [(PREFIX, ours), *fitting] if ours else fitting
 
 
-def same_wishes(before: Pod, now: Pod) -> bool:
-    """Whether a pod's own annotations and labels, by which rules know it, wish for the same."""
+def same_settings(before: Pod, now: Pod) -> bool:
+    """Whether two versions of a pod have the same settings: its annotations, and the labels that rules select by."""
     assert before.metadata is not None
     assert now.metadata is not None
     return (before.metadata.annotations, before.metadata.labels) == (now.metadata.annotations, now.metadata.labels)

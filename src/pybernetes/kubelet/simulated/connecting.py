@@ -45,7 +45,7 @@ Find = Callable[[Pod], SimulatedPod | None]
 
 
 class Connecting:
-    """What clients of one node's kubelet get when they talk to its containers."""
+    """Serves clients of one simulated node's kubelet: logs, exec, attach, port-forward."""
 
     def __init__(self, find: Find, clock: Clock) -> None:
         self._find = find
@@ -111,10 +111,10 @@ class Connecting:
         """/exec/NAMESPACE/POD[/UID]/CONTAINER?command=..."""
         pod, name = place(call)
         options = stream_options(call)
-        wish = self._running(pod, name)[1]
+        wanted = self._running(pod, name)[1]
         upgrade_required(call)
         command = call.query.get("command", [])
-        answer = _answer(wish, command)
+        answer = _answer(wanted, command)
 
         async def serve(remote: RemoteCommand) -> dict[str, Any]:
             if answer is None:
@@ -135,11 +135,11 @@ class Connecting:
         """/attach/NAMESPACE/POD[/UID]/CONTAINER: what it writes from now on."""
         pod, name = place(call)
         options = stream_options(call)
-        found, wish = self._running(pod, name)
+        found, wanted = self._running(pod, name)
         upgrade_required(call)
 
         async def serve(remote: RemoteCommand) -> dict[str, Any]:
-            async for lines in self._lines(pod, found, wish.output, 0, follow=True):
+            async for lines in self._lines(pod, found, wanted.output, 0, follow=True):
                 await remote.write(STDOUT, "".join(f"{each.text}\n" for each in lines).encode())
             return SUCCESS
 
@@ -148,9 +148,9 @@ class Connecting:
     async def run(self, call: Call) -> Response:
         """/run/NAMESPACE/POD[/UID]/CONTAINER?cmd=...: what the command writes."""
         pod, name = place(call)
-        wish = self._running(pod, name)[1]
+        wanted = self._running(pod, name)[1]
         text = call.first("cmd")
-        answer = _answer(wish, text.split(" "))
+        answer = _answer(wanted, text.split(" "))
         if answer is None:
             raise Refused(500, _unanswered(text.split(" ")))
         output = answer.stdout + answer.stderr
@@ -221,8 +221,8 @@ async def _serve(call: Call, options: StreamOptions, serve: Callable[[RemoteComm
     return None
 
 
-def _answer(wish: Behaviour, command: list[str]) -> Command | None:
-    return next((each for each in wish.exec if each.fits(command)), None)
+def _answer(wanted: Behaviour, command: list[str]) -> Command | None:
+    return next((each for each in wanted.exec if each.fits(command)), None)
 
 
 def _unanswered(command: list[str]) -> str:

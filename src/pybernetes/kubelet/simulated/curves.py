@@ -129,7 +129,7 @@ def constant(value: float) -> Curve:
 
 
 def read_curve(text: str) -> Curve:
-    """What a setting says. Raises ValueError."""
+    """Parse a setting. Raises ValueError."""
     if "=" in text:
         return _read_points(text)
     low, dots, high = text.partition("..")

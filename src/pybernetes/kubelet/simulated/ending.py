@@ -1,4 +1,5 @@
-"""When containers of a simulated pod end that are told to: hooks, the signal, the grace period, sidecars last. Pure."""
+"""Computes when terminated containers of a simulated pod end: hooks, the signal, the grace period, sidecars last.
+Pure."""
 
 from __future__ import annotations
 
@@ -27,23 +28,23 @@ class Stop:
 def stops(
     pod: Pod, running: Sequence[ObservedContainer], behaviour: Callable[[str], Behaviour], grace: int, now: float
 ) -> dict[str, Stop]:
-    """By container id: what becomes of those that run, if all are told to end now."""
+    """The end of each running container, by container id, if all are stopped now."""
     found: dict[str, Stop] = {}
     sidecars = _sidecars(pod)
     latest = now
     # Sidecars after all others, and each after those that came later.
     for each in sorted(running, key=lambda each: sidecars.get(each.name, -1)):
-        container, wish = find_container(pod, each.name), behaviour(each.name)
+        container, wanted = find_container(pod, each.name), behaviour(each.name)
         lifecycle = container.lifecycle if container is not None else None
-        before = hook(lifecycle.pre_stop if lifecycle else None, wish.pre_stop) if grace else None
+        before = hook(lifecycle.pre_stop if lifecycle else None, wanted.pre_stop) if grace else None
         signalled = now + min(before.seconds, grace) if before is not None else now
         if each.name in sidecars:
             signalled = max(signalled, min(latest, now + grace))
-        # Whoever is told late has a moment all the same.
+        # A container that is signalled late still gets the minimum grace.
         left = grace - (signalled - now)
         if signalled > now:
             left = max(left, float(MINIMUM_GRACE))
-        stop = Stop(signalled + min(wish.stop_after, left), wish.stop_after <= left, bool(before and before.fails))
+        stop = Stop(signalled + min(wanted.stop_after, left), wanted.stop_after <= left, bool(before and before.fails))
         latest = max(latest, stop.at)
         found[each.id] = stop
     return found

@@ -12,7 +12,7 @@ FAILURE = "failure"
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """What becomes of a hook."""
+    """The result of a hook: its duration, and whether it fails."""
 
     seconds: float = 0.0
     fails: bool = False
@@ -34,10 +34,10 @@ def read_hook(text: str) -> Hook:
     return Hook(seconds, fails)
 
 
-def hook(handler: LifecycleHandler | None, wished: Hook) -> Hook | None:
-    """What a container's hook does; None if it has none. A pause is as long as it says."""
+def hook(handler: LifecycleHandler | None, configured: Hook) -> Hook | None:
+    """The result of a container's hook; None if it has none. A sleep action takes its own time."""
     if handler is None:
         return None
     if handler.sleep is not None:
         return Hook(float(handler.sleep.seconds or 0))
-    return wished
+    return configured

@@ -44,7 +44,7 @@ class Identities:
         return found
 
     def recorder(self, node: str) -> EventRecorder:
-        """What this node's kubelet tells events to."""
+        """The event recorder of this node's kubelet."""
         found = self._recorders.get(node)
         if found is None:
             client = cast("Client", _Patient(self.client(node), self._turn))

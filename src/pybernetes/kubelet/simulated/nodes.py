@@ -44,7 +44,7 @@ GI: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What each node pretends to have."""
+    """The resources and facts that each simulated node reports."""
 
     resources: Mapping[str, str] = field(
         default_factory=lambda: {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
@@ -145,7 +145,7 @@ class SimulatedNodes:
         return self._informer.get(Key("", name))
 
     def behaviour(self, name: str) -> NodeBehaviour:
-        """What it does."""
+        """The node's behaviour."""
         return self._ones[name].behaviour
 
     def silent(self, name: str) -> bool:
@@ -153,7 +153,7 @@ class SimulatedNodes:
         return self._ones[name].behaviour.silent
 
     def pressures(self, name: str) -> Sequence[str]:
-        """What it is short of."""
+        """The node's pressure conditions."""
         return list(self._ones[name].findings.pressures)
 
     def set_pressures(self, name: str, conditions: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from ..options import pairs, taints
 
 @dataclass(slots=True)
 class Options:
-    """What was typed."""
+    """The command line, parsed."""
 
     kubeconfig: str = ""
     nodes: int = 1

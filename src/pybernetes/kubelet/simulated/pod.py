@@ -71,7 +71,7 @@ class Told:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a sync."""
+    """The result of a sync."""
 
     status: PodStatus
     told: list[Told] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Outcome:
     images: list[str] = field(default_factory=list)
     """Those that containers were started from."""
     ended: bool = False
-    """The pod was told to end, and has."""
+    """The pod was terminated, and has ended."""
 
 
 @dataclass(slots=True)
@@ -108,9 +108,9 @@ class SimulatedPod:
         self._host_ips = host_ips
         self._behaviours: dict[str, Behaviour] = {}
         self._problems: list[Told] = []
-        """What is wrong with the wishes, and has not been told."""
+        """Errors in the settings that have not been reported yet."""
         self._since = 0.0
-        """When it was told to behave in another way; nothing of that may have happened before."""
+        """When its settings changed last; nothing they cause may be dated before."""
         self._ends: dict[str, _End] = {}
         """By container id."""
         self._due: dict[str, float] = {}
@@ -128,7 +128,7 @@ class SimulatedPod:
         self.observed = restored(pod, self.observed, self._ips)
 
     def behaviour(self, pod: Pod, container: str) -> Behaviour:
-        """What a container pretends to do."""
+        """The behaviour of a container."""
         known = self._behaviours.get(container)
         if known is None:
             known, problems = behaviour(pod, container, self._rules)
@@ -140,7 +140,7 @@ class SimulatedPod:
         """Annotations or rules may be others; whether it has to behave in another way, beginning with the next sync."""
         self._rules = rules
         before, self._behaviours = self._behaviours, {}
-        changed = {name for name, wish in before.items() if self.behaviour(pod, name) != wish}
+        changed = {name for name, wanted in before.items() if self.behaviour(pod, name) != wanted}
         if not changed and not self._problems:
             return False
         self._since = now
@@ -262,7 +262,7 @@ class SimulatedPod:
         return container.name not in self._restarts
 
     def _is_ending(self, name: str) -> bool:
-        """Whether it has been told to end, and has not: its successor has to wait."""
+        """Whether it is terminating: its successor has to wait."""
         found = self.observed.container(name)
         end = self._ends.get(found.id) if found is not None and found.running else None
         return end is not None and end.told_to
@@ -301,32 +301,32 @@ class SimulatedPod:
     def _start(self, pod: Pod, container: AnyContainer, now: float) -> bool:
         """Whether the container runs now, or has even ended again."""
         name = container.name or ""
-        wish = self.behaviour(pod, name)
+        wanted = self.behaviour(pod, name)
         if self._backs_off(pod, container, now):
             return False
-        if wish.pull_for == NEVER:
+        if wanted.pull_for == NEVER:
             return self._fail_to_pull(pod, container, now)
-        after = hook(container.lifecycle.post_start if container.lifecycle else None, wish.post_start)
+        after = hook(container.lifecycle.post_start if container.lifecycle else None, wanted.post_start)
         if name not in self._due:
-            if wish.pull_for:
+            if wanted.pull_for:
                 self._tell(NORMAL, "Pulling", f'Pulling image "{container.image}"', name)
-            self._due[name] = now + wish.pull_for + wish.start_after + (after.seconds if after else 0.0)
+            self._due[name] = now + wanted.pull_for + wanted.start_after + (after.seconds if after else 0.0)
         if self._due[name] > now:
             return False
         done = self._due.pop(name)
-        self._run(pod, container, wish, done - (after.seconds if after else 0.0))
+        self._run(pod, container, wanted, done - (after.seconds if after else 0.0))
         if after is not None and after.fails:
             self._fail_after_start(name, done, now)
         self._let_end(now)
         return True
 
-    def _run(self, pod: Pod, container: AnyContainer, wish: Behaviour, at: float) -> None:
+    def _run(self, pod: Pod, container: AnyContainer, wanted: Behaviour, at: float) -> None:
         name = container.name or ""
         before = self.observed.container(name)
         if before is not None:
             self._backoff.next(backoff_key(pod, container), before.finished_at)
-        if wish.pull_for:
-            took = format_duration(int(wish.pull_for * 1e9))
+        if wanted.pull_for:
+            took = format_duration(int(wanted.pull_for * 1e9))
             text = f'Successfully pulled image "{container.image}" in {took} ({took} including waiting)'
         else:
             text = f'Container image "{container.image}" already present on machine'
@@ -352,8 +352,8 @@ class SimulatedPod:
         others = [each for each in self.observed.containers if each.name != name]
         kept = [before] if before is not None else []
         self.observed = replace(self.observed, containers=(made, *kept, *others))
-        self._plan_end(container, made, wish, at)
-        self._probes.begin(container, wish, made.id, at)
+        self._plan_end(container, made, wanted, at)
+        self._probes.begin(container, wanted, made.id, at)
 
     def _backs_off(self, pod: Pod, container: AnyContainer, now: float) -> bool:
         name = container.name or ""
@@ -439,13 +439,13 @@ class SimulatedPod:
             if container is not None and not (end is not None and end.told_to):
                 self._plan_end(container, each, self.behaviour(pod, each.name), now)
 
-    def _plan_end(self, container: AnyContainer, found: ObservedContainer, wish: Behaviour, now: float) -> None:
-        killed = killed_at(container, wish, found, now)
-        if killed is not None and killed < found.started_at + wish.run_for:
+    def _plan_end(self, container: AnyContainer, found: ObservedContainer, wanted: Behaviour, now: float) -> None:
+        killed = killed_at(container, wanted, found, now)
+        if killed is not None and killed < found.started_at + wanted.run_for:
             self._ends[found.id] = _End(killed, KILLED, OOM_KILLED)
-        elif wish.run_for < NEVER:
-            at = max(found.started_at + wish.run_for, min(self._since, now))
-            self._ends[found.id] = _End(at, wish.exit_code, wish.reason)
+        elif wanted.run_for < NEVER:
+            at = max(found.started_at + wanted.run_for, min(self._since, now))
+            self._ends[found.id] = _End(at, wanted.exit_code, wanted.reason)
         else:
             self._ends.pop(found.id, None)
 
@@ -471,7 +471,7 @@ class SimulatedPod:
         self._told.append(Told(type, reason, message, container))
 
     def _judge(self, pod: Pod, status: PodStatus, now: float) -> None:
-        """What probes would say."""
+        """Compute the results of probes."""
         sidecars = {each.name for each in (pod.spec and pod.spec.init_containers) or () if is_sidecar(each)}
         for each in status.container_statuses or ():
             self._judge_one(pod, each, now)

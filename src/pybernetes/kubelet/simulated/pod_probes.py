@@ -24,17 +24,17 @@ class PodProbes:
         self._behaviour = behaviour
         self._probed: dict[str, Probed] = {}
 
-    def begin(self, container: AnyContainer, wish: Behaviour, id: str, started_at: float) -> Probed | None:
-        """A container runs since then; None if nobody asks it anything."""
+    def begin(self, container: AnyContainer, wanted: Behaviour, id: str, started_at: float) -> Probed | None:
+        """A container runs since then; None if it has no probes."""
         if container.startup_probe is None and container.readiness_probe is None and container.liveness_probe is None:
             return None
-        made = self._probed[id] = Probed(container, _answers(wish), started_at)
+        made = self._probed[id] = Probed(container, _answers(wanted), started_at)
         return made
 
-    def change(self, id: str, wish: Behaviour, now: float) -> None:
+    def change(self, id: str, wanted: Behaviour, now: float) -> None:
         """From now on a container answers in another way."""
         if id in self._probed:
-            self._probed[id].change(_answers(wish), now)
+            self._probed[id].change(_answers(wanted), now)
 
     def ask(self, pod: Pod, observed: ObservedPod, now: float, *, ending: bool) -> Iterator[tuple[AnyContainer, Asked]]:
         """Asks those that run what is due; which probes got bad answers."""
@@ -45,7 +45,7 @@ class PodProbes:
             if container is None:
                 continue
             if probed is None:
-                # It was taken up from the process before, which has told of what was till now.
+                # It was taken over from an earlier process, which has reported everything until now.
                 probed = self.begin(container, self._behaviour(pod, each.name), id, each.started_at)
                 for _ in probed.ask(now, ending=ending) if probed is not None else ():
                     pass
@@ -84,9 +84,9 @@ class PodProbes:
         return found.started_at + self._behaviour(pod, found.name).ready_after
 
 
-def _answers(wish: Behaviour) -> dict[ProbeType, Answers]:
+def _answers(wanted: Behaviour) -> dict[ProbeType, Answers]:
     return {
-        ProbeType.STARTUP: wish.startup_probe,
-        ProbeType.READINESS: wish.readiness_probe or ready_after(wish.ready_after),
-        ProbeType.LIVENESS: wish.liveness_probe,
+        ProbeType.STARTUP: wanted.startup_probe,
+        ProbeType.READINESS: wanted.readiness_probe or ready_after(wanted.ready_after),
+        ProbeType.LIVENESS: wanted.liveness_probe,
     }

@@ -33,7 +33,7 @@ Evict = Callable[[Pod, str, PodCondition | None, Mapping[str, str]], None]
 
 
 class Pressures:
-    """Watches over nodes that may be short of something. `changed(node, conditions)` is told what they are short of."""
+    """Watches over nodes with resource pressure. Calls `changed(node, conditions)` with their pressure conditions."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Pressures:
         self._evict(pod, message, condition, annotations)
 
     def levels(self, node: str) -> Mapping[str, Level]:
-        """What a node has left."""
+        """The available resources of a node."""
         found = {NODEFS: _PLENTY, PID: _PLENTY}
         used = SYSTEM.working_set + sum(each.memory for each in self.usages(node).values())
         found[MEMORY] = Level(max(0, self._memory - used), self._memory)
@@ -106,7 +106,7 @@ class Pressures:
         return found
 
     def usages(self, node: str) -> dict[str, PodUsage]:
-        """What the pods of a node use, by uid."""
+        """The usage of a node's pods, by uid."""
         found = {}
         now = self._clock.now()
         for pod, simulated in self._pods_on(node):
@@ -133,5 +133,5 @@ class _Source:
         return self._pressures.levels(self._node)
 
     async def pods(self, pods: Sequence[Pod], *, disk: bool) -> Mapping[str, PodUsage]:
-        """What pods use, by uid; nothing is on disk."""
+        """The usage of pods, by uid; disk usage is zero."""
         return self._pressures.usages(self._node)

@@ -1,4 +1,4 @@
-"""What the probes of a simulated container find out, and when: asked at the moments when a kubelet would ask. Pure.
+"""Computes the results of a simulated container's probes, and when: at the moments when a kubelet would probe. Pure.
 
 What the program answers depends on its age alone (`Answers`), so a process that takes over from another finds out the
 same from the beginning of the container on, and a probe that goes on being good costs nothing.
@@ -105,7 +105,7 @@ class Asked:
         """How many answers in a row were `_last`."""
 
     def hold_until(self, moment: float) -> None:
-        """Nobody asks before."""
+        """Run no probe before this moment."""
         self._next = max(self._next, moment)
 
     def ask(self, now: float) -> Iterator[float]:
@@ -144,7 +144,7 @@ class Asked:
 
     @property
     def _settled(self) -> bool:
-        """Whether further good answers say nothing new. Bad ones are told, each of them."""
+        """Whether further successes change nothing. Each failure is reported."""
         if self._next == math.inf:
             return False
         upcoming = self.answers.at(max(0.0, self._next + _MOMENT - self._started_at))
@@ -155,7 +155,7 @@ class Asked:
 
 
 def refusal(spec: Probe, container: AnyContainer, ip: str) -> str:
-    """What a kubelet would say of a bad answer."""
+    """The kubelet's message for a failed probe."""
     if spec.http_get is not None:
         return "HTTP probe failed with statuscode: 503"
     if spec.tcp_socket is not None:
@@ -199,17 +199,17 @@ class Probed:
 
     @property
     def liveness(self) -> bool | None:
-        """Whether it lives; None = nobody asks."""
+        """Whether it lives; None without a liveness probe."""
         return self._liveness.passes if self._liveness is not None else None
 
     @property
     def readiness(self) -> bool | None:
-        """Whether it is ready; None = nobody asks."""
+        """Whether it is ready; None without a readiness probe."""
         return self._readiness.passes if self._readiness is not None else None
 
     @property
     def started(self) -> bool:
-        """What the status says."""
+        """The field `started` of the container's status."""
         return self._startup is None or bool(self._startup.passes)
 
     def ask(self, now: float, *, ending: bool = False) -> Iterator[Asked]:

@@ -21,7 +21,7 @@ IsThere = Callable[[str, str, str], bool]
 
 @dataclass(slots=True)
 class Missing:
-    """What a pod waits for."""
+    """The missing objects that a pod waits for."""
 
     volumes: dict[str, str] = field(default_factory=dict)
     """Why each volume cannot be mounted, by name: the pod gets no sandbox."""

@@ -21,7 +21,7 @@ Tell = Callable[[Pod, str, str, str], None]
 
 
 class Resizing:
-    """What pods have been allocated, as far as that is not what their specs ask for."""
+    """The allocated resources of pods, where they differ from their specs."""
 
     def __init__(self, clock: Clock, tell: Tell) -> None:
         self._conditions = ResizeConditions(clock)
@@ -38,7 +38,7 @@ class Resizing:
         return uid in self._kept
 
     def conditions(self, uid: str) -> list[PodCondition]:
-        """What there is to say about it in the pod's status."""
+        """The resize conditions for the pod's status."""
         return self._conditions.list(uid)
 
     def take_up(self, pod: Pod) -> None:

@@ -1,4 +1,4 @@
-"""What a simulated runtime must have had, from its pod's status: for a process that takes over from another. Pure."""
+"""Rebuilds a simulated runtime's state from its pod's status, for a process that takes over from another. Pure."""
 
 from __future__ import annotations
 

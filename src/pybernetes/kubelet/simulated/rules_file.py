@@ -26,7 +26,7 @@ class RulesFile:
         self._stamp = self._look()
 
     def read(self) -> Rules:
-        """What it says. Raises OSError, or ValueError that names the file and the field."""
+        """Read and parse the file. Raises OSError, or ValueError that names the file and the field."""
         from pybernetes.api.yaml import yaml_to_json
 
         self._stamp = self._look()

@@ -1,4 +1,4 @@
-"""The servers of all simulated kubelets: one port for each, in one process; who is meant is told by the port.
+"""The servers of all simulated kubelets in one process: each node has its own port.
 
 All are at one address of this machine, which may not be that of its loopback device if `nodes/NAME/proxy` is to work:
 an API server does not proxy to that. Each node's server is the kubelet's own (`kubelet.server`), made when somebody
@@ -41,7 +41,7 @@ _GRACE: Final = 1.0
 
 
 class Kubelets:
-    """All servers. `attach` says for whom; until then nobody is there."""
+    """All servers. `attach` sets the nodes; until then connections are refused."""
 
     def __init__(self, client: Client, clock: Clock, trust: Trust | None) -> None:
         """`client` asks who may; `trust` are the authorities of client certificates."""
@@ -89,7 +89,7 @@ class Kubelets:
         """Answer a request, as the node whose port it came to."""
         node = self._names[request.connection.transport.get_extra_info("sockname")[1]]
         if self._nodes is None or self._nodes.silent(node):
-            raise ConnectionResetError("nobody is there")
+            raise ConnectionResetError("the node does not answer")
         server = self._made.get(node)
         if server is None:
             server = self._made[node] = self._make(node)
@@ -127,12 +127,12 @@ class SimulatedKubelet:
         return None
 
     def simulated(self, pod: Pod) -> SimulatedPod | None:
-        """What a pod pretends."""
+        """The simulated pod with this pod's UID; None if there is none."""
         uid = pod.metadata.uid if pod.metadata else None
         return next((each for _, each in self._pods.pods_on(self._node) if each.observed.uid == uid), None)
 
     def observed(self) -> list[ObservedPod]:
-        """What the runtime has that is pretended."""
+        """The simulated pods of the node, as its runtime would list them."""
         return [simulated.observed for _, simulated in self._pods.pods_on(self._node)]
 
     def status(self, pod: Pod) -> PodStatus:

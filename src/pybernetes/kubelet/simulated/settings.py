@@ -20,7 +20,7 @@ PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What one container does. Times are seconds; infinity = never, for ever."""
+    """The behaviour of one container. Times are seconds; infinity = never, for ever."""
 
     pull_for: float = 0.0
     start_after: float = 0.0
@@ -57,7 +57,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class NodeBehaviour:
-    """What a node does."""
+    """The behaviour of a node."""
 
     silent: bool = False
     """Nothing is heard of it."""

@@ -1,4 +1,4 @@
-"""What a simulated node, its pods and containers use, in the form in which a kubelet measures it. Pure.
+"""Computes the usage of a simulated node, its pods and containers, in the form in which a kubelet measures it. Pure.
 
 Nothing is sampled: what a container has used up to any moment is known (`curves.py`), so a rate is the mean of the ten
 seconds before, as a kubelet measures it.
@@ -42,7 +42,7 @@ def interfaces(sample: NodeSample) -> dict[str, list[Interface]]:
 
 
 def pod_sample(pod: Pod, simulated: SimulatedPod, now: float) -> PodSample | None:
-    """What a pod uses; None if nothing of it runs."""
+    """The usage of a pod; None if nothing of it runs."""
     observed = simulated.observed
     sandbox = observed.sandbox
     running = observed.running()
@@ -62,16 +62,16 @@ def _container_sample(pod: Pod, simulated: SimulatedPod, found: ObservedContaine
     container = find_container(pod, found.name)
     if container is None:
         return None
-    wish = simulated.behaviour(pod, found.name)
+    wanted = simulated.behaviour(pod, found.name)
     age = max(0.0, now - found.started_at)
-    curve = usage.cpu(container, wish, found)
+    curve = usage.cpu(container, wanted, found)
     total = curve.total(age)
     rate = None
     if age >= SHORTEST:
         window = min(INTERVAL, age)
         rate = int((total - curve.total(age - window)) / window * 1e9)
     limit = usage.memory_limit(container)
-    memory = int(usage.memory(container, wish, found).at(age))
+    memory = int(usage.memory(container, wanted, found).at(age))
     measured = Usage(
         cpu=0, memory=memory, working_set=memory, rss=memory, memory_limit=limit, processes=1, page_faults=memory >> 12
     )
@@ -84,7 +84,7 @@ def _with_cpu(measured: Usage, seconds: float) -> Usage:
 
 
 def _sum(samples: list[Sample], now: float) -> Sample:
-    """What several use together; a rate that is not known yet counts as none, unless no other is."""
+    """The sum of several samples; an unknown rate counts as zero, unless all are unknown."""
     uses = [each.usage for each in samples]
     rates = [each.rate for each in samples]
     total = Usage(

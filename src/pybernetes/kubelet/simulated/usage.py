@@ -1,4 +1,4 @@
-"""What a simulated container uses of CPU and memory, and when that is more than it may. Pure.
+"""Computes a simulated container's usage of CPU and memory, and when it exceeds its memory limit. Pure.
 
 CPU is cut off at the limit, as the kernel does it; who has more memory than its limit is killed.
 """
@@ -19,16 +19,16 @@ MEMORY: Final = 16.0 * (1 << 20)
 """Cores and bytes that a container uses of which nothing else is known."""
 
 
-def cpu(container: AnyContainer, wish: Behaviour, found: ObservedContainer) -> Curve | Moved:
+def cpu(container: AnyContainer, wanted: Behaviour, found: ObservedContainer) -> Curve | Moved:
     """Cores, by the container's age."""
-    curve = _placed(wish.cpu or constant(_asked(container, "cpu") or CPU), found)
+    curve = _placed(wanted.cpu or constant(_asked(container, "cpu") or CPU), found)
     limit = _limit(container, "cpu")
     return curve if limit is None else curve.capped(limit)
 
 
-def memory(container: AnyContainer, wish: Behaviour, found: ObservedContainer) -> Curve | Moved:
+def memory(container: AnyContainer, wanted: Behaviour, found: ObservedContainer) -> Curve | Moved:
     """Bytes, by the container's age."""
-    return _placed(wish.memory or constant(_asked(container, "memory") or MEMORY), found)
+    return _placed(wanted.memory or constant(_asked(container, "memory") or MEMORY), found)
 
 
 def memory_limit(container: AnyContainer) -> int | None:
@@ -37,12 +37,12 @@ def memory_limit(container: AnyContainer) -> int | None:
     return None if limit is None else int(limit)
 
 
-def killed_at(container: AnyContainer, wish: Behaviour, found: ObservedContainer, now: float) -> float | None:
+def killed_at(container: AnyContainer, wanted: Behaviour, found: ObservedContainer, now: float) -> float | None:
     """When it will have too much memory, from now on; None: never."""
     limit = memory_limit(container)
-    if wish.memory is None or limit is None:
+    if wanted.memory is None or limit is None:
         return None
-    age = memory(container, wish, found).first_above(limit, max(0.0, now - found.started_at))
+    age = memory(container, wanted, found).first_above(limit, max(0.0, now - found.started_at))
     return None if age is None else found.started_at + age
 
 
@@ -54,7 +54,7 @@ def _placed(curve: Curve, found: ObservedContainer) -> Curve | Moved:
 
 
 def _asked(container: AnyContainer, resource: str) -> float:
-    """What it requests; of what it does not, its limit, as the API's defaults have it."""
+    """The amount it requests, else its limit, as the API's defaulting has it."""
     resources = container.resources
     for each in (resources.requests, resources.limits) if resources else ():
         if each and resource in each:

@@ -1,7 +1,7 @@
 """Follows a folder or a URL, and tells which static pods have come, changed or gone.
 
-What cannot be read or is no pod is told in the log, and whatever that place gave before stays: a half-written file, or
-a web server that is away for a moment, must not end pods.
+A manifest that cannot be read or is no pod is reported in the log, and the source's previous pods stay: a half-written
+file, or a web server that is away for a moment, must not end pods.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class StaticPods:
-    """What one source has. `added` and `removed` are the way into the kubelet; another content is another pod."""
+    """The pods of one source. Calls `added` and `removed`; changed content is another pod."""
 
     def __init__(self, added: Callable[[Pod], None], removed: Callable[[Pod], None]) -> None:
         self._added = added
@@ -81,7 +81,7 @@ class FolderSource:
             try:
                 await self._look(paths)
                 await watch.wait(self._every)
-                # Whoever writes a file is not done with the first event.
+                # The writer of a file is rarely done with the first event.
                 await self._clock.sleep(0.02)
             finally:
                 watch.close()
@@ -114,7 +114,7 @@ class FolderSource:
             return before
 
     def _read(self, path: Path, before: _Manifest | None) -> _Manifest | None:
-        """What a file says; None for folders, pipes and devices."""
+        """Read a manifest file; None for folders, pipes and devices."""
         from .static import pods_from
 
         with open(path, "rb", opener=_without_waiting) as file:

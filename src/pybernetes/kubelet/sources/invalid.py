@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class InvalidManifest(ValueError):
-    """What was read is no pod that could be run."""
+    """The content of a manifest is not a valid pod."""

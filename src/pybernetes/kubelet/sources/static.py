@@ -92,7 +92,7 @@ def _static(value: Any, source: str, node: str, now: str, file: bool) -> Pod:
 
 
 def api_reference(pod: Pod) -> str:
-    """What of the API a pod refers to, which a static pod must not: it has to run without an API. Empty: nothing."""
+    """The API resource that a static pod refers to, which is not allowed: it has to run without an API. Empty: none."""
     spec = pod.spec or PodSpec()
     if spec.service_account_name:
         return "serviceaccounts"

@@ -1,4 +1,4 @@
-"""What a cgroup is allowed, how often it was out of memory, and its disk IO: read when /metrics/cadvisor is asked for.
+"""Reads a cgroup's limits, OOM count and disk IO when /metrics/cadvisor is scraped.
 
 These figures are for dashboards alone, so the sampler, which reads usage every few seconds, does without them.
 """
@@ -19,7 +19,7 @@ _MOST: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class DeviceIO:
-    """What a cgroup has read from and written to a block device."""
+    """Bytes and requests read from and written to one block device by a cgroup."""
 
     read_bytes: int = 0
     write_bytes: int = 0

@@ -1,4 +1,4 @@
-"""What pods have on disk: writable layers (the runtime knows), logs and volumes (we count).
+"""Measures the disk usage of pods: writable layers (from the runtime), logs and volumes (by walking).
 
 Counting walks folders, so it is done in a thread, and its results are kept for a while: as long as upstream keeps them.
 """
@@ -37,7 +37,7 @@ class FilesystemRuntime(Protocol):
     """The part of a runtime that knows about disks (`cri.remote.Runtime`)."""
 
     async def list_container_stats(self, request: Any) -> Any:
-        """What containers use."""
+        """The usage of containers."""
         ...
 
     async def image_fs_info(self, request: Any) -> Any:
@@ -60,7 +60,7 @@ class Volume:
 
 @dataclass(slots=True)
 class PodDisk:
-    """What one pod has on disk."""
+    """The disk usage of one pod."""
 
     logs: dict[str, Size] = field(default_factory=dict)
     """By container."""
@@ -126,7 +126,7 @@ class Disk:
         return self._layers
 
     async def pods(self, pods: dict[str, str], keep: float = KEEP_SIZES) -> dict[str, PodDisk]:
-        """What the pods have, by uid; `pods` are the names of their folders of logs by uid."""
+        """The disk usage of pods, by uid; `pods` are the names of their folders of logs by uid."""
         now = self._clock.monotonic()
         old = [uid for uid in pods if uid not in self._pods or now - self._pods[uid][0] >= keep]
         found = await asyncio.gather(*(self._measured(uid, pods[uid]) for uid in old))
@@ -135,11 +135,11 @@ class Disk:
         return {uid: disk for uid, (_, disk) in self._pods.items()}
 
     def latest(self) -> dict[str, PodDisk]:
-        """What was measured last, by pod."""
+        """The last measurements, by pod."""
         return {uid: disk for uid, (_, disk) in self._pods.items()}
 
     async def _measured(self, uid: str, logs: str) -> PodDisk:
-        """What a pod has; what it had, if a volume of its does not answer."""
+        """Measure a pod; returns its last measurement if one of its volumes does not answer."""
         try:
             async with self._turns:
                 disk = await offload.run(f"usage of pod {uid}", MEASURE_WITHIN, self._pod, uid, logs)

@@ -41,7 +41,7 @@ def file_system(path: str | Path) -> FileSystem | None:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a folder holds: bytes on disk, and inodes with its own."""
+    """The size of a folder: bytes on disk, and inodes with its own."""
 
     bytes: int = 0
     inodes: int = 0
@@ -51,7 +51,7 @@ class Size:
 
 
 def size_of(path: str | Path) -> Size:
-    """What is in a folder (or file), on its own file system only, hard links counted once; 0 if it is not there."""
+    """The size of a folder or file, on its own file system only, hard links counted once; 0 if it does not exist."""
     try:
         top = os.lstat(path)
     except OSError:

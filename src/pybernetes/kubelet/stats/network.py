@@ -38,7 +38,7 @@ def parse_net_dev(text: str) -> list[Interface]:
 
 
 def interfaces_of(pid: int | str, proc: Path = Path("/proc")) -> list[Interface]:
-    """What a process's network namespace has; nothing if the process is gone."""
+    """The interfaces in a process's network namespace; none if the process is gone."""
     try:
         return parse_net_dev((proc / str(pid) / "net" / "dev").read_text())
     except OSError:

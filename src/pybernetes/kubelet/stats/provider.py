@@ -28,7 +28,7 @@ MEASURED_WITHIN = 5.0
 
 
 class StatsProvider:
-    """What the node, its pods and containers use. `await run()` keeps the samples coming."""
+    """Resource usage of the node, its pods and containers. `await run()` keeps sampling."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class StatsProvider:
         return summary(sample, facts, only_cpu_and_memory=only_cpu_and_memory)
 
     async def log_metrics(self) -> bytes:
-        """What of logs is in /metrics, after volumes and logs were measured. What takes long is for a later scrape."""
+        """The metrics of logs for /metrics, after measuring volumes and logs; slow ones appear in a later scrape."""
         sample = self.sampler.newest()
         if self._measuring is None or self._measuring.done():
             self._measuring = asyncio.create_task(self._disks(sample))

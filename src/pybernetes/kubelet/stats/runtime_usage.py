@@ -1,4 +1,4 @@
-"""What containers have used as the runtime tells it, where there are no cgroups to read (`cgroupsPerQOS: false`).
+"""Usage of containers as the runtime reports it, where there are no cgroups to read (`cgroupsPerQOS: false`).
 
 Asked for every ten seconds (`refresh`), because readings are wanted at once and the runtime takes its time. The node's
 own are those of the whole machine.

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Facts:
-    """What is not in the sample; left empty where only CPU and memory were asked for."""
+    """The figures of a summary that are not in the sample; empty where only CPU and memory were asked for."""
 
     node: str
     started_at: float
@@ -96,7 +96,7 @@ def _pod(pod: PodSample, facts: Facts, short: bool) -> Json:
 
 
 def ephemeral(pod: PodSample, disk: PodDisk, layers: Mapping[str, Size]) -> Size:
-    """What counts against a pod's ephemeral storage: layers, logs, emptyDirs on disk, the kubelet's own files."""
+    """The usage that counts as ephemeral storage: layers, logs, emptyDirs on disk, the kubelet's own files."""
     total = sum(disk.logs.values(), disk.other)
     total += sum((layers.get(each.id, Size()) for each in pod.pod.containers), Size())
     return total + sum((each.size for each in disk.volumes if each.plugin == EMPTY_DIR and not each.in_memory), Size())

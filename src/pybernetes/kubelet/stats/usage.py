@@ -1,6 +1,6 @@
-"""What a cgroup has used of CPU and memory, from the files of cgroup v1 or v2.
+"""Reads a cgroup's usage of CPU and memory, from the files of cgroup v1 or v2.
 
-The working set is what cannot be taken back without hurting: all memory but the file pages that nobody has touched
+The working set is the memory that cannot be reclaimed without harm: all but the file pages that were not touched
 lately. That is also what the kernel's OOM killer goes by, as near as can be.
 """
 
@@ -64,7 +64,7 @@ class UsageReader(Protocol):
         ...
 
     def read(self, name: str) -> Usage | None:
-        """What the cgroup has used; None if it is not there (any more)."""
+        """The usage of a cgroup; None if it does not exist (any more)."""
         ...
 
 
@@ -79,7 +79,7 @@ def reader(mountinfo: Path = Path("/proc/self/mountinfo")) -> UsageReader:
 
 
 class _Files:
-    """What both versions have in common: files are read when somebody asks."""
+    """Common to both versions: files are read at each call."""
 
     async def refresh(self) -> None:
         pass

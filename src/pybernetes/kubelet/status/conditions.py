@@ -123,7 +123,7 @@ def all_containers_restarting(pod: Pod, observed: ObservedPod, old: PodStatus, p
 
 
 def terminal(type: str, phase: str) -> PodCondition:
-    """What a condition says that is not true any more because the pod has ended."""
+    """A condition that is False because the pod has ended."""
     return PodCondition(type=type, status="False", reason=_TERMINAL_REASON.get(phase))
 
 

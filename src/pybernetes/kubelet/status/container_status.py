@@ -34,7 +34,7 @@ CONTAINER_CREATING: Final = "ContainerCreating"
 POD_INITIALIZING: Final = "PodInitializing"
 STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
 KILLED: Final = 137
-"""The exit code of a container whose end nobody saw."""
+"""The exit code of a container whose end the kubelet did not see."""
 _REMOVED: Final = "The container is removed because RestartAllContainers in place"
 
 
@@ -52,7 +52,7 @@ Resources = Callable[[AnyContainer, ObservedContainer, ContainerStatus | None], 
 
 @dataclass(frozen=True, slots=True)
 class Reporting:
-    """What the statuses of one pod's containers are made from."""
+    """The inputs for the statuses of one pod's containers."""
 
     pod: Pod
     observed: ObservedPod

@@ -1,4 +1,4 @@
-"""What a pod's status says that neither the pod nor the runtime knows: probes, resources, devices, the node."""
+"""Gathers the parts of a pod's status from outside pod and runtime: probes, resources, devices, the node."""
 
 from __future__ import annotations
 

@@ -30,14 +30,14 @@ from .phase import FAILED, PENDING, is_terminal
 
 RETRY_BASE, RETRY_LONGEST = 0.2, 10.0
 MAKING: Final = 1.0
-"""Seconds that a pod may take to be made until it is told that it is being made."""
+"""Seconds that a pod may take to start before the status `ContainerCreating` is sent."""
 UNLOCATED: Final = "The container could not be located when the pod was terminated"
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Entry:
-    """What is known of a pod's status. Sent when `version` has reached that of `status`."""
+    """The status of a pod. Sent when `sent` has reached `version`."""
 
     status: PodStatus
     version: int = 0
@@ -46,7 +46,7 @@ class _Entry:
     reported: Pod | None = None
     """The server's last answer about the pod; the pod that `api_pod` has, once that is the same."""
     deleted: bool = False
-    """The server has been told to delete it."""
+    """The DELETE request was sent."""
     cause: Cause | None = None
     """What has changed it, where that is recorded."""
     changed: float = 0.0

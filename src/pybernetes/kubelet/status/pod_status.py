@@ -27,7 +27,7 @@ class Eviction:
 
 @dataclass(slots=True)
 class StatusFacts:
-    """What a status needs to know beside the pod and the runtime."""
+    """The inputs for a status beside the pod and the runtime."""
 
     runtime: str = "containerd"
     host_ips: Sequence[str] = ()

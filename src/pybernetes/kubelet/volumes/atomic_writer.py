@@ -4,7 +4,7 @@
     ..data        -> ..2026_01_02_03_04_05.123456789     renamed into place: this is the moment of change
     ..2026_.../name                                      the file itself
 
-Names that begin with `..` are ours. Whoever watches the volume watches `..data`.
+Names that begin with `..` are reserved. Programs that watch the volume watch `..data`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pages(data: bytes) -> int:
 def write(folder: Path, payload: Payload, set_permissions: Callable[[], None], now: float | None = None) -> bool:
     """Make the folder show exactly these files; says whether anything has changed.
 
-    `set_permissions` is called when all new files are written and nobody can see them yet.
+    `set_permissions` is called when all new files are written and before they are visible.
     """
     files = {os.path.normpath(_checked(path)): file for path, file in payload.items()}
     old = _current(folder)

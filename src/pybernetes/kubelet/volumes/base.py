@@ -1,4 +1,4 @@
-"""What every kind of volume has in common: what it gives, and how it says that it cannot.
+"""The common parts of all kinds of volumes: their result, and their error.
 
 A volume of a pod becomes a `MountedVolume`: a path on this node that containers get bind-mounted, or an image that
 the runtime mounts by itself.
@@ -17,7 +17,7 @@ class VolumeError(Exception):
     """The volumes of a pod cannot be made ready. The text is that of the event, with upstream's words.
 
     `retry_after` says after how many seconds another try makes sense; a change of an object that is waited for (a
-    ConfigMap that was missing) is told earlier, through `changed`.
+    ConfigMap that was missing) is reported earlier, through `changed`.
     """
 
     def __init__(self, message: str, *, reason: str = "FailedMount", retry_after: float = 0.5) -> None:

@@ -50,7 +50,7 @@ def make(host: Host, pod: Pod, folder: Path, meta: Path, source: EmptyDirVolumeS
     """Make a folder on the medium that is asked for; nothing if it is ready."""
     medium = source.medium or ""
     ready = meta / "ready"
-    on_disk = not medium or (medium == "Memory" and not may_mount())  # it cannot be had, and is not told apart
+    on_disk = not medium or (medium == "Memory" and not may_mount())  # tmpfs cannot be mounted: a folder instead
     if ready.exists() and (folder.is_dir() if on_disk else is_mount_point(folder)):
         return
     new = not folder.is_dir()

@@ -55,7 +55,7 @@ def mount_device(device: str, target: Path, kind: str, options: Sequence[str], *
 
 
 def content_of(device: str) -> str:
-    """What a device holds: a file system, or 'unknown data, probably partitions'; empty for nothing at all."""
+    """The content of a device: a file system, or 'unknown data, probably partitions'; empty if there is none."""
     done = _run("blkid", "-p", "-s", "TYPE", "-s", "PTTYPE", "-o", "export", device)
     if done.returncode == 2:  # blkid's way to say that it has found nothing
         return ""

@@ -1,4 +1,4 @@
-"""What kinds of volumes need of their node: where folders are, who gives objects and tokens, whom a pod runs as."""
+"""The services that volumes need of their node: folders, objects and tokens, the user of a pod."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class VolumeManager:
         """Make all volumes ready, or bring their contents up to date; raises `VolumeError`.
 
         Cheap when nothing has changed; call it at every sync of a pod. A volume that was ready and cannot be brought up
-        to date stays as it is: its pod is told, and goes on.
+        to date stays as it is: its pod gets an event, and goes on.
         """
         uid = uid_of(pod)
         if self._host.objects is not None:
@@ -272,7 +272,7 @@ class VolumeManager:
 
 
 def used_volumes(pod: Pod) -> list[Volume]:
-    """The volumes that a container mounts; nobody waits for the others."""
+    """The volumes that a container mounts; the pod does not wait for the others."""
     spec = pod.spec or PodSpec()
     used = set()
     for container in all_containers(spec):

@@ -34,7 +34,7 @@ def opened_beneath(folder: str | Path, path: str, flags: int = os.O_PATH) -> Ite
 
 
 def read_inside(folder: str | Path, path: str) -> bytes:
-    """What a file in a volume says; absolute links are meant from the volume's root, and nothing leads out of it."""
+    """Read a file in a volume; absolute links resolve from the volume's root, and no link leads out of it."""
     base = os.open(folder, os.O_PATH | os.O_CLOEXEC)
     try:
         descriptor = openat2(base, path.lstrip("/"), os.O_RDONLY | os.O_NONBLOCK, RESOLVE_IN_ROOT)

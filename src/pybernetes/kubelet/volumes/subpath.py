@@ -1,4 +1,4 @@
-"""`subPath`: a part of a volume, bound to a place of its own where nobody but the kubelet can change what it is.
+"""`subPath`: bind-mounts a part of a volume at a path of its own, where only the kubelet can change it.
 
 The runtime resolves the source of a mount by its path, later than we looked at it. So the part is opened once
 (`safeopen`), the descriptor bound below `volume-subpaths` of the pod, and the runtime gets that path.

@@ -18,9 +18,9 @@ SILENT_AFTER = 25.0
 
 
 class Heartbeats:
-    """When each node's Lease was last seen to change, by this machine's clock: nobody else's is trusted.
+    """When each node's Lease last changed, by this machine's clock: other nodes' clocks are not trusted.
 
-    A node counts as silent only while the own Lease changes: without a word from the API server nobody is silent.
+    A node counts as silent only while the own Lease changes: without the API server no node counts as silent.
     """
 
     def __init__(self, own: str) -> None:

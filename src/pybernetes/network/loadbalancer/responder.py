@@ -2,7 +2,7 @@
 
 The kernel does not have these addresses, so it does not answer; nothing but the ports of Services is reached at them.
 Sockets are open only while there is an address of their family. A new address is announced to all at once, and twice
-more in case nobody listened.
+more in case the first announcement was lost.
 """
 
 from __future__ import annotations

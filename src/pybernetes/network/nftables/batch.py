@@ -154,7 +154,7 @@ class Batch:
         return self._messages
 
     def subject(self, sequence: int, offset: int = 0) -> str:
-        """What the message of this number is about; with the offset of an attribute, which element it was."""
+        """The object the message of this number is about; with the offset of an attribute, which element it was."""
         if not 0 < sequence <= len(self._subjects):
             return "batch"
         key = _key_at(self._messages[sequence - 1], offset) if "elements" in self._subjects[sequence - 1] else b""

@@ -1,4 +1,4 @@
-"""What the kernel refuses of a batch, and which object it was about."""
+"""Errors that the kernel returns for a batch, with the object each is about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules are made of: each function returns one expression as the kernel takes it.
+"""Expressions of nftables rules: each function returns one expression as the kernel takes it.
 
 A rule is a list of them, run from the first to the last until one does not match. They pass values in registers:
 sixteen of four bytes each, `REGISTER + n`. A rule must load every register it reads.

@@ -75,7 +75,7 @@ def add_flags(parser: argparse.ArgumentParser, backend: str = "vxlan") -> None:
 
 
 def settings(options: argparse.Namespace) -> Settings:
-    """What the flags say; raises ValueError."""
+    """The settings from the flags; raises ValueError."""
     for name, least, most in (("vxlan_id", 0, (1 << 24) - 1), ("vxlan_port", 1, 65535), ("udp_port", 1, 65535)):
         if not least <= getattr(options, name) <= most:
             raise ValueError(f"--{name.replace('_', '-')}: must be from {least} to {most}")

@@ -1,4 +1,4 @@
-"""What the kernel of a node needs for its peers: routes, neighbours, forwarding entries. Pure.
+"""Computes the kernel state of a node for its peers: routes, neighbours, forwarding entries. Pure.
 
 The layout of VXLAN is flannel's: a device of a pinned MAC has the first address of the node's range; a peer's range is
 routed to the first address of that range over the device (`onlink`), a permanent neighbour entry turns that address
@@ -56,7 +56,7 @@ class Forwarding:
 
 @dataclass(slots=True)
 class Plan:
-    """What should be in the kernel. `tunnels`: range -> address of the node to send to, for the backend `udp`."""
+    """The desired kernel state. `tunnels`: range -> address of the node to send to, for the backend `udp`."""
 
     routes: set[Route] = field(default_factory=set)
     neighbours: set[Neighbour] = field(default_factory=set)

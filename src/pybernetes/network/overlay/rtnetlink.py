@@ -35,7 +35,7 @@ _ZERO_MAC = "00:00:00:00:00:00"
 
 @dataclass(frozen=True, slots=True)
 class Vxlan:
-    """What makes a VXLAN device the one we want."""
+    """The properties that identify our VXLAN device."""
 
     id: int
     port: int

@@ -1,4 +1,4 @@
-"""What a ClusterNetworkPolicy (policy.networking.k8s.io/v1alpha2) says, as the compiler works with it (pure).
+"""Parses a ClusterNetworkPolicy (policy.networking.k8s.io/v1alpha2) for the compiler (pure).
 
 It is a custom resource, so it arrives as a dict. What this does not know (peers `nodes` and `domainNames`, which are
 experimental, or what a later version may add) fails closed, as the API asks for: an Accept rule with it matches
@@ -27,7 +27,7 @@ EVERYONE = Rule(True)
 
 @dataclass(frozen=True, slots=True)
 class ClusterRule:
-    """What happens to the connections that a rule matches."""
+    """A rule of a ClusterNetworkPolicy and its action."""
 
     action: str
     rule: Rule
@@ -56,7 +56,7 @@ class ClusterPolicy:
 
 
 def cluster_policy_facts(policy: Mapping[str, Any]) -> ClusterPolicy:
-    """What a ClusterNetworkPolicy says. Raises ValueError with the field that cannot be read."""
+    """Parse a ClusterNetworkPolicy. Raises ValueError with the field that cannot be read."""
     spec, name = policy.get("spec") or {}, str((policy.get("metadata") or {}).get("name", ""))
     tier, priority = spec.get("tier"), spec.get("priority")
     if tier not in TIERS:

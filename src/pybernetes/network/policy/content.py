@@ -13,7 +13,7 @@ Element = bytes | Range
 
 @dataclass(slots=True)
 class Content:
-    """What the table of one IP version has; `before` has what the kernel has of each name that was touched."""
+    """The table of one IP version; `before` has the kernel's content for each name that was touched."""
 
     sets: dict[str, str] = field(default_factory=dict)
     """Names and kinds."""

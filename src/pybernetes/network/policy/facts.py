@@ -1,4 +1,4 @@
-"""What policies need to know of pods, and what a NetworkPolicy says, as the compiler works with it (pure)."""
+"""The fields of pods and NetworkPolicies that the compiler uses (pure)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one rule of a policy allows. Without ports: all."""
+    """The peers and ports that one rule of a policy allows. Without ports: all."""
 
     anyone: bool
     peers: tuple[Peers, ...] = ()
@@ -103,12 +103,12 @@ class Policy:
     egress: tuple[Rule, ...] | None
 
     def rules(self, direction: str) -> tuple[Rule, ...] | None:
-        """What it allows in a direction; None: the direction is not isolated."""
+        """The rules for a direction; None: the direction is not isolated."""
         return self.ingress if direction == INGRESS else self.egress
 
 
 def policy_facts(policy: NetworkPolicy) -> Policy:
-    """What a NetworkPolicy says."""
+    """Parse a NetworkPolicy."""
     spec, key = policy.spec, key_of(policy)
     if spec is None:
         return Policy(key, selector(None), (), None)

@@ -452,7 +452,7 @@ class PolicyState:
 
 @dataclass(slots=True)
 class _Used:
-    """What the chain of a policy refers to."""
+    """The objects that a policy's chain refers to."""
 
     peers: list[Peers] = field(default_factory=list)
     ports: list[Port] = field(default_factory=list)

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     options.over = bool(arguments.holder)
     if not options.over and mount_point.mounted(options.folder) is not None:
         raise ObjectFSError(f"something is mounted at {options.folder} already")
-    # With a holder it may be a mount that nobody answers yet: not to be looked at.
+    # With a holder it may be a mount without a server yet: do not stat it.
     if not options.over and not os.path.isdir(options.folder):
         raise ObjectFSError(f"{options.folder} is not a folder")
     keeper = Keeper(options, arguments.holder, arguments.holder_name)

@@ -34,7 +34,7 @@ STAT_SECONDS = 20.0
 
 
 class NodeDriver(Driver):
-    """What a node does: mount, bind, undo, count."""
+    """The node service: mounts, bind mounts, unmounts, usage."""
 
     name: ClassVar[str] = NAME
 
@@ -59,7 +59,7 @@ class NodeDriver(Driver):
         return v1.NodeUnpublishVolumeResponse()
 
     async def node_get_volume_stats(self, request: Any) -> Any:
-        """What df says there: the quota of a folder is its size."""
+        """The usage that df reports: the quota of a folder is its size."""
         try:
             found = await asyncio.wait_for(asyncio.to_thread(os.statvfs, request.volume_path), STAT_SECONDS)
         except FileNotFoundError:
@@ -79,7 +79,7 @@ class NodeDriver(Driver):
 
 
 class ControllerDriver(Driver):
-    """What the cluster asks for once: folders, quotas, clones. Works on the metadata, without a mount."""
+    """The controller service: folders, quotas, clones. Works on the metadata, without a mount."""
 
     name: ClassVar[str] = NAME
     clones: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""What the webhook of sidecar mode makes of a pod: its claims become folders that a sidecar mounts the volume at. Pure.
+"""The webhook of sidecar mode: a pod's claims become folders at which a sidecar mounts the volume. Pure.
 
 The sidecar is a restartable init container, the first of all, and its startup probe holds the others back until the
 volume is mounted. Its mount reaches the pod's other containers through the node (Bidirectional, HostToContainer).

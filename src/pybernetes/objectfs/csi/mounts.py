@@ -42,7 +42,7 @@ class Mounts(Protocol):
         """The volume has other users now."""
 
     async def stop(self, id: str) -> None:
-        """Unmounts a volume that nobody uses."""
+        """Unmounts an unused volume."""
 
 
 class PodMounts:

@@ -1,4 +1,4 @@
-"""What a request of CSI means for us: which volume, mounted how. Pure functions of parameters, context and secrets.
+"""Reads the mount's settings from a CSI request: pure functions of parameters, context and secrets.
 
 The secret of a volume has `metaurl` and `name`, and for formatting `storage`, `bucket`, `access-key`, `secret-key`,
 `session-token`, `format-options`; the volume's context has `folder` (part of the volume) and `mount-options`.
@@ -44,7 +44,7 @@ class Volume:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_state(self) -> dict[str, Any]:
-        """What the node keeps of it on disk: no secrets, they are in the cluster's Secret."""
+        """The part the node keeps on disk: no secrets, they are in the cluster's Secret."""
         kept = asdict(self)
         return {key: value for key, value in kept.items() if key not in ("metaurl", "secrets")}
 

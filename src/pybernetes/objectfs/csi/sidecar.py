@@ -1,6 +1,6 @@
 """`pyb objectfs csi sidecar`: the client of one volume in the pod that uses it, until the pod ends.
 
-The volume is mounted beside the target and bound to it. A sidecar that was killed leaves a mount that nobody answers;
+The volume is mounted beside the target and bound to it. A sidecar that was killed leaves a mount without a server;
 its successor binds the volume on top of that, because only so the pod's other containers, which have the old mount,
 get the new one. What programs had open fails with ENOTCONN, what they open afterwards is on the new mount.
 """
@@ -106,7 +106,7 @@ def _mark(place: Path) -> Path:
 
 
 def _is_abandoned(place: Path) -> bool:
-    """Whether nobody will ever answer there; a client that is only slow is not waited for."""
+    """Whether the mount has no server any more; a server that is only slow is not waited for."""
     found: list[bool] = []
 
     def look() -> None:

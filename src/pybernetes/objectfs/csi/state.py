@@ -1,4 +1,5 @@
-"""What a node has published, on its disk: one file a volume, so that a plugin that comes back knows its references."""
+"""Records a node's published volumes on its disk: one file a volume, so that a restarted plugin knows its
+references."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 @dataclass
 class Published:
     """A volume on this node and who uses it: target paths, and which of them
-    only read. `expires` is when it goes, if nobody comes (epoch)."""
+    only read. `expires` is when an unused volume is unmounted (epoch)."""
 
     id: str
     volume: dict[str, Any]

@@ -35,7 +35,7 @@ def object_key(slice_id: int, index: int, size: int) -> str:
 
 
 class Counters:
-    """What went to and from the store; figures for people, so a lost count between threads does not matter."""
+    """Traffic to and from the store; figures for people, so a lost count between threads does not matter."""
 
     def __init__(self) -> None:
         self.uploaded = self.downloaded = self.errors = 0

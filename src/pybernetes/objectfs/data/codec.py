@@ -1,4 +1,4 @@
-"""What a block becomes before it is an object: compressed (zstd, lz4), then encrypted (AES-256-GCM).
+"""Encodes a block as an object: compressed (zstd, lz4), then encrypted (AES-256-GCM).
 
 Each object has a key of its own, encrypted with the volume's RSA key and stored in front of the data, so that the RSA
 key can be kept elsewhere and an object moved. The objects' names keep the length of the plain block.

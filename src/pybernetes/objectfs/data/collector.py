@@ -1,4 +1,4 @@
-"""What can wait: deleting the objects of removed files, and compacting chunks of many slices.
+"""Background work: deleting the objects of removed files, and compacting chunks of many slices.
 
 One thread, woken by a removal and once a minute, so that what a dead client left is found too. Every step is a
 transaction of its own and can be repeated: a killed collector leaves at worst an object that `gc` finds.

@@ -18,7 +18,7 @@ class DataOptions(NamedTuple):
 
 
 class Pace:
-    """Lets `rate` bytes pass in a second; whoever takes more waits before the next."""
+    """Limits throughput to `rate` bytes per second: a caller above it sleeps before its next transfer."""
 
     def __init__(
         self,

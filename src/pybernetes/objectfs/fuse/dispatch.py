@@ -38,7 +38,7 @@ class Header(NamedTuple):
 
 
 class FileSystem(NamedTuple):
-    """What handlers work on."""
+    """The dependencies of handlers."""
 
     volume: Volume
     timeouts: Timeouts

@@ -1,6 +1,6 @@
 """Keeps the descriptor of a mount while the server that answers it comes and goes.
 
-Whoever closes the last descriptor of `/dev/fuse` ends the mount. So a process that does nothing else (the `mount`
+The mount ends when the last descriptor of `/dev/fuse` is closed. So a process that does nothing else (the `mount`
 command, or the CSI plugin for its mount pods) keeps one: a server connects to it by a unix socket, takes the descriptor
 that is held, or leaves the one that it made. Messages are JSON, one a packet, with the descriptor beside them.
 """
@@ -46,7 +46,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], int | None] | No
 
 
 class HeldMounts:
-    """What is held, by name."""
+    """The held descriptors, by name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

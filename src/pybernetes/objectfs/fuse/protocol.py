@@ -16,7 +16,7 @@ UNIQUE_RESEND = 1 << 63
 
 
 class Opcode(IntEnum):
-    """What the kernel asks for."""
+    """The kernel's request codes."""
 
     LOOKUP = 1
     FORGET = 2

@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What SETATTR sets; None leaves a field as it is. The size is set by `slices.truncate`."""
+    """The fields that SETATTR sets; None leaves a field as it is. The size is set by `slices.truncate`."""
 
     mode: int | None = None
     uid: int | None = None

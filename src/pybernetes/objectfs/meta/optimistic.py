@@ -124,7 +124,7 @@ class OptimisticTransaction:
 
 
 class OptimisticEngine:
-    """What engines of network databases have in common."""
+    """The base of engines for network databases."""
 
     local = False
 

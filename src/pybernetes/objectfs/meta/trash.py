@@ -46,7 +46,7 @@ def name_of(hour: int) -> bytes:
 
 
 def entry_name(parent: int, inode: int, name: bytes) -> bytes:
-    """What a removed file is called: where it was, its number, its name."""
+    """The name of a removed file: where it was, its number, its name."""
     return (b"%d-%d-" % (parent, inode) + name)[:NAME_MAX]
 
 

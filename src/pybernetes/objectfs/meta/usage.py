@@ -1,4 +1,4 @@
-"""What a volume and its quotas use, counted in the transaction that changes the files, so that it is never wrong.
+"""Counts the usage of a volume and its quotas in the transaction that changes the files, so that it is never wrong.
 
 A counter is the sum of its stripes, so that clients do not wait for each other. Limits are compared with a glance at
 them: changes of the same moment may pass a limit together.

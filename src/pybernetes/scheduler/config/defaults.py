@@ -1,4 +1,4 @@
-"""What a configuration means where it says nothing: upstream's values, put in before it is checked."""
+"""Sets the defaults of a configuration: upstream's values, applied before validation."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _profile(profile: KubeSchedulerProfile) -> None:
 
 
 def default_args(name: str) -> Any:
-    """What a plugin of ours is told when nobody says anything; None for one that takes nothing."""
+    """The default arguments of a plugin of ours; None for a plugin without arguments."""
     if name not in ARGS:
         return None
     args = ARGS[name](kind=f"{name}Args", api_version=GROUP_VERSION)

@@ -1,7 +1,7 @@
 """From the bytes of a file to a configuration: decoded strictly, with its defaults, and checked.
 
-Everything wrong with the form is told at once (unknown fields, keys given twice, at any depth), and after that
-everything wrong with the content. Messages are upstream's; whoever calls adds the name of the file.
+Syntax errors are reported together (unknown fields, keys given twice, at any depth), and after them all validation
+errors. Messages are upstream's; the caller adds the name of the file.
 """
 
 from __future__ import annotations

@@ -77,12 +77,12 @@ class Enabled(NamedTuple):
 
 
 def default_plugins() -> Plugins:
-    """What runs when nobody says anything."""
+    """The plugins of a profile without a `plugins` field."""
     return Plugins(multi_point=PluginSet(enabled=[Plugin(name=name, weight=weight) for name, weight in DEFAULTS]))
 
 
 def plugin_set(plugins: Plugins, point: str) -> PluginSet:
-    """What is said about an extension point (or `multiPoint`); never None."""
+    """The plugin set of an extension point (or `multiPoint`); never None."""
     return getattr(plugins, _FIELDS[point]) or PluginSet()
 
 
@@ -188,7 +188,7 @@ def _expand(plugins: Plugins, point: str, kind: str, known: frozenset[str], impl
 
 
 def _weights(plugins: Plugins, implements: Implements) -> dict[str, int]:
-    """What the point `score` says wins over `multiPoint`; no weight, or zero, is one."""
+    """The weights of score plugins: those of `score` win over `multiPoint`; a missing or zero weight is 1."""
     weights: dict[str, int] = {}
     total = 0
     both = (*(plugin_set(plugins, "score").enabled or ()), *(plugin_set(plugins, MULTI_POINT).enabled or ()))

@@ -54,7 +54,7 @@ DEFAULT_EXTENDER_TIMEOUT: Final = "5s"
 
 
 class Loaded(NamedTuple):
-    """What a policy file says, in today's words."""
+    """A policy file converted to today's configuration."""
 
     config: KubeSchedulerConfiguration
     always_check_all_predicates: bool
@@ -154,7 +154,7 @@ _ORDER = (
 
 
 def load(data: bytes) -> Loaded:
-    """What a policy file means today; `ConfigError` with all that is wrong or has no counterpart."""
+    """Convert a policy file; `ConfigError` with all that is invalid or has no counterpart."""
     value, repeated = parse(data)
     check_type(value, data, _SCHEME)
     policy, problems = decode(Policy, value)

@@ -25,7 +25,7 @@ class LabelsPresence(Struct):
 
 
 class PredicateArgument(Struct):
-    """What a predicate of the user's own is made of."""
+    """The arguments of a custom predicate."""
 
     service_affinity: ServiceAffinity | None = None
     labels_presence: LabelsPresence | None = None
@@ -59,7 +59,7 @@ class RequestedToCapacityRatioArguments(Struct):
 
 
 class PriorityArgument(Struct):
-    """What a priority of the user's own is made of."""
+    """The arguments of a custom priority."""
 
     service_anti_affinity: ServiceAntiAffinity | None = None
     label_preference: LabelPreference | None = None

@@ -80,7 +80,7 @@ def _profile(profile: KubeSchedulerProfile) -> ProfileSpec:
 
 
 def _args(name: str, cls: type[Plugin], given: Any) -> Any:
-    """What the plugin is told. Ours were decoded while loading; a user's own are when its class is known."""
+    """Decode a plugin's arguments. Ours were decoded while loading; a custom plugin's are when its class is known."""
     if cls.Args is None or isinstance(given, cls.Args):
         return given
     try:

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in upstream's words and order."""
+"""Validates a configuration, with upstream's messages and order."""
 
 from __future__ import annotations
 

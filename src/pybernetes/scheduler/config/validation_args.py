@@ -1,4 +1,4 @@
-"""What is wrong with what the default plugins are told."""
+"""Validates the arguments of the default plugins."""
 
 from __future__ import annotations
 

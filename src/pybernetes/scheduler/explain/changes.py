@@ -2,7 +2,7 @@
 
 Each idea is one change to the pod (tolerate a taint, ask for less, drop a constraint) or to one node (a label, more
 memory, uncordon). It is made, on a copy of the pod or in the snapshot for a moment, and all filters are asked again;
-only what works is told. Ideas come from what the pod demands and what nodes lack, not from the words of refusals.
+changes that make the pod fit are reported. Ideas come from what the pod demands and what nodes lack, not from messages.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Trials:
                 yield text, LESS_FOR_POD, missing / amount, variant
 
     def _taints(self) -> list[Taint]:
-        """What is not tolerated, each once."""
+        """The taints that are not tolerated, each once."""
         found: dict[tuple[str | None, str | None, str | None], Taint] = {}
         for number in np.unique(self._snapshot.taints[self._verdicts.rows]).tolist():
             for taint in self._snapshot.taint_sets[number]:
@@ -163,7 +163,7 @@ class _Trials:
                 assert variant.spec is not None
                 assert variant.spec.topology_spread_constraints is not None
                 variant.spec.topology_spread_constraints[index].when_unsatisfiable = "ScheduleAnyway"
-                text = f"make the spreading by {constraint.topology_key} a wish (whenUnsatisfiable: ScheduleAnyway)"
+                text = f"make the spreading by {constraint.topology_key} soft (whenUnsatisfiable: ScheduleAnyway)"
                 yield text, DROP, 0.0, variant
         for number, container in enumerate(spec.containers or ()):
             for index, port in enumerate(container.ports or ()):
@@ -177,7 +177,7 @@ class _Trials:
     # -- nodes
 
     def of_nodes(self) -> Iterator[Change]:
-        """Changes of one node, each tried there. Alike ones are told once."""
+        """Changes of one node, each tried there. Equal ones are grouped."""
         found: dict[tuple[str, int, float], list[str]] = {}
         for row in (row for rows in self._by_one for row in self._promising(rows).tolist()):
             node = self._snapshot.info(row).node
@@ -258,7 +258,8 @@ class _Trials:
         return found
 
     def _short(self, row: int) -> tuple[dict[str, tuple[int, int]], int]:
-        """What the row lacks: by resource how much and of how much, and for how many pods it has no room."""
+        """The resources the row lacks: for each the missing amount and the total, and the number of pods it has no room
+        for."""
         asked = self._verdicts.state.get("NodeResourcesFit")
         snapshot = self._snapshot
         short = {

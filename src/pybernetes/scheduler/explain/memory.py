@@ -37,7 +37,7 @@ NOT_REFUSED: Final = -1
 
 @dataclass(slots=True, eq=False)
 class Remembered:
-    """What is kept of an attempt."""
+    """The record of an attempt."""
 
     uid: str
     number: int
@@ -53,7 +53,7 @@ class Remembered:
     """By row; shared by all attempts between two changes of nodes."""
     refusals: list[Status] = field(default_factory=list)
     refused_by: npt.NDArray[np.int16] | None = None
-    """By row: an index into `refusals`, or NOT_REFUSED. None = nobody was refused."""
+    """By row: an index into `refusals`, or NOT_REFUSED. None = no row was rejected."""
     feasible: npt.NDArray[np.int32] | None = None
     """The rows that were scored."""
     score_plugins: list[str] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """One document about one pod: where it is, what was tried, what every node says now, and what would help.
 
-Names are the wire's (camelCase), for it is served as JSON. Nodes are listed in groups that say the same: five thousand
-lines of one kind help nobody.
+Names are the wire's (camelCase), for it is served as JSON. Nodes with the same reasons are grouped: five thousand equal
+lines would be unreadable.
 """
 
 from __future__ import annotations
@@ -118,13 +118,13 @@ def _queue(scheduler: Scheduler, framework: Framework, key: Key, pod: Pod) -> di
 
 
 def _wakes(framework: Framework, plugins: Iterable[str]) -> set[str]:
-    """What may happen that makes the pod be tried again at once."""
+    """The events after which the queue tries the pod again at once."""
     registered = framework.events_to_register()
     return {
         event.label if event.is_wildcard else ClusterEvent(event.resource, bit).label
         for plugin in plugins
-        for wish in registered.get(plugin, ())
-        for event in (wish.event,)
+        for registration in registered.get(plugin, ())
+        for event in (registration.event,)
         for bit in _bits(event.action)
     }
 

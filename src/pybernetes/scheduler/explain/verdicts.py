@@ -1,4 +1,4 @@
-"""What every filter says about every node now, each by itself: not only the first that refuses.
+"""Runs every filter on every node now, each independently: not only up to the first that rejects a node.
 
 Nothing of the scheduler's is changed, and nothing of what it shares between pods is used.
 """

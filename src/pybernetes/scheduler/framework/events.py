@@ -1,4 +1,4 @@
-"""What may happen in a cluster that makes a pod fit which did not fit before.
+"""Cluster events that may make an unschedulable pod schedulable.
 
 A plugin says by `events_to_register` which events may undo its refusal; the queue wakes a pod only for events that one
 of the plugins which refused it has named, and only if that plugin's hint, when it gave one, agrees.
@@ -35,7 +35,8 @@ class Action:
 
 
 class Resource:
-    """Of what an event is. `ASSIGNED_POD` and `UNSCHEDULABLE_POD` are only in events that come, never in wishes."""
+    """The resource an event is about. `ASSIGNED_POD` and `UNSCHEDULABLE_POD` occur only in events, never in
+    registrations."""
 
     WILDCARD: Final = "*"
     POD: Final = "Pod"

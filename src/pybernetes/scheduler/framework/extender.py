@@ -1,4 +1,4 @@
-"""What an extender is: somebody outside who is asked over HTTP after our own plugins."""
+"""The interface of an extender: a webhook that filters, scores or binds after our own plugins."""
 
 from __future__ import annotations
 

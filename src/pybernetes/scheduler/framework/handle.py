@@ -1,4 +1,4 @@
-"""What a plugin may use of the scheduler: `self.handle`."""
+"""The parts of the scheduler that a plugin may use: `self.handle`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plugin is: a class with a name and some of these extension points.
+"""The interface of a plugin: a class with a name that implements some of these extension points.
 
 Plugins work on all nodes at once. A node is a *row* of the snapshot, and what plugins read of nodes are columns: numpy
 arrays with one element a row. `rows` in `filter` and `score` is an index into columns (a slice or an array of row
@@ -51,7 +51,7 @@ MIN_SCORE = 0
 
 
 class Scope(IntEnum):
-    """What an answer depends on; see the module."""
+    """The inputs of a plugin's result; see the module's docstring."""
 
     NODE = 0
     ROW = 1
@@ -59,7 +59,7 @@ class Scope(IntEnum):
 
 
 class Normalize(Enum):
-    """What becomes of a plugin's scores before they are weighed."""
+    """How a plugin's scores are normalized before they are weighed."""
 
     NONE = "none"
     DEFAULT = "default"
@@ -84,11 +84,11 @@ class Plugin(ABC):
         self.handle = handle
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """What of the pod matters to this plugin, as something hashable. Needed with Scope.NODE and ROW."""
+        """The fields of the pod that matter to this plugin, as a hashable value. Needed with Scope.NODE and ROW."""
         raise NotImplementedError(f"{self.name}: a plugin whose scope is not CLUSTER must sign pods")
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        """What may undo a refusal of this plugin; by default any event at all."""
+        """The events that may make a pod schedulable which this plugin rejected; by default any event."""
         from .events import WILDCARD_EVENT
 
         return (EventWithHint(WILDCARD_EVENT),)
@@ -132,11 +132,11 @@ class PreFilterPlugin(Plugin):
         """None or a result to go on; `SKIP` when the filter has nothing to say; any other Status fails the pod."""
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> Status | None:
-        """What if `added` were on this row, too? Bring the state up to date (the snapshot's arrays already are)."""
+        """Update the state as if `added` were on this row, too (the snapshot's arrays already are up to date)."""
         return None
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, row: int) -> Status | None:
-        """What if `removed` were not there? Bring the state up to date (the snapshot's arrays already are)."""
+        """Update the state as if `removed` were not on this row (the snapshot's arrays already are up to date)."""
         return None
 
 
@@ -255,7 +255,7 @@ class BindPlugin(Plugin):
 
 
 class PostBindPlugin(Plugin):
-    """Is told of pods that were bound."""
+    """Runs after a pod was bound."""
 
     @abstractmethod
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:

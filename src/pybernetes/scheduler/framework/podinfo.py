@@ -130,7 +130,7 @@ class PodInfo:
 
     @property
     def affinity_error(self) -> Exception | None:
-        """What is wrong with its terms: a selector that means nothing, or too many; they are empty then."""
+        """The error in its affinity terms: an invalid selector, or too many terms; the terms are empty then."""
         return self._terms().error
 
     @property
@@ -219,7 +219,7 @@ def _affinity(spec: PodSpec, namespace: str) -> _Affinity:
     return found
 
 
-# Pods of one controller ask for the same: worked out once for each distinct wish.
+# Pods of one controller have equal requests: computed once for each distinct spec.
 _known: dict[bytes, tuple[Requests, tuple[int, int]]] = {}
 _KEPT = 4096
 

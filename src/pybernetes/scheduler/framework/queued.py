@@ -35,7 +35,7 @@ class QueuedPodInfo:
     """Why it is tried (again), where that is recorded: CAUSES at most."""
 
     def because(self) -> None:
-        """Whatever happens now is a reason to try the pod."""
+        """Record the current cause as a reason to try the pod."""
         cause = CURRENT.get()
         if cause is not None and len(self.causes) < CAUSES and cause not in self.causes:
             self.causes.append(cause)

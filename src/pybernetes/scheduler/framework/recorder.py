@@ -1,4 +1,4 @@
-"""What is handed over after each attempt to place a pod, for whoever explains it later.
+"""The record of an attempt to schedule a pod, handed to a recorder that explains it later.
 
 Everything is *borrowed*: arrays belong to the framework and change with the next attempt. A recorder copies what it
 keeps (masks are one byte a row, normalised scores fit into one) and returns quickly; with no recorder nothing is built.

@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Services:
-    """What all profiles of a scheduler share."""
+    """The services that all profiles of a scheduler share."""
 
     snapshot: Snapshot
     client: Client
@@ -153,7 +153,7 @@ class Framework:
         return self.points[point]
 
     def events_to_register(self) -> dict[str, Sequence[EventWithHint]]:
-        """What may undo the refusals of each plugin that can refuse."""
+        """The registered events of each plugin that can reject a pod."""
         refusing = (
             "preEnqueue", "preFilter", "filter", "reserve", "permit", "preBind", "bind", "postFilter",
         )  # fmt: skip
@@ -353,7 +353,7 @@ class Framework:
         return False
 
     async def run_pre_binds(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """What must be done before binding."""
+        """Run the PreBind plugins that have work for this pod."""
         for plugin in self.pre_binds:
             try:
                 status = plugin.pre_bind_pre_flight(state, pod, node_name)
@@ -411,7 +411,7 @@ class Framework:
 
 
 def failed(plugin: Plugin, error: Exception, doing: str = "") -> Status:
-    """What a plugin that raised has said; the trace goes to the log."""
+    """The status for a plugin that raised; the traceback goes to the log."""
     log.error("plugin %s failed", plugin.name, exc_info=error)
     said = str(error) or type(error).__name__
     return Status(Code.ERROR, f"{doing}: {said}" if doing else said, plugin=plugin.name, error=error)

@@ -1,4 +1,4 @@
-"""What pods that are alike share: the answers of plugins whose answer for a row depends on that row alone.
+"""Caches plugins' results that equal pods share: those that depend, for a row, on that row alone.
 
 Pods of one controller are equal in everything that such plugins sign. Their masks and scores are kept from pod to pod,
 and only rows that changed since (mostly the one node that got the last pod) are asked about again: the work for a pod
@@ -350,7 +350,7 @@ class SharedWork:
         self._known: OrderedDict[Hashable, Shared] = OrderedDict()
 
     def get(self, pod: PodInfo) -> Shared:
-        """What pods like this one share, up to date."""
+        """The cached results for pods with this signature, up to date."""
         key = tuple([self._sign(each, pod) for each in self._plugins.signers])
         found = self._known.get(key)
         if found is None:

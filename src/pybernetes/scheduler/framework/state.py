@@ -1,4 +1,4 @@
-"""What plugins remember during one attempt to place one pod."""
+"""The state that plugins keep during one attempt to schedule one pod."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CycleState:
         return key in self.data
 
     def get(self, key: str, default: Any = None) -> Any:
-        """What was written under the key."""
+        """The value written under the key."""
         return self.data.get(key, default)
 
     def clone(self) -> CycleState:

@@ -1,4 +1,4 @@
-"""What a plugin says: yes (`None`), or a `Status` with a code, reasons and who said it."""
+"""The result of a plugin: success (`None`), or a `Status` with a code, reasons and the plugin's name."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Status:
 
     @staticmethod
     def of_error(error: BaseException, plugin: str = "") -> Status:
-        """A failure that nobody expected: the pod is tried again soon."""
+        """The status for an unexpected error: the pod is tried again soon."""
         return Status(Code.ERROR, str(error) or type(error).__name__, plugin=plugin, error=error)
 
     def by(self, plugin: str) -> Status:

@@ -49,7 +49,7 @@ class WaitingPod:
         return self._stop(Status(Code.ERROR, message, plugin=plugin))
 
     async def wait(self) -> Status | None:
-        """What became of it."""
+        """Wait until the pod is allowed or rejected, or until the timeout; returns the status."""
         try:
             return await self._done
         finally:

@@ -35,7 +35,7 @@ def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 
 def not_made_for(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
-    """What is wrong with a claim that has the name of one made for a pod but was not; None if it was."""
+    """The error if a claim has the name of a pod's ephemeral claim but was not made for it; None if it was."""
     owner = controller_of(claim)
     if owner is not None and pod.metadata is not None and owner.uid == pod.metadata.uid:
         return None
@@ -44,7 +44,7 @@ def not_made_for(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
 
 
 def not_found(name: str) -> str:
-    """What the API says of a claim that is not there."""
+    """The API's message for a claim that does not exist."""
     return f'persistentvolumeclaim "{name}" not found'
 
 

@@ -146,7 +146,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
 
 
 def _checked(victims: Mapping[str, Victims], ignorable: bool) -> dict[str, Victims]:
-    """What an extender has answered, if it makes sense: without victims there is nothing to preempt."""
+    """Validate an extender's answer: each node needs victims, unless the extender may be ignored."""
     for node_name, each in victims.items():
         if not each.pods and not ignorable:
             raise ExtenderError(f'expected at least one victim pod on node "{node_name}"')

@@ -45,7 +45,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """What labels a pod wants its node to have."""
+    """Filters and scores nodes by the pod's node selector and node affinity."""
 
     name = "NodeAffinity"
     scope = Scope.NODE

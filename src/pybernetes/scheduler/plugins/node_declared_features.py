@@ -39,7 +39,7 @@ _REASON = "node(s) didn't match Pod's required features"
 
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
-    """What a pod needs of a kubelet against what the kubelet says it can do."""
+    """Compares the features a pod needs of its kubelet with those the node declares."""
 
     name = "NodeDeclaredFeatures"
     scope = Scope.NODE
@@ -78,7 +78,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
 
 def required_features(spec: PodSpec) -> frozenset[str]:
-    """What the kubelet must be able to do for this pod."""
+    """The features a kubelet must have to run this pod."""
     found: set[str] = set()
     containers = (*(spec.containers or ()), *(spec.init_containers or ()))
     if any(rule.action == "RestartAllContainers" for each in containers for rule in each.restart_policy_rules or ()):

@@ -146,7 +146,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     # -- counting
 
     def _attached_by(self, pod: PodInfo) -> frozenset[Attached]:
-        """What a pod has attached to its node; claims that are not there are not counted."""
+        """The volumes that a pod has attached to its node; missing claims are not counted."""
         found: set[Attached] = set()
         for volume in pod.spec.volumes or ():
             name = claim_name(pod.name, volume)

@@ -34,7 +34,7 @@ ENTRY_POINTS = "pybernetes.scheduler.plugins"
 
 
 def load(name: str) -> type[Plugin]:
-    """The class of a plugin; `LookupError` when nobody has one of this name."""
+    """The class of a plugin; `LookupError` if the name is unknown."""
     where = PLUGINS.get(name)
     if where is not None:
         module, _, cls = where.partition(":")

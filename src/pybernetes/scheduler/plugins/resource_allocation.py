@@ -1,4 +1,4 @@
-"""What the two plugins that score by resources have in common: what a node would have in use with the pod on it."""
+"""Shared by the two plugins that score by resources: a node's usage with the pod on it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Wanted = tuple[tuple[str, int, int], ...]
 
 
 def wanted(resources: Sequence[ResourceSpec], requests: dict[str, int]) -> Wanted:
-    """What a pod asks for of the resources that count; extended ones that it does not ask for do not count."""
+    """The pod's requests of the scored resources; extended ones that it does not request are left out."""
     found = []
     for each in resources:
         name = each.name or ""
@@ -46,7 +46,7 @@ def wanted(resources: Sequence[ResourceSpec], requests: dict[str, int]) -> Wante
 
 
 def scoring_requests(pod: PodInfo) -> dict[str, int]:
-    """What NodeResourcesFit scores a pod by: its containers, with a guess for those that say nothing.
+    """The requests by which NodeResourcesFit scores a pod: its containers', with a default for those without.
 
     Upstream looks at containers only, even when the pod as a whole says what it wants.
     """
@@ -58,7 +58,7 @@ def scoring_requests(pod: PodInfo) -> dict[str, int]:
 
 
 def allocated_column(snapshot: Snapshot, name: str, *, nonzero: bool) -> Int64:
-    """What is in use of a resource. `nonzero` counts pods that say nothing by scoring's guess."""
+    """The column of a resource's usage. `nonzero` counts pods without requests by scoring's default."""
     if nonzero and name == "cpu":
         return snapshot.nonzero_cpu
     if nonzero and name == "memory":

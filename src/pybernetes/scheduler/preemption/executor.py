@@ -26,12 +26,12 @@ from ..framework.podinfo import PodInfo
 TRIES = 4  # client-go's DefaultBackoff: 10 ms, then five times longer each time
 DELAY = 0.01
 FACTOR = 5.0
-MANY = 1000  # preemptors in nobody's queue: some must be gone
+MANY = 1000  # preemptors that are in no queue: some must be gone
 log = logging.getLogger(__name__)
 
 
 class _Eviction:
-    """What is under way for one pod."""
+    """The eviction under way for one preemptor."""
 
     __slots__ = ("last",)
 
@@ -52,7 +52,7 @@ class Executor:
         self._preemptors: dict[Key, Key] = {}
         """Who waits for that last victim."""
         self._finished: set[Key] = set()
-        """Preemptors that wait for nobody any more, until they are in the queue again."""
+        """Preemptors whose victims are gone, until they are in the queue again."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
@@ -159,7 +159,7 @@ class Executor:
         return True
 
     def _condition(self, pod: PodInfo, victim: Pod) -> PodCondition | None:
-        """What says that the scheduler wants it gone; None if that is said already."""
+        """The DisruptionTarget condition for a victim; None if it has it already."""
         name = pod.spec.scheduler_name or self._handle.profile_name
         wanted = PodCondition(
             type="DisruptionTarget",

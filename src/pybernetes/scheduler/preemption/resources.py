@@ -26,7 +26,7 @@ TOO_MANY_PODS = "Too many pods"
 
 @dataclass(slots=True)
 class Selection:
-    """What was found for `rows`, one element (or line) for each."""
+    """The result for `rows`, one element (or line) for each."""
 
     rows: RowArray
     fits: Mask
@@ -85,7 +85,7 @@ def select(
 
 
 def _reprieve(lower: Mask, needs: Sequence[Int64], left: Sequence[Int64]) -> Mask:
-    """Let back column after column whoever fits on his row; who does not is a victim. Uses up `left`."""
+    """Reprieve pods column after column where they fit; the others are victims. Uses up `left`."""
     victims = lower.copy()
     for k in np.flatnonzero(lower.any(axis=0)).tolist():
         back = lower[:, k].copy()

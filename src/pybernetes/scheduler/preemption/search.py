@@ -1,8 +1,8 @@
 """Looks through rows for candidates: nodes on which the pod would fit if less important pods went.
 
 From a random row on, until there are enough. Rows where only resources are in the way are looked at together: those
-that every other filter accepts as they are, and would accept whoever goes. The others are looked at one by one, asking
-every plugin at every step.
+that every other filter accepts as they are, and would accept without any of their pods. The others are looked at one by
+one, running every plugin at every step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHUNK = 512
 
 
 class Candidates:
-    """What a search has found: candidates, in its order, and why other rows are none."""
+    """The result of a search: candidates, in its order, and why other rows are none."""
 
     def __init__(self, handle: Handle, table: VictimTable) -> None:
         self._handle = handle
@@ -40,7 +40,7 @@ class Candidates:
         """Found together: which lines of the selection are candidates."""
         self._single: list[tuple[str, Victims]] = []
         self.refused: list[Callable[[], Iterable[tuple[Status, RowArray]]]] = []
-        """Why rows are no candidates; worked out only if there is none, which is when it is told."""
+        """Why rows are no candidates; computed only if there is none, since only then it is reported."""
         self.errors: list[Status] = []
         self.number = 0
 
@@ -118,9 +118,9 @@ def search(
     table.refresh()
     rows = np.roll(potential, -handle.random.randrange(len(potential)))
     hopeful = table.lowest[rows] < pod.priority
-    nobody = rows[~hopeful]
-    if len(nobody):
-        found.refused.append(lambda: [(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_VICTIMS), nobody)])
+    hopeless = rows[~hopeful]
+    if len(hopeless):
+        found.refused.append(lambda: [(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_VICTIMS), hopeless)])
     rows = rows[hopeful]
     if len(rows):
         _Search(found, handle, table, budgets(), state, pod, enough).run(rows)
@@ -238,7 +238,7 @@ class _Search:
 def _may_hurt(plugin: FilterPlugin, pod: PodInfo) -> bool:
     """Whether the going of other pods may make this filter refuse a row that it accepts with all of them there.
 
-    Where it cannot, a row that passes now passes whoever goes, and only resources decide who has to.
+    Where it cannot, a row that passes now passes with any victims, and only resources decide who they are.
     """
     if plugin.name == "InterPodAffinity":
         return bool(pod.required_affinity)  # which may need the very pods that go; anti-affinity never minds

@@ -18,8 +18,8 @@ from .victims import importance, start_time
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-NOBODY: Final = np.int64(1) << 40
-"""In the place of a priority: there is no such pod. Above all priorities, so that nobody may preempt it."""
+NO_POD: Final = np.int64(1) << 40
+"""The priority of an empty slot: above all priorities, so that it is never a victim."""
 
 
 class VictimTable:
@@ -33,9 +33,9 @@ class VictimTable:
         self._snapshot = snapshot
         self._position = -1
         self._width = 8
-        self.lowest: Int64 = np.full(0, NOBODY)
+        self.lowest: Int64 = np.full(0, NO_POD)
         """The lowest priority on each row."""
-        self.priority: Int64 = np.full((0, self._width), NOBODY)
+        self.priority: Int64 = np.full((0, self._width), NO_POD)
         self.start: Float64 = np.zeros((0, self._width))
         """When pods were started, seconds since 1970; inf = not yet."""
         self.pods: list[tuple[PodInfo, ...]] = []
@@ -54,7 +54,7 @@ class VictimTable:
         self._position = journal.position
         if rows is None:
             self._stale[:] = True
-            self.lowest[:] = NOBODY
+            self.lowest[:] = NO_POD
             for info in snapshot.infos():
                 self._set_lowest(info.row, info.pods)
             return
@@ -78,7 +78,7 @@ class VictimTable:
         return found
 
     def _set_lowest(self, row: int, pods: dict[str, PodInfo]) -> None:
-        self.lowest[row] = min((pod.priority for pod in pods.values()), default=NOBODY)
+        self.lowest[row] = min((pod.priority for pod in pods.values()), default=NO_POD)
 
     def _load(self, row: int) -> None:
         pods = tuple(sorted(self._snapshot.info(row).pods.values(), key=importance))
@@ -86,7 +86,7 @@ class VictimTable:
             self._widen(len(pods))
         count = len(pods)
         self.pods[row] = pods
-        self.priority[row] = NOBODY
+        self.priority[row] = NO_POD
         self.priority[row, :count] = [pod.priority for pod in pods]
         self.start[row, :count] = [start_time(pod) for pod in pods]
         for resource, column in self._requests.items():
@@ -96,8 +96,8 @@ class VictimTable:
 
     def _grow(self, capacity: int) -> None:
         more = capacity - len(self.lowest)
-        self.lowest = np.concatenate((self.lowest, np.full(more, NOBODY)))
-        self.priority = np.concatenate((self.priority, np.full((more, self._width), NOBODY)))
+        self.lowest = np.concatenate((self.lowest, np.full(more, NO_POD)))
+        self.priority = np.concatenate((self.priority, np.full((more, self._width), NO_POD)))
         self.start = np.concatenate((self.start, np.zeros((more, self._width))))
         self._stale = np.concatenate((self._stale, np.ones(more, dtype=np.bool_)))
         self.pods.extend([()] * more)
@@ -107,7 +107,7 @@ class VictimTable:
     def _widen(self, width: int) -> None:
         rows, more = len(self.lowest), max(width, 2 * self._width) - self._width
         self._width += more
-        self.priority = np.concatenate((self.priority, np.full((rows, more), NOBODY)), axis=1)
+        self.priority = np.concatenate((self.priority, np.full((rows, more), NO_POD)), axis=1)
         self.start = np.concatenate((self.start, np.zeros((rows, more))), axis=1)
         for resource, column in self._requests.items():
             self._requests[resource] = np.concatenate((column, np.zeros((rows, more), dtype=np.int64)), axis=1)

@@ -1,8 +1,8 @@
 """Who would have to go from a node: as few as possible, the less important ones, and within disruption budgets.
 
 Everybody of lower priority is sent away for the sake of argument. If the pod fits then, they are let back one by one,
-the most important first (those whose going would break a budget before all others), and whoever does not fit beside
-the pod is a victim.
+the most important first (those whose eviction would violate a budget before all others), and a pod that does not fit
+beside the preemptor is a victim.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an update of a pod or a node may mean to pods that wait, as cluster events."""
+"""Translates an update of a pod or a node to cluster events for the queue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
 
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:
-    """What of a node has changed that scheduling depends on; nothing for a mere heartbeat."""
+    """The cluster events for an update of a node; none for a mere heartbeat."""
     found = []
     if _allocatable(new) != _allocatable(old):
         found.append(Action.UPDATE_NODE_ALLOCATABLE)

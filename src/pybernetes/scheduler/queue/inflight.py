@@ -1,4 +1,4 @@
-"""What happens in the cluster while a pod is being placed.
+"""Records cluster events that happen while a pod is being scheduled.
 
 An event that comes during an attempt may undo its refusal before it is even said. So events are kept, from the moment
 the first pod is taken out of the queue until the last one is done, and a refused pod looks at those since its taking.
@@ -45,7 +45,7 @@ class InFlight:
             self._events.append(Happened(event, old, new))
 
     def since(self, uid: str) -> list[Happened] | None:
-        """What happened since the pod was taken; None if it never was."""
+        """The events since the pod was popped; None if it never was."""
         position = self._pods.get(uid)
         return None if position is None else self._events[position - self._start :]
 

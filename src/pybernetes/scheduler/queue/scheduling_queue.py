@@ -65,8 +65,8 @@ class Interest:
         if found is None:
             found = self._known[event] = {
                 plugin: hints
-                for plugin, wishes in self._registered.items()
-                if (hints := tuple(wish.hint for wish in wishes if matches(wish.event, event)))
+                for plugin, registrations in self._registered.items()
+                if (hints := tuple(each.hint for each in registrations if matches(each.event, event)))
             }
         return found
 
@@ -101,7 +101,7 @@ class SchedulingQueue:
         self.error_backoff = PodHeap(self._backoff_until)
         self.unschedulable: dict[Key, QueuedPodInfo] = {}
         self._by_plugin: dict[str, dict[Key, QueuedPodInfo]] = {}
-        """Those in `unschedulable` by who refused them; under "" those that nobody did."""
+        """Those in `unschedulable` by the plugin that rejected them; under "" those without one."""
         self._gated: dict[str, dict[Key, QueuedPodInfo]] = {}
         """Those in `unschedulable` that a PreEnqueue plugin keeps out, by that plugin; they are not in `_by_plugin`."""
         self.in_flight = InFlight()
@@ -244,7 +244,7 @@ class SchedulingQueue:
             self.in_flight.done(queued.info.uid)
 
     def move_all(self, event: ClusterEvent, old: Any, new: Any, only: Callable[[PodInfo], bool] | None = None) -> None:
-        """Something happened: whoever it may help is tried again (upstream's MoveAllToActiveOrBackoffQueue)."""
+        """Try again the pods that the event may help (upstream's MoveAllToActiveOrBackoffQueue)."""
         if event.is_wildcard:
             candidates = list(self.unschedulable.values())
         else:
@@ -435,7 +435,7 @@ class SchedulingQueue:
     # -- time
 
     def now(self) -> float:
-        """Seconds since 1970, as if nobody had set the machine's clock since the queue was made.
+        """Seconds since 1970, unaffected by later changes of the machine's clock.
 
         A clock that is set back by an hour must not keep pods in their back-off for an hour.
         """

@@ -1,4 +1,4 @@
-"""What is known of a node beyond its columns: the object itself and the pods on it."""
+"""The part of a node that is not in columns: the object itself and the pods on it."""
 
 from __future__ import annotations
 

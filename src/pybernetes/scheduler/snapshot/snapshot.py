@@ -8,7 +8,7 @@ again, so a row number means a node only between two awaits.
 A pod may be bound to a node that we do not know: its row exists, dead, with the pod on it.
 
 Nothing grows with what was once there: when most ids of label values and taints belong to nodes that went, all are
-numbered anew (and `node_changes` says that everything may have changed); columns that nobody needs are dropped.
+renumbered (and `node_changes` says that everything may have changed); unused columns are dropped.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Snapshot:
     # -- following
 
     def track(self, tracker: Tracker) -> None:
-        """Let somebody keep sums of its own; it is told of all pods that are already there."""
+        """Add a tracker that keeps sums of its own; it gets all pods that are already there."""
         self._trackers.append(tracker)
         tracker.grow(self.capacity)
         for info in self.infos():

@@ -81,7 +81,7 @@ def _named_volume(facts: Facts, claim: str, volume: str) -> str:
 
 
 def missing_device(facts: Facts) -> str:
-    """What is wrong with the ResourceClaims of a pod; empty if all are there."""
+    """The problem with the ResourceClaims of a pod; empty if all exist."""
     for local, name in resource_claim_names(facts.pod).items():
         if not name:
             failed = [each for each in facts.events if each.get("reason") == "FailedResourceClaimCreation"]

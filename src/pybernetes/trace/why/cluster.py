@@ -70,7 +70,7 @@ def is_true(thing: Object, kind: str) -> bool:
 
 
 def told(found: Object) -> str:
-    """What a condition says: its message, else its reason."""
+    """The text of a condition: its message, else its reason."""
     return str(found.get("message") or found.get("reason") or "no message").strip().rstrip(".")
 
 
@@ -121,6 +121,6 @@ def warnings_of(events: list[Object]) -> list[Object]:
 
 
 def last_warning(events: list[Object]) -> str:
-    """What the last event that warns says; empty if none does."""
+    """The message of the last Warning event; empty if there is none."""
     warned = warnings_of(events)
     return message_of(warned[-1]) if warned else ""

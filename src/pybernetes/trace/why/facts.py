@@ -1,4 +1,4 @@
-"""What is known of a pod when the question is asked, the answer to it, and how both are read and shown."""
+"""The facts about a pod when the question is asked, the answer to it, and how both are read and shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOG_LINES = 10
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a pod: None stands for an object that is not there."""
+    """The facts about a pod: None stands for an object that does not exist."""
 
     pod: Object
     events: list[Object] = field(default_factory=list)
@@ -88,7 +88,7 @@ def about(events: Iterable[Object], container: str) -> list[Object]:
 
 
 def message_of(event: Object) -> str:
-    """What an event says."""
+    """The message of an event."""
     return str(event.get("message") or "").strip()
 
 

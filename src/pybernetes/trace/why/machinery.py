@@ -1,4 +1,4 @@
-"""What the cluster itself is made of: quotas, budgets, roles, certificates, extensions; and any other kind."""
+"""Explains the cluster's own objects: quotas, budgets, roles, certificates, extensions; and any other kind."""
 
 from __future__ import annotations
 

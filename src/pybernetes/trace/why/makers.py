@@ -14,7 +14,7 @@ PODS_FAULTS = (
 
 
 def explain_maker(kind: str, maker: Object, events: Iterable[Object], owned: Iterable[Object]) -> Answer | None:
-    """What keeps it from making pods; None if nothing does, so that its pods have to be asked."""
+    """The reason why it makes no pods; None if there is none, so that its pods have to be asked."""
     events = list(events)
     refused = [each for each in events if each.get("reason") == "FailedCreate"]
     conditions = [

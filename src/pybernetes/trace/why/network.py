@@ -1,4 +1,4 @@
-"""Services, Ingresses and NetworkPolicies: who is behind them, and why nobody is."""
+"""Services, Ingresses and NetworkPolicies: the pods behind them, and why there are none."""
 
 from __future__ import annotations
 

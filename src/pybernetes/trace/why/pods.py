@@ -188,7 +188,7 @@ def _keeps_ending(facts: Facts, status: Object, what: str) -> Answer:
     events = about(facts.events, name)
     for kind in ("liveness", "startup"):
         killed = [each for each in events if f"{name} failed {kind} probe" in message_of(each)]
-        # Events that come often are counted no more after a while; a signal of ours is told by the exit code.
+        # Events that come often are counted no more after a while; a kill by us is recognized by the exit code.
         fresh = killed and _time_of(killed[-1]) >= str(last.get("startedAt") or "")
         ended_by_us = last.get("exitCode") in KILLED and last.get("reason") != "OOMKilled"
         if killed and (fresh or ended_by_us):
@@ -287,7 +287,7 @@ def _debugging(facts: Facts) -> Answer | None:
 
 
 def _resize(pod: Object) -> tuple[str, ...]:
-    """What keeps new resources from being in force."""
+    """The reason why a resize is not in force."""
     pending, going_on = condition(pod, "PodResizePending"), condition(pod, "PodResizeInProgress")
     if pending.get("status") == "True":
         return (f"Its resize is pending: {pending.get('reason')}: {pending.get('message', 'no message')}",)

@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--node-name", required=True, help="the Node that this is")
     parser.add_argument("--kubelet-root", type=Path, default=Path("/var/lib/kubelet"), help="the kubelet's --root-dir")
     parser.add_argument("--data", type=Path, help="where the volumes are (default: plugins/DRIVER in the kubelet's)")
-    parser.add_argument("--end-with-stdin", action="store_true", help="end when nobody holds stdin open any more")
+    parser.add_argument("--end-with-stdin", action="store_true", help="end when stdin is closed")
     parser.add_argument("-v", type=int, default=2, help="verbosity of the log")
     return parser
 

@@ -146,7 +146,7 @@ class LocalDriver(Driver):
         return size
 
     def _content(self, request: Any) -> tuple[str, tuple[Entry, Path] | None]:
-        """What a new volume is to begin with: a name for it, and where it is."""
+        """The data source of a new volume: a name for it, and its path."""
         if not request.HasField("volume_content_source"):
             return "", None
         source = request.volume_content_source
@@ -194,7 +194,7 @@ class LocalDriver(Driver):
         return response
 
     async def get_capacity(self, request: Any) -> Any:
-        """What is free on the disk of this node; nothing elsewhere."""
+        """The free space on the disk of this node; nothing elsewhere."""
         if request.HasField("accessible_topology") and dict(request.accessible_topology.segments) != self.topology:
             return v1.GetCapacityResponse()
         return v1.GetCapacityResponse(available_capacity=await _blocking(free_space, self.root))
@@ -424,7 +424,7 @@ def _check_capabilities(capabilities: Iterable[Any], kind: str) -> None:
 
 
 def _mount_options(flags: Iterable[str]) -> tuple[int, str]:
-    """What mount(2) takes as flags, and as options of ext4, which the kernel checks."""
+    """Split mount options into flags of mount(2) and options of ext4, which the kernel checks."""
     number, options = 0, []
     for flag in flags:
         if flag in MOUNT_FLAGS:
@@ -449,7 +449,7 @@ def _unpublish(target: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """What has been written is on the disk: a copy of an image must not miss what its file system still has in mind."""
+    """Flush a volume to disk, so that a copy of its image has all of its file system."""
     device = loops.find(path) if path.is_file() else ""
     if device:
         os.sync()

@@ -1,4 +1,4 @@
-"""What the default plugins can be told: one class for each, named after its plugin."""
+"""The arguments of the default plugins: one class for each, named after its plugin."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DynamicResourcesArgs(_Args):
 
 
 class InterPodAffinityArgs(_Args):
-    """What required affinity of others is worth to a pod."""
+    """Arguments of InterPodAffinity."""
 
     hard_pod_affinity_weight: Annotated[Int32 | None, Pointer] = None
     ignore_preferred_terms_of_existing_pods: Annotated[bool | None, Always(False)] = None

@@ -44,7 +44,7 @@ class Plugin(Struct):
 
 
 class PluginSet(Struct):
-    """What is different from the defaults at one extension point."""
+    """The changes to the defaults at one extension point."""
 
     enabled: list[Plugin] | None = None
     disabled: list[Plugin] | None = None
@@ -71,14 +71,14 @@ class Plugins(Struct):
 
 
 class PluginConfig(Struct):
-    """What one plugin is told."""
+    """The arguments of one plugin."""
 
     name: Annotated[str | None, Always("")] = None
     args: RawExtension | None = None
 
 
 class KubeSchedulerProfile(Struct):
-    """One scheduler by name: its plugins and what they are told."""
+    """One scheduler by name: its plugins and their arguments."""
 
     scheduler_name: Annotated[str | None, Pointer] = None
     percentage_of_nodes_to_score: Annotated[Int32 | None, Pointer] = None

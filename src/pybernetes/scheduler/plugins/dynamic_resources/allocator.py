@@ -1,7 +1,7 @@
 """Finds devices for claims on a node: a search with backtracking, in upstream's order, so that it finds the same.
 
 Claims, requests, alternatives of a request, and devices are tried in the order in which they are written. A device is
-taken if nobody has it, selectors and tolerations allow it, constraints hold, and counters and capacity suffice;
+taken if it is free, selectors and tolerations allow it, constraints hold, and counters and capacity suffice;
 when something later does not work out it is put back and the next one is tried.
 """
 
@@ -166,7 +166,7 @@ class Allocator:
         return _Search(self, node, claims, late).run()
 
     def available(self, pool: Pool) -> Counters:
-        """What is left of the pool's counters beside devices that are taken."""
+        """The pool's counters less those of allocated devices."""
         found = self._available.get(pool.id)
         if found is None:
             found = {name: dict(counters) for name, counters in pool.counters.items()}
@@ -388,7 +388,7 @@ class _Search:
         )
 
     def _configuration(self, index: int) -> list[DeviceAllocationConfiguration]:
-        """What classes say for their requests, then what the claim says."""
+        """The configuration of classes for their requests, then that of the claim."""
         chosen = self._chosen[index]
         found: list[DeviceAllocationConfiguration] = []
         by_class: dict[str, list[str]] = {}
@@ -458,7 +458,7 @@ def _blocks(taint: DeviceTaint, request: _Request) -> bool:
 
 
 def _uses(device: PoolDevice) -> list[tuple[str, str, Decimal]]:
-    """What a device uses of its pool's counters."""
+    """The counters of its pool that a device consumes."""
     return [
         (use.counter_set or "", name, amount(counter))
         for use in device.device.consumes_counters or ()

@@ -11,7 +11,7 @@ Amounts = dict[str, Quantity]
 
 
 def consumed(device: Device, requests: Mapping[str, object] | None) -> Amounts | None:
-    """What a request takes of each capacity of the device; None when the device cannot give that.
+    """The amount a request consumes of each capacity of the device; None when the device cannot provide it.
 
     A capacity that is not asked for is taken by its default, or whole. What is asked for is rounded up to what the
     device's policy allows.

@@ -1,7 +1,7 @@
 """The ResourceClaims of pods, and which devices are taken by whom.
 
 Devices are taken by claims that have an allocation, and by claims to which this scheduler has just given one: those are
-`pending` from the moment the pod is reserved until the API server has told everybody.
+`pending` from the moment the pod is reserved until the informer has the updated claim.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def pod_claims(pod: Pod, lookup: Callable[[str], ResourceClaim | None]) -> list[
 
 
 def allocation_of(claim: ResourceClaim) -> AllocationResult | None:
-    """What the claim has."""
+    """The allocation of the claim."""
     return claim.status.allocation if claim.status else None
 
 

@@ -1,4 +1,4 @@
-"""What a claim wants its devices to have in common, or not."""
+"""Constraints of a claim between its devices: attributes that must match or differ."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ _ASKED = "DynamicResources/asked"
 
 @dataclass(slots=True)
 class _OnNode:
-    """What a pod gets on one node."""
+    """The devices allocated to a pod on one node."""
 
     allocations: list[AllocationResult]
     """For the claims that have none yet, in their order."""
@@ -229,7 +229,7 @@ class DynamicResources(
         return mask
 
     def _search_in_cycle(self, found: _State, pod: PodInfo, row: int) -> _OnNode | Status:
-        """What the pod gets on a node; `SEARCHING` if there is no time left in this cycle to find out."""
+        """The pod's allocation on a node; `SEARCHING` if this cycle has no time left to find one."""
         search = self._background.get(pod.uid)
         if search is not None and not search.running and search.generation != self._generation:
             self._background.drop(pod.uid)
@@ -300,7 +300,7 @@ class DynamicResources(
         return ready or not conditions.is_late(claim, self.handle.clock.now(), self._timeout)
 
     def _key(self, found: _State, row: int) -> Hashable:
-        """What an answer about a node depends on, beside what `_generation` counts."""
+        """The cache key of a node's result; `_generation` covers the rest."""
         info = self.handle.snapshot.info(row)
         return info.name, frozenset(info.labels.items()), frozenset(self._missing(found, row))
 
@@ -360,8 +360,8 @@ class DynamicResources(
     async def post_filter(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status | None]:
-        """Give up devices that nobody uses where the pod cannot go."""
-        if _ASKED not in state:  # another plugin has refused the pod before: upstream fails here, and nobody preempts
+        """Deallocate unused devices of the pod's claims, so that it may fit elsewhere."""
+        if _ASKED not in state:  # another plugin rejected the pod before: upstream fails here without preemption
             return None, Status(ERROR, "not found")
         found: _State | None = state.get(self.name)
         if found is None:

@@ -131,7 +131,7 @@ class ClaimWriter:
         )
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """A claim that we made for a pod, and nobody uses."""
+        """Delete an unused claim that the scheduler made for a pod."""
         client, key = self.handle.client, key_of(claim)
 
         async def attempt() -> None:

@@ -1,4 +1,4 @@
-"""What the pods that are already there say about pods beside them, by domain, kept up to date.
+"""Counts the affinity terms of existing pods by topology domain, kept up to date.
 
 Pods of one controller all say the same, so terms are kept once with a count for each row: a term is a vote of so many
 pods in each domain. A pod that is to be placed asks which terms speak of it; terms are found by one label that they
@@ -25,7 +25,7 @@ _MOST = 4096
 
 
 class Say(Enum):
-    """What a term means to the pod it speaks of."""
+    """The kind of a term that matches the pod."""
 
     NOT_HERE = "required anti-affinity"
     HERE = "required affinity"

@@ -69,7 +69,7 @@ class _Counted(NamedTuple):
 
 @dataclass(slots=True)
 class _Required:
-    """What the filter needs, worked out for one pod."""
+    """The filter's state, computed for one pod."""
 
     affinity: list[Domains]
     """Of each term, the pods that all the terms speak of."""

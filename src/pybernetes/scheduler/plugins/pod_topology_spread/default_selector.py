@@ -1,4 +1,4 @@
-"""What pods like this one are, for pods that do not say: what its services and its controller select, together."""
+"""The default selector of a pod without constraints: the selectors of its services and its controller, together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DefaultSelectors:
             informer.add_handler(self._forget, self._updated, self._forget)
 
     def selector(self, pod: Pod) -> labels.Selector:
-        """Empty when nobody selects the pod."""
+        """Empty when no service and no controller selects the pod."""
         metadata = pod.metadata
         namespace = (metadata.namespace if metadata else None) or ""
         pod_labels = (metadata.labels if metadata else None) or {}

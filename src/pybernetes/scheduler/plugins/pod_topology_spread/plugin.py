@@ -98,7 +98,7 @@ class _Soft(NamedTuple):
 
 
 class _Scored(NamedTuple):
-    """What the score needs, worked out for one pod."""
+    """The score's state, computed for one pod."""
 
     rows: RowArray
     soft: list[_Soft]

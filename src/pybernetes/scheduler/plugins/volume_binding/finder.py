@@ -101,7 +101,7 @@ class Finder:
         self._capacities = capacities
 
     def find(self, claims: PodClaims, rows: RowArray) -> Answer:
-        """What is in the way on these rows."""
+        """The conflicts of the pod's volumes on these rows."""
         node_conflict, missing = self._check_bound(claims.bound, rows)
         no_volume = np.zeros(len(rows), dtype=np.bool_)
         no_space = np.zeros(len(rows), dtype=np.bool_)
